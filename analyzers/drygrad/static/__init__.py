@@ -1,0 +1,1 @@
+"""The static witness: what the text alone can prove."""

@@ -1,0 +1,1 @@
+"""Family 1: autograd and in-place writes."""

@@ -1,0 +1,1 @@
+"""Family 2: devices."""

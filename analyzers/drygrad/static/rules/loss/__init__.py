@@ -1,0 +1,1 @@
+"""Family 3: losses, shapes, dtypes, index ranges."""

@@ -1,0 +1,1 @@
+"""Family 5: memory."""

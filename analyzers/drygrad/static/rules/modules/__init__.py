@@ -1,0 +1,1 @@
+"""Family 7, second half: how modules are written (DG74x)."""

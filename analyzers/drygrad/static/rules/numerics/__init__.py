@@ -1,0 +1,1 @@
+"""Family 4: numerics (NaN, Inf, half precision)."""

@@ -1,0 +1,1 @@
+"""Family 7: training loop, accumulation, mixed precision."""

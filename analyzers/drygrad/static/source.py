@@ -1,0 +1,162 @@
+"""A Python text and its places: decoding, lines, and the way from ``ast`` offsets to characters."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from functools import cached_property
+from pathlib import Path
+
+from drygrad.model import Position, Span
+
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+
+MAX_CHARACTERS = 2_000_000
+"""Larger texts are generated data; checking them would only make the editor wait."""
+
+
+class SourceError(Exception):
+    """The text cannot be analysed; ``position`` is where the reader should look."""
+
+    def __init__(self, message: str, position: Position | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position or Position(1, 0)
+
+
+class Source:
+    """One version of a text. Lines end at ``\\r\\n``, ``\\n`` or ``\\r`` only, as Python's own tokenizer sees them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines with their line ends."""
+        pieces: list[str] = []
+        start = 0
+        for match in _LINE_BREAK.finditer(self.text):
+            pieces.append(self.text[start : match.end()])
+            start = match.end()
+        if start < len(self.text):
+            pieces.append(self.text[start:])
+        return pieces
+
+    @cached_property
+    def line_offsets(self) -> list[int]:
+        """The index of each line's first character, and one for the end of the text."""
+        offsets = [0]
+        for line in self.lines:
+            offsets.append(offsets[-1] + len(line))
+        return offsets
+
+    @cached_property
+    def newline(self) -> str:
+        """The line end that the text uses (the first one found)."""
+        match = _LINE_BREAK.search(self.text)
+        return match.group() if match else "\n"
+
+    def column(self, line: int, byte_column: int) -> int:
+        """Return the character column of a UTF-8 byte column (``ast`` counts bytes)."""
+        if byte_column == 0 or line > len(self.lines):
+            return byte_column
+        text = self.lines[line - 1]
+        if text.isascii():
+            return byte_column
+        return len(text.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "replace"))
+
+    def start(self, node: ast.expr | ast.stmt | ast.AST) -> Position:
+        """Return the position of a node's first character."""
+        line: int = node.lineno  # pyright: ignore[reportAttributeAccessIssue]
+        return Position(line, self.column(line, node.col_offset))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def end(self, node: ast.expr | ast.stmt | ast.AST) -> Position:
+        """Return the position after a node's last character."""
+        line: int = node.end_lineno  # pyright: ignore[reportAttributeAccessIssue]
+        return Position(line, self.column(line, node.end_col_offset))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def span(self, node: ast.AST, last: ast.AST | None = None) -> Span:
+        """Return the span of a node, or from one node to the end of another."""
+        return Span(self.start(node), self.end(last or node))
+
+    def offset(self, position: Position) -> int:
+        """Return the index of a position in the text, clamped to its line and to the text."""
+        if position.line > len(self.lines):
+            return len(self.text)
+        start, end = self.line_offsets[position.line - 1 : position.line + 1]
+        return min(start + position.column, end)
+
+    def slice(self, span: Span) -> str:
+        """Return the text of a span."""
+        return self.text[self.offset(span.start) : self.offset(span.end)]
+
+    def segment(self, node: ast.AST) -> str:
+        """Return the text of a node, exactly as written."""
+        return self.slice(self.span(node))
+
+    def line_text(self, line: int) -> str:
+        """Return a line (from 1) without its line end; empty beyond the last."""
+        return self.lines[line - 1].rstrip("\r\n") if line <= len(self.lines) else ""
+
+    def indentation(self, line: int) -> str:
+        """Return the white space that a line begins with."""
+        text = self.line_text(line)
+        return text[: len(text) - len(text.lstrip())]
+
+    def parse(self) -> ast.Module:
+        """Parse the text.
+
+        Raises SourceError where Python cannot: broken syntax, null bytes, nesting beyond the parser's limits.
+        """
+        if len(self.text) > MAX_CHARACTERS:
+            raise SourceError(f"the file has {len(self.text):,} characters; drygrad reads up to {MAX_CHARACTERS:,}")
+        text = self.text.removeprefix("\ufeff")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an invalid escape in user code is not ours to report
+                return ast.parse(text)
+        except SyntaxError as error:
+            line = error.lineno or 1
+            column = max((error.offset or 1) - 1, 0)
+            raise SourceError(f"cannot parse: {error.msg}", Position(line, column)) from error
+        except (RecursionError, MemoryError) as error:
+            raise SourceError("cannot parse: an expression is nested too deeply") from error
+        except ValueError as error:
+            raise SourceError(f"cannot parse: {error}") from error
+
+
+def decode(data: bytes) -> str:
+    """Decode a Python file as Python does: BOM, PEP 263 cookie, else UTF-8. Line ends are kept.
+
+    Raises SourceError with the reason where the bytes are not text in the encoding they declare.
+    """
+    if b"\x00" in data:
+        raise SourceError("this is a binary file")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(encoding)
+    except SyntaxError as error:
+        raise SourceError(f"cannot decode: {error.msg}") from error
+    except (UnicodeDecodeError, LookupError) as error:
+        raise SourceError(f"cannot decode: {error}") from error
+    return text.removeprefix("\ufeff")
+
+
+def encode(text: str, original: bytes) -> bytes:
+    """Encode a changed text the way its file was encoded, BOM and PEP 263 cookie included."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(original).readline)
+    return text.encode(encoding)
+
+
+def read(path: Path) -> Source:
+    """Read and decode a file.
+
+    Raises SourceError where it is not Python text, OSError where it cannot be read.
+    """
+    return Source(decode(path.read_bytes()))
+
+
+__all__ = ["MAX_CHARACTERS", "Source", "SourceError", "decode", "encode", "read"]
