@@ -65,7 +65,12 @@ def all_rules() -> tuple[type[Rule], ...]:
     for info in pkgutil.walk_packages(rules.__path__, rules.__name__ + "."):
         module = importlib.import_module(info.name)
         for value in vars(module).values():
-            if inspect.isclass(value) and issubclass(value, Rule) and value.__module__ == info.name and "code" in vars(value):
+            if (
+                inspect.isclass(value)
+                and issubclass(value, Rule)
+                and value.__module__ == info.name
+                and "code" in vars(value)
+            ):
                 found[value.code] = value
     return tuple(found[code] for code in sorted(found))
 

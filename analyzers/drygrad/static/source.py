@@ -9,8 +9,12 @@ import tokenize
 import warnings
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from drygrad.model import Position, Span
+
+Located: TypeAlias = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias
+"""The nodes that have a place in the text."""
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
@@ -28,7 +32,7 @@ class SourceError(Exception):
 
 
 class Source:
-    """One version of a text. Lines end at ``\\r\\n``, ``\\n`` or ``\\r`` only, as Python's own tokenizer sees them."""
+    """One version of a text; its lines end where Python's own tokenizer sees them end: at CRLF, LF or CR only."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -68,17 +72,16 @@ class Source:
             return byte_column
         return len(text.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "replace"))
 
-    def start(self, node: ast.expr | ast.stmt | ast.AST) -> Position:
+    def start(self, node: Located) -> Position:
         """Return the position of a node's first character."""
-        line: int = node.lineno  # pyright: ignore[reportAttributeAccessIssue]
-        return Position(line, self.column(line, node.col_offset))  # pyright: ignore[reportAttributeAccessIssue]
+        return Position(node.lineno, self.column(node.lineno, node.col_offset))
 
-    def end(self, node: ast.expr | ast.stmt | ast.AST) -> Position:
+    def end(self, node: Located) -> Position:
         """Return the position after a node's last character."""
-        line: int = node.end_lineno  # pyright: ignore[reportAttributeAccessIssue]
-        return Position(line, self.column(line, node.end_col_offset))  # pyright: ignore[reportAttributeAccessIssue]
+        line, column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        return Position(line, self.column(line, column))
 
-    def span(self, node: ast.AST, last: ast.AST | None = None) -> Span:
+    def span(self, node: Located, last: Located | None = None) -> Span:
         """Return the span of a node, or from one node to the end of another."""
         return Span(self.start(node), self.end(last or node))
 
@@ -93,7 +96,7 @@ class Source:
         """Return the text of a span."""
         return self.text[self.offset(span.start) : self.offset(span.end)]
 
-    def segment(self, node: ast.AST) -> str:
+    def segment(self, node: Located) -> str:
         """Return the text of a node, exactly as written."""
         return self.slice(self.span(node))
 
