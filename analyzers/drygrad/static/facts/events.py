@@ -26,8 +26,8 @@ class InplaceWrite:
     """A tensor is overwritten: ``x.clamp_()``, ``x += y``, ``x[i] = v``, ``F.relu(x, inplace=True)``.
 
     ``operation`` is the plain name (``clamp``, ``add``, ``setitem``); ``target`` the tensor before the write,
-    ``expression`` its place in the text; ``saved`` who kept its old content for a backward that has not run yet; ``grad_enabled`` the
-    grad mode (None: unknown).
+    ``expression`` its place in the text; ``saved`` who kept its old content for a backward that has not run yet;
+    ``grad_enabled`` the grad mode (None: unknown).
     """
 
     node: ast.expr | ast.stmt

@@ -291,7 +291,8 @@ class TorchCall:
 
     ``F.softmax(x, -1)``, ``torch.softmax(x, -1)``, ``x.softmax(-1)`` and ``nn.Softmax(-1)(x)`` all are the operation
     ``softmax`` with ``x`` as operand 0. ``target`` tells them apart: ``torch.nn.functional.softmax``,
-    ``Tensor.softmax``, ``torch.nn.Softmax``. An in-place form has the operation's plain name (``clamp``) and ``inplace`` set.
+    ``Tensor.softmax``, ``torch.nn.Softmax``. An in-place form has the operation's plain name (``clamp``) and
+    ``inplace`` set.
     """
 
     node: ast.Call
