@@ -162,6 +162,8 @@ class Rule:
     torch: ClassVar[tuple[str | None, str | None]] = (None, None)
     """The first torch version that the rule holds for, and the first that it no longer holds for."""
     tags: ClassVar[tuple[Tag, ...]] = ()
+    reports: ClassVar[bool] = False
+    """True for what drygrad says of its own work or of the text as a whole; such a rule has no visitor."""
     VALID: ClassVar[list[Valid]] = []
     INVALID: ClassVar[list[Invalid]] = []
 

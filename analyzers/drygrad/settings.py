@@ -1,13 +1,15 @@
-"""What a user can set for the static checks, and the defaults."""
+"""What a user can set, and the defaults. Reading and validating them is the work of ``drygrad.options``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from drygrad.model import Severity
 
 Version = tuple[int, int]
+LogLevel = Literal["error", "warning", "info", "debug"]
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,20 @@ class Settings:
         """Return the severity to report a rule's finding with: the longest matching prefix decides."""
         matching = [prefix for prefix in self.severity if code.startswith(prefix)]
         return self.severity[max(matching, key=len)] if matching else default
+
+    def without(self, codes: Iterable[str]) -> Settings:
+        """Return the settings with these codes off, even where ``select`` names them more exactly."""
+        dropped = tuple(codes)
+        if not dropped:
+            return self
+        kept = tuple(prefix for prefix in self.select if not prefix.startswith(dropped))
+        return replace(self, select=kept, ignore=self.ignore + dropped)
+
+
+@dataclass(frozen=True)
+class EditorSettings:
+    """What one person sets in the editor; it never comes from a file of the project."""
+
+    debounce: int = 150
+    interpreter: str | None = None
+    log_level: LogLevel = "info"

@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 import warnings
+from bisect import bisect_right
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -29,6 +30,10 @@ class SourceError(Exception):
         super().__init__(message)
         self.message = message
         self.position = position or Position(1, 0)
+
+
+class SourceSyntaxError(SourceError):
+    """The text is not valid Python."""
 
 
 class Source:
@@ -92,6 +97,11 @@ class Source:
         start, end = self.line_offsets[position.line - 1 : position.line + 1]
         return min(start + position.column, end)
 
+    def position(self, offset: int) -> Position:
+        """Return the position of an index of the text."""
+        line = bisect_right(self.line_offsets, offset, hi=len(self.lines) or 1)
+        return Position(line, offset - self.line_offsets[line - 1])
+
     def slice(self, span: Span) -> str:
         """Return the text of a span."""
         return self.text[self.offset(span.start) : self.offset(span.end)]
@@ -124,7 +134,7 @@ class Source:
         except SyntaxError as error:
             line = error.lineno or 1
             column = max((error.offset or 1) - 1, 0)
-            raise SourceError(f"cannot parse: {error.msg}", Position(line, column)) from error
+            raise SourceSyntaxError(f"cannot parse: {error.msg}", Position(line, column)) from error
         except (RecursionError, MemoryError) as error:
             raise SourceError("cannot parse: an expression is nested too deeply") from error
         except ValueError as error:
@@ -162,4 +172,4 @@ def read(path: Path) -> Source:
     return Source(decode(path.read_bytes()))
 
 
-__all__ = ["MAX_CHARACTERS", "Source", "SourceError", "decode", "encode", "read"]
+__all__ = ["MAX_CHARACTERS", "Source", "SourceError", "SourceSyntaxError", "decode", "encode", "read"]

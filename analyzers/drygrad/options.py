@@ -1,0 +1,291 @@
+"""The one table of settings: from it come validation, ``docs/settings.md`` and the editors' schemas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+from drygrad.model import SEVERITIES
+from drygrad.settings import LogLevel
+
+Scope = Literal["file", "editor", "both"]
+Reader: TypeAlias = Callable[[object], Any]
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Why a value was refused. ``key`` leads to it; ``item`` is the text inside the value that is wrong, if one is."""
+
+    key: tuple[str, ...]
+    message: str
+    item: str | None = None
+
+
+class OptionError(Exception):
+    """A value that an option does not take; one complaint for each part that is wrong."""
+
+    def __init__(self, *complaints: tuple[str, str | None]) -> None:
+        super().__init__("; ".join(message for message, _ in complaints))
+        self.complaints = complaints
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting: how it is called, read, documented and offered by an editor."""
+
+    name: str
+    kind: str
+    default: str
+    description: str
+    scope: Scope
+    read: Reader
+    schema: Mapping[str, Any]
+    example: str
+
+    @property
+    def attribute(self) -> str:
+        """The name of the field in ``Settings`` or ``EditorSettings``."""
+        return self.name.replace("-", "_")
+
+    @property
+    def editor_name(self) -> str:
+        """The name below ``drygrad.`` in an editor."""
+        return re.sub(r"-(\w)", lambda match: match.group(1).upper(), self.name)
+
+
+@dataclass
+class Validated:
+    """The values that were good, by attribute name, and what was wrong with the others."""
+
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    complaints: list[Complaint] = field(default_factory=list[Complaint])
+
+
+def validate(given: Mapping[str, object], place: Literal["file", "editor"]) -> Validated:
+    """Read the settings of a file (kebab-case) or of an editor (camelCase); what is wrong keeps its default."""
+    known = {(o.editor_name if place == "editor" else o.name): o for o in OPTIONS}
+    result = Validated()
+    for key, value in given.items():
+        option = known.get(key)
+        if option is None:
+            result.complaints.append(Complaint((key,), f"unknown setting `{key}`{did_you_mean(key, known)}", key))
+        elif option.scope not in (place, "both"):
+            where = "the editor, not in a file" if place == "file" else "pyproject.toml, not in the editor"
+            result.complaints.append(Complaint((key,), f"`{key}` is set in {where}"))
+        elif value is not None:
+            _read(option, key, value, result)
+    return result
+
+
+def _read(option: Option, key: str, value: object, result: Validated) -> None:
+    try:
+        result.values[option.attribute] = option.read(value)
+    except OptionError as error:
+        result.complaints += [Complaint((key,), f"`{key}`: {message}", item) for message, item in error.complaints]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a suggestion to append to a message; empty if nothing is near."""
+    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def code_problem(code: str) -> str | None:
+    """Say why a text is not the code of a rule or the beginning of one; None if it is."""
+    from drygrad.static.registry import all_rules  # noqa: PLC0415 - imports every rule; only a set list of codes needs it
+
+    rules = all_rules()
+    if re.fullmatch(r"DG\d{0,3}", code) and any(rule.code.startswith(code) for rule in rules):
+        return None
+    named = next((rule.code for rule in rules if rule.name == code), None)
+    if named:
+        return f"`{code}` is a name; write its code, `{named}`"
+    return f"no rule has the code `{code}`{did_you_mean(code.upper(), [rule.code for rule in rules])}"
+
+
+def _texts(value: object, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise OptionError((f"expected a list of {what}, got {_toml_type(value)}", None))
+    items = cast("list[object]", value)
+    strange = [item for item in items if not isinstance(item, str)]
+    if strange:
+        raise OptionError((f"expected a list of {what}, got one with {_toml_type(strange[0])}", None))
+    return tuple(str(item) for item in items)
+
+
+def _codes(value: object) -> tuple[str, ...]:
+    codes = _texts(value, "codes")
+    problems = [(problem, code) for code in codes if (problem := code_problem(code))]
+    if problems:
+        raise OptionError(*problems)
+    return codes
+
+
+def _patterns(value: object) -> tuple[str, ...]:
+    return _texts(value, "patterns")
+
+
+def _table(value: object, what: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise OptionError((f"expected a table of {what}, got {_toml_type(value)}", None))
+    return cast("dict[str, object]", value)
+
+
+def _severities(value: object) -> dict[str, str]:
+    table = _table(value, "codes and severities")
+    problems: list[tuple[str, str | None]] = []
+    for code, severity in table.items():
+        if problem := code_problem(code):
+            problems.append((problem, code))
+        elif severity not in SEVERITIES:
+            problems.append((f"{severity!r} is no severity; use one of {', '.join(SEVERITIES)}", code))
+    if problems:
+        raise OptionError(*problems)
+    return cast("dict[str, str]", table)
+
+
+def _per_file(value: object) -> dict[str, tuple[str, ...]]:
+    return {pattern: _codes(codes) for pattern, codes in _table(value, "patterns and lists of codes").items()}
+
+
+def _version(value: object) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)\.(\d+)(\.\d+)?", value) if isinstance(value, str) else None
+    if match is None:
+        raise OptionError((f'expected a torch version such as "2.4", got {value!r}', None))
+    return int(match[1]), int(match[2])
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise OptionError((f"expected a text, got {_toml_type(value)}", None))
+    return value
+
+
+def _milliseconds(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10_000:
+        raise OptionError((f"expected a whole number from 0 to 10000, got {value!r}", None))
+    return value
+
+
+def _log_level(value: object) -> str:
+    if value not in get_args(LogLevel):
+        raise OptionError((f"{value!r} is no log level; use one of {', '.join(get_args(LogLevel))}", None))
+    return str(value)
+
+
+def _toml_type(value: object) -> str:
+    names = {"bool": "a boolean", "int": "a number", "float": "a number", "str": "a text", "dict": "a table"}
+    name = type(value).__name__
+    return names.get(name, f"a {name}")
+
+
+_TEXT_LIST = {"type": "array", "items": {"type": "string"}}
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "select",
+        "list of codes",
+        '["DG"]',
+        "The rules to report. A code may be a prefix: `DG3` is the family, `DG304` one rule. "
+        "Where `select` and `ignore` both match a rule, the longer code decides.",
+        "both",
+        _codes,
+        _TEXT_LIST,
+        'select = ["DG1", "DG3"]',
+    ),
+    Option(
+        "ignore",
+        "list of codes",
+        "[]",
+        "The rules not to report. Prefixes as in `select`.",
+        "both",
+        _codes,
+        _TEXT_LIST,
+        'ignore = ["DG206"]',
+    ),
+    Option(
+        "severity",
+        "table: code = severity",
+        "{}",
+        f"Another severity for a rule or a family: {', '.join(SEVERITIES)}.",
+        "both",
+        _severities,
+        {"type": "object", "additionalProperties": {"enum": list(SEVERITIES)}},
+        'severity = { DG206 = "warning" }',
+    ),
+    Option(
+        "per-file-ignores",
+        "table: pattern = list of codes",
+        "{}",
+        "Rules not to report in some files. Patterns are those of .gitignore, relative to the file of the settings.",
+        "file",
+        _per_file,
+        {"type": "object", "additionalProperties": _TEXT_LIST},
+        'per-file-ignores = { "tests/**" = ["DG7"] }',
+    ),
+    Option(
+        "exclude",
+        "list of patterns",
+        "[]",
+        "Files and folders that a check of a folder skips, besides hidden and ignored ones. "
+        "Patterns are those of .gitignore.",
+        "both",
+        _patterns,
+        _TEXT_LIST,
+        'exclude = ["third_party/"]',
+    ),
+    Option(
+        "target-torch",
+        "version",
+        "the newest",
+        "The torch version that the code is written for. Rules that do not hold for it are off.",
+        "both",
+        _version,
+        {"type": "string", "pattern": r"^\d+\.\d+(\.\d+)?$"},
+        'target-torch = "2.4"',
+    ),
+    Option(
+        "baseline",
+        "path",
+        "none",
+        "A file of findings to leave out, written by `drygrad check --write-baseline`; "
+        "its path is relative to the file of the settings.",
+        "file",
+        _text,
+        {"type": "string"},
+        'baseline = "drygrad-baseline.json"',
+    ),
+    Option(
+        "debounce",
+        "milliseconds",
+        "150",
+        "How long the server waits after the last keystroke before it checks a file.",
+        "editor",
+        _milliseconds,
+        {"type": "integer", "minimum": 0, "maximum": 10_000},
+        '"drygrad.debounce": 100',
+    ),
+    Option(
+        "interpreter",
+        "path",
+        "none",
+        "The Python that has your packages. Without it: VIRTUAL_ENV, the project's .venv, CONDA_PREFIX, then PATH.",
+        "editor",
+        _text,
+        {"type": "string"},
+        '"drygrad.interpreter": "/opt/envs/train/bin/python"',
+    ),
+    Option(
+        "log-level",
+        "error, warning, info or debug",
+        "info",
+        "How much the server writes into its log.",
+        "editor",
+        _log_level,
+        {"enum": list(get_args(LogLevel))},
+        '"drygrad.logLevel": "debug"',
+    ),
+)

@@ -1,0 +1,48 @@
+"""DG904: a comment that silences nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from drygrad.model import Invalid, Rule, Severity, Tag, Valid
+
+
+class UnusedSuppression(Rule):
+    """## What it does
+    Finds codes in `# drygrad: ignore[...]` that no finding of the statement has. Codes of rules that are switched
+    off, or that only a run could report, are left alone, and so are `# noqa` comments.
+
+    ## Why is this bad?
+    The comment says that there is a fault where there is none, and will hide the next one that appears there.
+
+    ## Example
+    ```python
+    total = a + b  # drygrad: ignore[DG101]
+    ```
+    Use instead:
+    ```python
+    total = a + b
+    ```
+
+    ## Fix safety
+    Safe: only a comment changes. A reason that was written behind the brackets stays.
+    """
+
+    code, name, since = "DG904", "unused-suppression", "0.1"
+    severity: ClassVar[Severity] = "hint"
+    tags: ClassVar[tuple[Tag, ...]] = ("unnecessary",)
+    reports: ClassVar[bool] = True
+    VALID: ClassVar[list[Valid]] = [
+        Valid("total = 1 + 2\n"),
+        Valid("total = 1 + 2  # drygrad: ignore\n"),
+        Valid("total = 1 + 2  # noqa: DG101\n"),
+        Valid("total = 1 + 2  # drygrad: ignore[DG999]\n"),
+        Valid("text = '''\n# drygrad: ignore[DG101]\n'''\n"),
+    ]
+    INVALID: ClassVar[list[Invalid]] = [
+        Invalid("total = 1 + 2  # drygrad: ignore[DG1]\n", "total = 1 + 2\n", at=(1, 15, 1, 37)),
+        Invalid(
+            "total = 1 + 2  # drygrad: ignore[DG1] they alias\n", "total = 1 + 2  # they alias\n", at=(1, 15, 1, 48)
+        ),
+        Invalid("# drygrad: ignore[DG1]\ntotal = 1 + 2\n", "total = 1 + 2\n", at=(1, 0, 1, 22)),
+    ]

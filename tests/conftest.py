@@ -1,0 +1,6 @@
+"""What all tests may import."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent / "support"))

@@ -1,0 +1,68 @@
+"""Every rule keeps what its own examples promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import dedent
+
+import pytest
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.registry import all_rules
+from rule_harness import Example, kinds
+
+
+def _examples(kind: str) -> Iterator[object]:
+    for rule in all_rules():
+        if rule.code == "DG904":
+            continue
+        for number, example in enumerate(getattr(rule, kind)):
+            yield pytest.param(rule, example, id=f"{rule.code}-{number}")
+
+
+INVALID = list(_examples("INVALID"))
+VALID = list(_examples("VALID"))
+
+
+def own(rule: type[Rule], findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.code == rule.code]
+
+
+@pytest.mark.parametrize(("rule", "valid"), VALID)
+def test_valid(rule: type[Rule], valid: Valid) -> None:
+    findings = Example.of(valid.text, valid.target_torch).findings()
+    loud = [finding for finding in findings if finding.severity in ("error", "warning")]
+    assert own(rule, findings) == []
+    assert loud == []
+
+
+@pytest.mark.parametrize(("rule", "invalid"), INVALID)
+def test_invalid(rule: type[Rule], invalid: Invalid) -> None:
+    found = own(rule, Example.of(invalid.text, invalid.target_torch).findings())
+    assert len(found) == invalid.count
+    first = found[0]
+    assert first.severity == (invalid.severity or rule.severity)
+    assert first.name == rule.name
+    if invalid.at:
+        assert (*first.span.start, *first.span.end) == invalid.at
+
+
+@pytest.mark.parametrize(("rule", "invalid"), INVALID)
+def test_fixes(rule: type[Rule], invalid: Invalid) -> None:
+    example = Example.of(invalid.text, invalid.target_torch)
+    before = example.findings()
+    found = own(rule, before)
+    assert bool(found[0].fixes) == (invalid.fixed is not None)
+    for finding in found:
+        for number, fix in enumerate(finding.fixes):
+            after = example.after(fix)
+            if number == 0 and finding is found[0]:
+                assert after.text == dedent((invalid.fixed or "").removeprefix("\n"))
+            assert after.parses(), fix.title
+            _assert_settled(rule, before, after.findings(), fix.title)
+
+
+def _assert_settled(rule: type[Rule], before: list[Finding], after: list[Finding], title: str) -> None:
+    """The finding is gone, and no kind of fault has more findings than before."""
+    old, new = kinds(before), kinds(after)
+    assert new.get(rule.code, 0) < old[rule.code], title
+    assert {code for code, count in new.items() if count > old.get(code, 0)} == set(), title
