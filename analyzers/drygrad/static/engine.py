@@ -1,11 +1,18 @@
-"""From text to findings: one parse, one walk."""
+"""From text to findings: one parse, one interpretation, one walk."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from drygrad.model import Finding
-from drygrad.settings import Settings
+from drygrad.settings import Settings, Version
+from drygrad.static import suppression
+from drygrad.static.context import Context
+from drygrad.static.facts.module import ModuleFacts
+from drygrad.static.registry import Subscriptions, Visitor, all_rules
 from drygrad.static.source import Source, SourceError
 
 
@@ -26,13 +33,71 @@ class Analysis:
 class Analyzer:
     """Checks one document, version after version, and reuses what an edit did not touch."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, known: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self.settings = settings or Settings()
+        self.known = known or {}
 
     def check(self, source: Source) -> Analysis:
         """Return the findings of a version, in the order of the text, suppressed ones left out."""
         try:
-            source.parse()
+            tree = source.parse()
+            if "torch" not in source.text and "lightning" not in source.text:
+                return Analysis(source, suppression.apply(source, tree, (), self.settings))
+            facts = ModuleFacts(tree, source.text, self.known)
+            context = Context(source, tree, facts, self.settings)
+            found = _distinct(_visit(context, subscriptions(self.settings)))
         except SourceError as error:
             return Analysis(source, error=error)
-        return Analysis(source)
+        except RecursionError:
+            return Analysis(source, error=SourceError("cannot analyse: an expression is nested too deeply"))
+        findings = suppression.apply(source, tree, found, self.settings)
+        return Analysis(source, findings, questions=frozenset(facts.questions))
+
+
+def subscriptions(settings: Settings) -> Subscriptions:
+    """Return the visitors of the rules that the settings want."""
+    return _subscriptions(settings.select, settings.ignore, settings.target_torch)
+
+
+@cache
+def _subscriptions(select: tuple[str, ...], ignore: tuple[str, ...], target: Version | None) -> Subscriptions:
+    wanted = Settings(select=select, ignore=ignore)
+    return Subscriptions(r for r in all_rules() if wanted.enabled(r.code) and holds_for(r.torch, target))
+
+
+def holds_for(versions: tuple[str | None, str | None], target: Version | None) -> bool:
+    """Say whether a rule that holds from one torch version until another holds for the target; None: for the newest."""
+    since, until = versions
+    if target is None:
+        return until is None
+    return (since is None or _version(since) <= target) and (until is None or target < _version(until))
+
+
+def _version(text: str) -> Version:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _visit(context: Context, wanted: Subscriptions) -> Iterator[Finding]:
+    by_type, by_operation = wanted.by_type, wanted.by_operation
+    calls = context.facts.recording.calls
+    waiting: list[ast.AST] = [context.tree]
+    while waiting:
+        node = waiting.pop()
+        visitors: Iterable[Visitor] = by_type.get(type(node), ())
+        if type(node) is ast.Call and node in calls:
+            visitors = (*visitors, *by_operation.get(calls[node].operation, ()))
+        for visitor in visitors:
+            yield from visitor(node, context) or ()
+        waiting.extend(ast.iter_child_nodes(node))
+    for event in context.facts.recording.events.values():
+        for visitor in by_type.get(type(event), ()):
+            yield from visitor(event, context) or ()
+
+
+def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings in the order of the text, each place and code once."""
+    first: dict[object, Finding] = {}
+    for finding in findings:
+        first.setdefault((finding.span, finding.code), finding)
+    return tuple(sorted(first.values(), key=lambda f: (f.span, f.code)))

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Dim: TypeAlias = int | str | None
 """A size: a number, a name that stands for one unknown number throughout a function, or unknown."""
 Shape: TypeAlias = tuple[Dim, ...]
-Sign = Literal["positive", "nonnegative", "zero"]
-Form = Literal["function", "method", "module", "operator"]
+Sign: TypeAlias = Literal["positive", "nonnegative", "zero"]
+Form: TypeAlias = Literal["function", "method", "module", "operator"]
 
 
 class Value:
@@ -102,8 +102,8 @@ class Origin:
 
     operation: str
     node: ast.expr
-    operands: tuple[Value, ...] = ()
-    call: TorchCall | None = None
+    operands: tuple[Value, ...] = field(default=(), repr=False)
+    call: TorchCall | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Origin) and self.node is other.node and self.operation == other.operation
@@ -118,8 +118,8 @@ class Tensor(Value):
 
     ``requires_grad`` says whether autograd records what is done with it; ``leaf`` whether it is no result of a recorded
     operation; ``storage`` is the place that allocated its memory (views share it); ``cut`` the call that took it out of
-    the graph (detach, argmax, a comparison); ``sign`` what is known of all its elements; ``parameter`` whether it is an
-    ``nn.Parameter``.
+    the graph (detach, argmax, a comparison); ``sign`` what is known of all its elements; ``parameter`` and ``buffer``
+    whether it is an ``nn.Parameter`` or a registered buffer of its module.
     """
 
     shape: Shape | None = None
@@ -132,6 +132,7 @@ class Tensor(Value):
     sign: Sign | None = None
     cut: ast.expr | None = None
     parameter: bool = False
+    buffer: bool = False
 
     def made_by(self, *operations: str) -> bool:
         """Say whether one of these operations made the tensor, on every path."""
@@ -218,19 +219,19 @@ class Object(Value):
     dtype: str | None = None
     training: bool | None = None
     frozen: bool = False
+    bases: tuple[str, ...] = ()
+    """The full names of the base classes, for a class of another file of the project."""
 
     @property
     def is_module(self) -> bool:
         """Whether it is a torch.nn.Module, for certain."""
+        if self.bases:
+            return any(is_module_class(base) for base in self.bases)
         if self.cls is not None:
             return any(
                 isinstance(b, Reference) and is_module_class(b.name) for c in self.cls.lineage() for b in c.bases
             )
         return is_module_class(self.type)
-
-    def moved(self, device: str | None) -> Object:
-        """Return the module on another device."""
-        return replace(self, device=device)
 
 
 def is_module_class(name: str) -> bool:
@@ -275,6 +276,14 @@ class Method(Value):
 
     receiver: Value
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Super(Value):
+    """What ``super()`` returns in a method of a class of the file."""
+
+    cls: Class
+    receiver: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +383,7 @@ def _join_tensors(first: Tensor, second: Tensor) -> Tensor:
         sign=_join_signs(first.sign, second.sign),
         cut=first.cut if first.cut is second.cut else None,
         parameter=first.parameter and second.parameter,
+        buffer=first.buffer and second.buffer,
     )
 
 
@@ -402,12 +412,15 @@ def _join_objects(first: Object, second: Object) -> Value:
         first.dtype if first.dtype == second.dtype else None,
         first.training if first.training == second.training else None,
         first.frozen or second.frozen,
+        first.bases,
     )
 
 
 def _join_sequences(first: Sequence, second: Sequence) -> Sequence:
     if first.items is not None and second.items is not None and len(first.items) == len(second.items):
         return Sequence(first.kind, tuple(join(a, b) for a, b in zip(first.items, second.items, strict=True)))
+    if first.items == () or second.items == ():  # an empty list says nothing of elements
+        return Sequence(first.kind, None, element_of(second if first.items == () else first))
     return Sequence(first.kind, None, join(element_of(first), element_of(second)))
 
 

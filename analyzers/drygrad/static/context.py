@@ -1,0 +1,256 @@
+"""What a rule may ask while it visits a node."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from drygrad.model import Edit, Finding, Fix, Position, Related, Rule, Safety, Severity, Span
+from drygrad.settings import Settings
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.module import CallSite, ModuleFacts
+from drygrad.static.facts.values import (
+    UNKNOWN,
+    Class,
+    Function,
+    Method,
+    Object,
+    Reference,
+    Tensor,
+    TorchCall,
+    Value,
+)
+from drygrad.static.source import Located, Source
+
+if TYPE_CHECKING:
+    pass
+
+NodeType = TypeVar("NodeType", bound=ast.AST)
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
+
+
+class Context:
+    """One file under analysis, as the rules see it."""
+
+    def __init__(self, source: Source, tree: ast.Module, facts: ModuleFacts, settings: Settings) -> None:
+        self.source = source
+        self.tree = tree
+        self.facts = facts
+        self.settings = settings
+        self._parents: dict[ast.AST, ast.AST] | None = None
+
+    # -- facts ---------------------------------------------------------------------------------------------------
+
+    def value(self, node: ast.expr | None) -> Value:
+        """Return what is known of an expression's value."""
+        return self.facts.recording.values.get(node, UNKNOWN) if node is not None else UNKNOWN
+
+    def tensor(self, node: ast.expr | None) -> Tensor | None:
+        """Return the tensor that an expression is, None where it may be something else."""
+        value = self.value(node)
+        return value if isinstance(value, Tensor) else None
+
+    def call(self, node: ast.expr) -> TorchCall | None:
+        """Return the torch call that an expression is, whatever its spelling; None where it is none."""
+        return self.facts.recording.calls.get(node)
+
+    def name(self, node: ast.expr | None) -> str | None:
+        """Return the full name of an imported thing: ``torch.nn.functional.relu`` for ``F.relu``; None otherwise.
+
+        For a call of a class, function or method of the file: its own name.
+        """
+        value = self.value(node)
+        match value:
+            case Reference(name=name):
+                return name
+            case Class(name=name):
+                return name
+            case Function(node=ast.FunctionDef(name=name)):
+                return name
+            case _:
+                return None
+
+    def text(self, node: ast.expr) -> str | None:
+        """Return ``a.b.c`` as text where an expression is a plain chain of names."""
+        return dotted_text(node)
+
+    def receiver(self, node: ast.Call) -> tuple[ast.expr, Value, str] | None:
+        """Return the receiver of a method call, its value and the method's name; None for other calls."""
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        function = self.value(node.func)
+        if isinstance(function, Reference):
+            return None
+        receiver = function.receiver if isinstance(function, Method) else self.value(node.func.value)
+        return node.func.value, receiver, node.func.attr
+
+    def grad_enabled(self, node: ast.AST) -> bool | None:
+        """Return the grad mode at a statement or torch call; None where it depends, or the node was not reached."""
+        return self.facts.recording.grad.get(node)
+
+    def autocast(self, node: ast.AST) -> str | None:
+        """Return ``off``, ``float16``, ``bfloat16`` or ``on`` at a statement or torch call; None: unknown."""
+        return self.facts.recording.autocast.get(node)
+
+    def reached(self, node: ast.stmt) -> bool:
+        """Say whether the interpretation has reached a statement."""
+        return node in self.facts.recording.grad
+
+    def callers(self, function: FunctionNode) -> list[CallSite]:
+        """Return the calls of a function that stand in this file."""
+        return self.facts.callers.get(function, [])
+
+    def classes(self) -> Iterable[Class]:
+        """Return the classes of the file."""
+        return self.facts.classes
+
+    def class_of(self, node: ast.ClassDef) -> Class | None:
+        """Return the class that a class statement makes."""
+        return next((c for c in self.facts.classes if c.node is node), None)
+
+    def is_module_class(self, node: ast.ClassDef) -> bool:
+        """Say whether a class statement makes an nn.Module, for certain."""
+        cls = self.class_of(node)
+        return cls is not None and Object(cls.name, cls=cls).is_module
+
+    # -- the tree ------------------------------------------------------------------------------------------------
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """Return the node that holds a node."""
+        if self._parents is None:
+            self._parents = {c: p for p in ast.walk(self.tree) for c in ast.iter_child_nodes(p)}
+        return self._parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes that hold a node, the innermost first."""
+        parent = self.parent(node)
+        while parent is not None:
+            yield parent
+            parent = self.parent(parent)
+
+    def enclosing(self, node: ast.AST, *kinds: type[NodeType]) -> NodeType | None:
+        """Return the innermost node of a kind around a node, within its function or class body."""
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, kinds):
+                return ancestor
+            if isinstance(ancestor, _SCOPES):
+                return None
+        return None
+
+    def function(self, node: ast.AST) -> FunctionNode | None:
+        """Return the function around a node; None at module or class level."""
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return ancestor
+            if isinstance(ancestor, ast.ClassDef):
+                return None
+        return None
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """Return the innermost statement around a node, or the node itself."""
+        while not isinstance(node, ast.stmt):
+            parent = self.parent(node)
+            assert parent is not None, "every expression stands in a statement"
+            node = parent
+        return node
+
+    def loops(self, node: ast.AST) -> list[Loop]:
+        """Return the loops around a node within its function, the innermost first."""
+        found: list[Loop] = []
+        inner = node
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, _SCOPES):
+                break
+            if isinstance(ancestor, (ast.For, ast.AsyncFor, ast.While)) and inner not in _heads(ancestor):
+                found.append(ancestor)
+            inner = ancestor
+        return found
+
+    # -- findings ------------------------------------------------------------------------------------------------
+
+    def finding(
+        self,
+        rule: Rule,
+        node: Located,
+        message: str,
+        *,
+        severity: Severity | None = None,
+        related: Iterable[tuple[str, Located]] = (),
+        fixes: Iterable[Fix | None] = (),
+        span: Span | None = None,
+    ) -> Finding:
+        """Make a finding of a rule at a node."""
+        return Finding(
+            rule.code,
+            rule.name,
+            message,
+            self.settings.severity_of(rule.code, severity or rule.severity),
+            span or self.source.span(node),
+            tuple(Related(text, self.source.span(place)) for text, place in related),
+            tuple(fix for fix in fixes if fix is not None),
+            tags=rule.tags,
+        )
+
+    def fix(self, title: str, *edits: Edit | None, safety: Safety = "unsafe") -> Fix | None:
+        """Make a fix of edits; None where one of them could not be made."""
+        made = tuple(edit for edit in edits if edit is not None)
+        return Fix(title, made, safety) if len(made) == len(edits) and made else None
+
+    def replace(self, node: Located, text: str) -> Edit:
+        """Replace a node's text."""
+        return Edit(self.source.span(node), text)
+
+    def insert_before(self, node: Located, text: str) -> Edit:
+        """Insert text right before a node."""
+        start = self.source.start(node)
+        return Edit(Span(start, start), text)
+
+    def insert_after(self, node: Located, text: str) -> Edit:
+        """Insert text right after a node."""
+        end = self.source.end(node)
+        return Edit(Span(end, end), text)
+
+    def delete_statement(self, node: ast.stmt) -> Edit | None:
+        """Delete a statement with its line; ``pass`` takes its place in a body of one; None if others share its line."""
+        start, end = self.source.start(node), self.source.end(node)
+        first, last = self.source.line_text(start.line), self.source.line_text(end.line)
+        rest = last[end.column :].strip()
+        if first[: start.column].strip() or (rest and not rest.startswith("#")):
+            return None
+        if self._is_alone(node):
+            return self.replace(node, "pass")
+        return Edit(Span(Position(start.line, 0), Position(end.line + 1, 0)), "")
+
+    def insert_statement(self, node: ast.stmt, text: str, *, after: bool = False) -> Edit:
+        """Insert a statement on a line of its own before a statement, or after it, with its indentation."""
+        indentation, newline = self.source.indentation(node.lineno), self.source.newline
+        decorators = getattr(node, "decorator_list", [])
+        line = min([node.lineno, *(d.lineno for d in decorators)])
+        if after:
+            line = (node.end_lineno or node.lineno) + 1
+            if not self.source.lines[line - 2].endswith(("\n", "\r")):
+                end = Position(line - 1, len(self.source.line_text(line - 1)))
+                return Edit(Span(end, end), f"{newline}{indentation}{text}")
+        return Edit(Span(Position(line, 0), Position(line, 0)), f"{indentation}{text}{newline}")
+
+    def _is_alone(self, node: ast.stmt) -> bool:
+        parent = self.parent(node)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            if isinstance(block, list) and node in block:
+                return len(cast("list[ast.stmt]", block)) == 1
+        return False
+
+    def source_of(self, node: Located) -> str:
+        """Return a node's text as written."""
+        return self.source.segment(node)
+
+
+def _heads(loop: Loop) -> tuple[ast.AST, ...]:
+    """Return the parts of a loop that run once, and its else block."""
+    if isinstance(loop, ast.While):
+        return tuple(loop.orelse)
+    return (loop.iter, *loop.orelse)

@@ -1,0 +1,101 @@
+"""Calls of Python's own functions and of list methods, as far as they carry facts."""
+
+from __future__ import annotations
+
+import ast
+
+from drygrad.static.facts.effects import forget_mutable
+from drygrad.static.facts.frame import Frame, dotted_text
+from drygrad.static.facts.iteration import element
+from drygrad.static.facts.values import (
+    UNKNOWN,
+    Arguments,
+    Constant,
+    Number,
+    Sequence,
+    Super,
+    Tensor,
+    Value,
+    element_of,
+    join,
+)
+
+
+def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    """Return the value of a call of a built-in function."""
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    match name:
+        case "super":
+            return _super(frame)
+        case "len":
+            return _length(first)
+        case "range":
+            return Sequence("iterator", None, Number())
+        case "enumerate":
+            inner = element(frame, first, node)
+            return Sequence("iterator", None, Sequence("tuple", (Number(), inner)))
+        case "zip":
+            items = tuple(element(frame, value, node) for value in arguments.positional)
+            return Sequence("iterator", None, Sequence("tuple", items))
+        case "list" | "tuple" | "reversed" | "sorted" | "iter" | "set":
+            return _as_sequence(name, first)
+        case "next":
+            return element(frame, first, node)
+        case "int" | "float" | "round" | "abs" | "bool":
+            return _number(first)
+        case "isinstance" | "hasattr" | "print" | "id" | "type" | "str" | "repr" | "callable":
+            return UNKNOWN
+        case _:
+            forget_mutable(frame, node)
+            return UNKNOWN
+
+
+def _super(frame: Frame) -> Value:
+    function = frame.function
+    if function is None or function.owner is None or function.receiver is None:
+        return UNKNOWN
+    return Super(function.owner, function.receiver)
+
+
+def _length(value: Value) -> Value:
+    if isinstance(value, Sequence) and value.items is not None:
+        return Constant(len(value.items))
+    if isinstance(value, Tensor) and value.shape and isinstance(value.shape[0], int):
+        return Constant(value.shape[0])
+    return Number()
+
+
+def _as_sequence(name: str, value: Value) -> Value:
+    if not isinstance(value, Sequence):
+        return UNKNOWN
+    kind = "tuple" if name == "tuple" else "list"
+    if name in ("sorted", "set", "reversed"):
+        return Sequence(kind, None, element_of(value))
+    return Sequence(kind, value.items, value.element)
+
+
+def _number(value: Value) -> Value:
+    """``float(loss)`` takes a number out of the graph as ``loss.item()`` does."""
+    if isinstance(value, Tensor):
+        return Number(origin=value.origin, cut=value.origin.node if value.origin else None)
+    return value if isinstance(value, Number) else Number()
+
+
+def sequence_method(frame: Frame, expression: ast.expr, sequence: Sequence, name: str, arguments: Arguments) -> Value:
+    """Return the value of a list's method, and change what is known of the list that the expression names."""
+    target = dotted_text(expression)
+    if name in ("append", "extend", "insert") and arguments.positional and target is not None:
+        added = arguments.positional[-1]
+        if name == "extend":
+            added = element_of(added) if isinstance(added, Sequence) else UNKNOWN
+        empty = sequence.items == ()
+        frame.bind(target, Sequence(sequence.kind, None, added if empty else join(element_of(sequence), added)))
+    elif name in ("clear", "remove", "sort", "reverse") and target is not None:
+        frame.bind(target, Sequence(sequence.kind, None, element_of(sequence)))
+    elif name == "pop":
+        if target is not None:
+            frame.bind(target, Sequence(sequence.kind, None, element_of(sequence)))
+        return element_of(sequence)
+    elif name == "copy":
+        return sequence
+    return UNKNOWN

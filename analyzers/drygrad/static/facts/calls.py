@@ -1,0 +1,214 @@
+"""Calls, and the binding of values to names: what is called with what, and where the result goes."""
+
+from __future__ import annotations
+
+import ast
+
+from drygrad.static.facts import builtin_calls, modules, tensors, torch_calls
+from drygrad.static.facts.effects import forget_mutable
+from drygrad.static.facts.frame import Frame, dotted_text
+from drygrad.static.facts.iteration import unpacked
+from drygrad.static.facts.values import (
+    UNKNOWN,
+    Arguments,
+    Choice,
+    Class,
+    Device,
+    Function,
+    Method,
+    Number,
+    Object,
+    Reference,
+    Sequence,
+    Super,
+    Tensor,
+    Value,
+    element_of,
+    join_all,
+)
+
+
+def call(frame: Frame, node: ast.Call) -> Value:
+    """Return the value of a call."""
+    target = frame.evaluate(node.func)
+    arguments = _arguments(frame, node)
+    return apply(frame, node, target, arguments)
+
+
+def _arguments(frame: Frame, node: ast.Call) -> Arguments:
+    positional: list[Value] = []
+    complete = True
+    for argument in node.args:
+        value = frame.evaluate(argument.value if isinstance(argument, ast.Starred) else argument)
+        if not isinstance(argument, ast.Starred):
+            positional.append(value)
+        elif isinstance(value, Sequence) and value.items is not None:
+            positional.extend(value.items)
+        else:
+            complete = False
+            break
+    keywords: dict[str, Value] = {}
+    for keyword in node.keywords:
+        value = frame.evaluate(keyword.value)
+        if keyword.arg is None:
+            complete = False
+        else:
+            keywords[keyword.arg] = value
+    return Arguments(tuple(positional), keywords, complete)
+
+
+def apply(frame: Frame, node: ast.Call, target: Value, arguments: Arguments) -> Value:
+    """Return what calling a value gives."""
+    match target:
+        case Reference(name=name):
+            return _call_reference(frame, node, name, arguments)
+        case Class():
+            return frame.module.construct(target, arguments, node)
+        case Function():
+            return _call_function(frame, node, target, arguments)
+        case Method(receiver=receiver, name=name):
+            return _call_method(frame, node, receiver, name, arguments)
+        case Object():
+            return modules.call(frame, node, target, arguments)
+        case Choice(options=options):
+            return join_all([apply(frame, node, option, arguments) for option in options])
+        case _:
+            forget_mutable(frame, node)
+            return UNKNOWN
+
+
+def _call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    if name.startswith("torch."):
+        return torch_calls.call_reference(frame, node, name, arguments)
+    if name.startswith("builtins."):
+        return builtin_calls.call(frame, node, name.removeprefix("builtins."), arguments)
+    if name in frame.module.known:
+        bases = frame.module.known[name]
+        return Object(name, node, arguments, bases=bases, device=frame.module.default_device)
+    if name == "copy.deepcopy" and arguments.positional:
+        return arguments.positional[0]
+    forget_mutable(frame, node)
+    return UNKNOWN
+
+
+def _call_function(frame: Frame, node: ast.Call, function: Function, arguments: Arguments) -> Value:
+    result = frame.module.follow(frame, function, arguments, node)
+    forget_mutable(frame, node)
+    return result
+
+
+def _call_method(frame: Frame, node: ast.Call, receiver: Value, name: str, arguments: Arguments) -> Value:
+    expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    match receiver:
+        case Tensor():
+            return torch_calls.call_tensor_method(frame, node, receiver, name, arguments)
+        case Object():
+            return torch_calls.call_object_method(frame, node, receiver, name, arguments)
+        case Sequence():
+            return builtin_calls.sequence_method(frame, expression, receiver, name, arguments)
+        case Super():
+            return UNKNOWN
+        case Choice(options=options):
+            return join_all([_call_method(frame, node, option, name, arguments) for option in options])
+        case _ if receiver is UNKNOWN or isinstance(receiver, Number):
+            return torch_calls.call_unknown_method(frame, node, name, arguments)
+        case _:
+            forget_mutable(frame, node)
+            return UNKNOWN
+
+
+def bind_target(frame: Frame, target: ast.expr, value: Value) -> None:
+    """Assign a value to a target of any form."""
+    match target:
+        case ast.Name(id=name):
+            frame.bind(name, value)
+            frame.record(target, value)
+        case ast.Attribute():
+            frame.evaluate(target.value)
+            name = dotted_text(target)
+            if name is not None:
+                frame.module.attribute_owners.add(name.split(".")[0])
+                frame.bind(name, value)
+            frame.record(target, value)
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            _unpack(frame, elements, value)
+        case ast.Starred(value=inner):
+            bind_target(frame, inner, UNKNOWN)
+        case ast.Subscript():
+            tensors.assign_item(frame, target, value)
+        case _:
+            frame.evaluate(target)
+
+
+def _unpack(frame: Frame, targets: list[ast.expr], value: Value) -> None:
+    items: tuple[Value, ...] | None = None
+    if isinstance(value, Sequence) and value.items is not None and len(value.items) == len(targets):
+        items = value.items
+    elif isinstance(value, Sequence):
+        items = (element_of(value),) * len(targets)
+    elif isinstance(value, (Object, Tensor)):
+        items = (unpacked(value),) * len(targets)
+    for index, target in enumerate(targets):
+        bind_target(frame, target, items[index] if items is not None else UNKNOWN)
+
+
+def bind_parameters(frame: Frame, function: Function, arguments: Arguments) -> None:
+    """Give the parameters of a function their values: from the call, else from defaults and annotations."""
+    node = function.node.args
+    positional = [*node.posonlyargs, *node.args]
+    given = list(arguments.positional)
+    if function.receiver is not None and positional and not _is_class_method(function):
+        given.insert(0, function.receiver)
+    elif _is_class_method(function) and positional:
+        given.insert(0, function.owner or UNKNOWN)
+    defaults = dict(
+        zip([a.arg for a in positional[len(positional) - len(node.defaults) :]], node.defaults, strict=True)
+    )
+    defaults |= {a.arg: d for a, d in zip(node.kwonlyargs, node.kw_defaults, strict=True) if d is not None}
+    names = frame.state.names
+    for index, parameter in enumerate((*positional, *node.kwonlyargs)):
+        if index < len(given) and index < len(positional):
+            value = given[index]
+        elif parameter.arg in arguments.keywords:
+            value = arguments.keywords[parameter.arg]
+        elif arguments.complete and parameter.arg in defaults:
+            value = frame.evaluate(defaults[parameter.arg])
+        else:
+            value = UNKNOWN
+        names[parameter.arg] = annotated(frame, parameter.annotation, parameter) if value is UNKNOWN else value
+    for rest in (node.vararg, node.kwarg):
+        if rest is not None:
+            names[rest.arg] = UNKNOWN
+
+
+def _is_class_method(function: Function) -> bool:
+    if isinstance(function.node, ast.Lambda):
+        return False
+    return any(isinstance(d, ast.Name) and d.id == "classmethod" for d in function.node.decorator_list)
+
+
+def annotated(frame: Frame, annotation: ast.expr | None, parameter: ast.arg | None) -> Value:
+    """Return what an annotation says of a value; for a parameter its name may say that it is a device."""
+    if annotation is None:
+        return Device(f"${parameter.arg}") if parameter is not None and parameter.arg == "device" else UNKNOWN
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return UNKNOWN
+    recorder, frame.recording = frame.recording, None
+    declared = frame.evaluate(annotation) if isinstance(annotation, (ast.Name, ast.Attribute)) else UNKNOWN
+    frame.recording = recorder
+    match declared:
+        case Reference(name="torch.Tensor"):
+            return Tensor(storage=parameter)
+        case Reference(name="torch.device"):
+            return Device(f"${parameter.arg}" if parameter is not None else "$device")
+        case Reference(name="builtins.int" | "builtins.float"):
+            return Number()
+        case Reference(name=name) if name.startswith("torch."):
+            return Object(name, None, Arguments(complete=False))
+        case Class():
+            return Object(declared.name, None, Arguments(complete=False), declared)
+        case _:
+            return UNKNOWN

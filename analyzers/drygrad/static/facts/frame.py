@@ -1,0 +1,138 @@
+"""One pass over one body (a module's, a function's): what all evaluators of it share."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from drygrad.static.facts.events import DeviceMismatch, InplaceWrite, ShapeMismatch
+from drygrad.static.facts.state import State, join_states
+from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall, Value, join
+
+if TYPE_CHECKING:
+    from drygrad.static.facts.module import ModuleFacts
+
+Event = InplaceWrite | DeviceMismatch | ShapeMismatch
+_BUILTINS = frozenset(dir(builtins))
+
+
+class Recording:
+    """What the passes over the bodies of a file have found out, by node."""
+
+    def __init__(self) -> None:
+        self.values: dict[ast.expr, Value] = {}
+        self.calls: dict[ast.expr, TorchCall] = {}
+        self.grad: dict[ast.AST, bool | None] = {}
+        self.autocast: dict[ast.AST, str | None] = {}
+        self.events: dict[tuple[type, ast.AST], Event] = {}
+
+
+class Frame:
+    """The evaluation of one body with given arguments.
+
+    ``recording`` is None where a call is followed only for its result; then nothing is noted of its nodes.
+    """
+
+    def __init__(
+        self,
+        module: ModuleFacts,
+        state: State,
+        *,
+        scope: Mapping[str, Value] | None = None,
+        function: Function | None = None,
+        recording: Recording | None = None,
+        depth: int = 0,
+    ) -> None:
+        self.module = module
+        self.state = state
+        self.scope = scope
+        self.function = function
+        self.recording = recording
+        self.depth = depth
+        self.result: Value | None = None
+        self.exit_state: State | None = None
+        self.breaks: list[State] = []
+        self.continues: list[State] = []
+        self.loops = 0
+        self.in_class_body = False
+        self.ran_backward = False
+
+    @property
+    def owner(self) -> Class | None:
+        """The class whose method is evaluated."""
+        return self.function.owner if self.function else None
+
+    def evaluate(self, node: ast.expr) -> Value:
+        """Return and note the value of an expression."""
+        return self.module.evaluate(self, node)
+
+    def look_up(self, name: str) -> Value:
+        """Return what a name means here: local, of the enclosing functions, of the module, built in."""
+        if name in self.state.names:
+            return self.state.names[name]
+        if self.scope is not None and name in self.scope:
+            return self.scope[name]
+        if name in self.module.globals:
+            return self.module.globals[name]
+        if name in _BUILTINS and not self.module.has_star_import:
+            return Reference(f"builtins.{name}")
+        return UNKNOWN
+
+    def bind(self, name: str, value: Value) -> None:
+        """Assign a name; attributes assigned through its old value are forgotten."""
+        names = self.state.names
+        if self.module.attribute_owners and name in self.module.attribute_owners:
+            prefix = name + "."
+            for attribute in [known for known in names if known.startswith(prefix)]:
+                del names[attribute]
+        names[name] = value
+
+    def record(self, node: ast.expr, value: Value) -> Value:
+        """Note the value of an expression; in a loop a later pass, which knows all ways in, overwrites the first."""
+        if self.recording is not None:
+            if value is UNKNOWN:
+                self.recording.values.pop(node, None)
+            else:
+                self.recording.values[node] = value
+        return value
+
+    def record_call(self, call: TorchCall) -> None:
+        """Note a torch call and the modes that it runs under."""
+        if self.recording is not None:
+            self.recording.calls[call.node] = call
+            self.record_modes(call.node)
+
+    def record_modes(self, node: ast.AST) -> None:
+        """Note the grad mode and autocast at a node."""
+        if self.recording is not None:
+            self.recording.grad[node] = self.state.grad
+            self.recording.autocast[node] = self.state.autocast
+
+    def emit(self, event: Event) -> None:
+        """Note an event; of several passes over a node the last one counts."""
+        if self.recording is not None:
+            self.recording.events[type(event), event.node] = event
+
+    def retract(self, kind: type[Event], node: ast.AST) -> None:
+        """Forget an event that a later pass over its node does not see any more."""
+        if self.recording is not None:
+            self.recording.events.pop((kind, node), None)
+
+    def leave(self, value: Value) -> None:
+        """Return from the body."""
+        self.result = value if self.result is None else join(self.result, value)
+        self.exit_state = join_states(self.exit_state, self.state)
+
+
+def dotted_text(node: ast.expr) -> str | None:
+    """Return ``a.b.c`` as text where an expression is a plain chain of names; else None."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(node.id)
+    return ".".join(reversed(parts))

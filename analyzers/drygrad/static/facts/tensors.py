@@ -1,0 +1,205 @@
+"""Tensors outside of calls: attributes, operators, subscripts, writes in place, moves between devices."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from drygrad.static.facts import containers, shapes, transfer
+from drygrad.static.facts.events import InplaceWrite, ShapeMismatch
+from drygrad.static.facts.frame import Frame, dotted_text
+from drygrad.static.facts.values import (
+    UNKNOWN,
+    Arguments,
+    Constant,
+    Device,
+    Dtype,
+    Method,
+    Number,
+    Origin,
+    Reference,
+    Tensor,
+    TorchCall,
+    Value,
+)
+
+_VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+
+
+def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
+    """Return an attribute of a tensor."""
+    match name:
+        case "shape":
+            return containers.sizes(tensor.shape)
+        case "device":
+            return Device(tensor.device or f"${_owner_text(node)}.device")
+        case "dtype":
+            return Dtype(tensor.dtype) if tensor.dtype else UNKNOWN
+        case "requires_grad":
+            return Constant(tensor.requires_grad) if tensor.requires_grad is not None else UNKNOWN
+        case "ndim":
+            return Number() if tensor.shape is None else Constant(len(tensor.shape))
+        case "grad":
+            return replace(tensor, requires_grad=False, leaf=True, origin=Origin("grad", node), storage=node, sign=None)
+        case "data":
+            return replace(tensor, requires_grad=False, leaf=True, cut=node, origin=Origin("data", node, (tensor,)))
+        case _ if name in _VIEW_ATTRIBUTES:
+            made = transfer.make(frame, node, "transpose", (tensor,), (tensor,))
+            return replace(made, shape=shapes.attribute_shape(tensor.shape, name))
+        case "is_cuda" | "is_leaf" | "grad_fn" | "names" | "layout" | "is_sparse" | "itemsize" | "nbytes" | "_version":
+            return UNKNOWN
+        case _:
+            return Method(tensor, name)
+
+
+def _owner_text(node: ast.expr) -> str:
+    return (dotted_text(node) or ast.unparse(node)).removesuffix(".device")
+
+
+def operator(
+    frame: Frame, node: ast.expr, operation: str, expressions: tuple[ast.expr, ...], values: tuple[Value, ...]
+) -> Value:
+    """Return the value of an operator with a tensor on one side at least."""
+    if not all(isinstance(v, (Tensor, Constant, Number)) or v is UNKNOWN for v in values):
+        return UNKNOWN
+    tensors = tuple(v for v in values if isinstance(v, Tensor))
+    shape = transfer.operator_shape(frame, node, operation, values)
+    if any(v is UNKNOWN for v in values):
+        shape = None
+    made = transfer.make(frame, node, operation, tensors, values, shape=shape)
+    if operation == "sub" and _subtracts_itself(expressions, values):
+        return replace(made, sign="zero")
+    return made
+
+
+def _subtracts_itself(expressions: tuple[ast.expr, ...], values: tuple[Value, ...]) -> bool:
+    """Say whether ``a - b`` subtracts a value from itself: the same name, the same content."""
+    first, second = map(dotted_text, expressions)
+    return first is not None and first == second and values[0] == values[1]
+
+
+def index(frame: Frame, tensor: Tensor, node: ast.Subscript) -> Tensor:
+    """Return ``tensor[...]``."""
+    frame.retract(ShapeMismatch, node)
+    try:
+        shape = shapes.index_shape(tensor.shape, node, frame.evaluate)
+    except shapes.Mismatch as mismatch:
+        frame.emit(ShapeMismatch(node, "getitem", mismatch.kind, mismatch.message, None, (tensor,)))
+        shape = None
+    made = transfer.make(frame, node, "getitem", (tensor,), (tensor,), shape=shape)
+    return replace(made, dtype=tensor.dtype, cut=made.cut or tensor.cut)
+
+
+def write(
+    frame: Frame,
+    node: ast.expr | ast.stmt,
+    expression: ast.expr,
+    operation: str,
+    target: Tensor,
+    others: tuple[Value, ...],
+    call: TorchCall | None = None,
+) -> Tensor:
+    """Overwrite a tensor in place: note who had kept its content, and return what it is afterwards."""
+    saved = frame.state.saved.get(target.storage, ()) if target.storage is not None else ()
+    event = InplaceWrite(node, expression, operation, target, saved, frame.state.grad, call)
+    frame.emit(event)
+    values = (target, *others)
+    tensors = tuple(transfer.tensors_in(values))
+    place = node if isinstance(node, ast.expr) else expression
+    made = transfer.make(frame, place, operation, tensors, values, call=call, shape=target.shape)
+    after = replace(made, dtype=target.dtype, device=target.device, storage=target.storage)
+    if target.leaf and target.requires_grad and frame.state.grad is False:
+        after = replace(after, requires_grad=True, leaf=True, origin=target.origin)
+    name = dotted_text(expression)
+    if name is not None:
+        frame.state.names[name] = after
+    return after
+
+
+def assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
+    """``x[i] = v``: a write in place where x is a tensor."""
+    base = frame.evaluate(target.value)
+    frame.evaluate(target.slice)
+    if isinstance(base, Tensor):
+        write(frame, target, target.value, "setitem", base, (value,))
+        return
+    name = dotted_text(target.value)
+    if name is not None and base is not UNKNOWN:
+        frame.bind(name, UNKNOWN)
+
+
+def accumulated(frame: Frame, node: ast.AugAssign, left: Value, right: Tensor, operation: str) -> Value:
+    """Return what ``total += loss`` makes of a total that is no tensor yet."""
+    if not isinstance(left, (Constant, Number)):
+        return UNKNOWN
+    return transfer.make(frame, node.target, operation, (right,), (left, right), shape=right.shape)
+
+
+def python_number(left: Value, right: Value) -> Value:
+    """Return what ``n += 1`` makes of a Python number."""
+    numeric = (Constant, Number)
+    return Number() if isinstance(left, numeric) and isinstance(right, numeric) else UNKNOWN
+
+
+def forget_graph(frame: Frame) -> None:
+    """A backward has run: what it had kept it keeps no longer."""
+    frame.state.saved.clear()
+    frame.ran_backward = True
+
+
+# -- devices ----------------------------------------------------------------------------------------------------
+
+
+def device_name(value: Value) -> str | None:
+    """Return the device that a value stands for as an argument; None where it is unknown."""
+    if isinstance(value, Device):
+        return value.name
+    if isinstance(value, Constant):
+        if isinstance(value.value, str):
+            return value.value if value.value.split(":")[0] in DEVICE_TYPES else None
+        if isinstance(value.value, int) and not isinstance(value.value, bool):
+            return f"cuda:{value.value}"
+    return None
+
+
+DEVICE_TYPES = frozenset({"cpu", "cuda", "mps", "xpu", "meta", "hpu", "npu", "xla"})
+
+
+def move(frame: Frame, call: TorchCall, tensor: Tensor, arguments: Arguments) -> Tensor:
+    """Return the result of ``.to(...)``, ``.cuda()``, ``.cpu()``, ``.type(...)`` on a tensor."""
+    device, dtype = destination(call.operation if call.target != "Tensor.type_as" else "type_as", arguments, tensor)
+    made = transfer.make(frame, call.node, "to", (tensor,), (tensor,), call=call, shape=tensor.shape)
+    same = device == tensor.device and dtype == tensor.dtype and device is not None and dtype is not None
+    leaf = True if tensor.requires_grad is False else (tensor.leaf if same else made.leaf)
+    storage = tensor.storage if same else call.node
+    return replace(made, device=device, dtype=dtype, cut=tensor.cut, leaf=leaf, storage=storage)
+
+
+def destination(method: str, arguments: Arguments, current: Tensor) -> tuple[str | None, str | None]:
+    """Return the device and dtype that a move leads to."""
+    if method == "cpu":
+        return "cpu", current.dtype
+    if method == "cuda":
+        given = arguments.get("device", 0)
+        return ("cuda" if given is None else device_name(given)), current.dtype
+    if method == "pin_memory":
+        return current.device, current.dtype
+    device, dtype = current.device, current.dtype
+    candidates = [*arguments.positional[:2], arguments.get("device"), arguments.get("dtype"), arguments.get("other")]
+    for candidate in candidates:
+        match candidate:
+            case None | Constant(value=None):
+                continue
+            case Dtype(name=name):
+                dtype = name
+            case Tensor():
+                device, dtype = candidate.device, candidate.dtype
+            case Reference():
+                device = dtype = None
+            case _ if (name := device_name(candidate)) is not None:
+                device = name
+            case Constant(value=bool()):
+                continue
+            case _:
+                device = dtype = None
+    return device, dtype if arguments.complete else None

@@ -1,0 +1,353 @@
+"""Calls into torch: functions, constructors, methods of tensors and of torch's objects."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from drygrad.static.facts import containers, contexts, modules, shapes
+from drygrad.static.facts.effects import forget_mutable
+from drygrad.static.facts.frame import Frame
+from drygrad.static.facts.operations import (
+    ALIASES,
+    CASTS,
+    DTYPES,
+    FACTORIES,
+    NONNEGATIVE_FACTORIES,
+    OTHER_SIGNATURES,
+    SIGNATURES,
+    TENSOR_METHODS,
+)
+from drygrad.static.facts.tensors import device_name, forget_graph, move, write
+from drygrad.static.facts.transfer import result_of
+from drygrad.static.facts.values import (
+    UNKNOWN,
+    Arguments,
+    Constant,
+    Device,
+    Dtype,
+    Form,
+    Number,
+    Object,
+    Origin,
+    Reference,
+    Tensor,
+    TorchCall,
+    Value,
+    is_module_class,
+)
+
+_TENSOR_PACKAGES = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft", "torch.Tensor")
+_NOT_TENSORS = frozenset(
+    "is_tensor is_floating_point is_complex is_grad_enabled manual_seed seed initial_seed get_rng_state set_rng_state "
+    "save load compile set_default_device set_default_dtype get_default_dtype set_num_threads get_num_threads finfo iinfo "
+    "use_deterministic_algorithms set_float32_matmul_precision set_printoptions numel typename broadcast_shapes "
+    "is_storage is_nonzero get_default_device set_grad_enabled no_grad enable_grad inference_mode autocast device "
+    "set_default_tensor_type equal allclose result_type can_cast promote_types vmap".split()
+)
+"""Functions of these packages that return no tensor."""
+_RETURNS_NUMBER = frozenset(
+    {"item", "dim", "numel", "nelement", "ndimension", "element_size", "storage_offset", "size"}
+)
+
+
+def torch_call(
+    node: ast.Call,
+    target: str,
+    form: Form,
+    arguments: Arguments,
+    *,
+    receiver: tuple[ast.expr, Value] | None = None,
+    receiver_known: bool = True,
+) -> TorchCall:
+    """Describe a call of a torch function or method in the one form that rules read."""
+    last = target.rpartition(".")[2]
+    plain = last[:-1] if last.endswith("_") and not last.endswith("__") and form == "method" else last
+    if form == "function" and last.endswith("_") and f"{last[:-1]}_" in TENSOR_METHODS:
+        plain = last[:-1]
+    operation = ALIASES.get(plain, plain)
+    before = (receiver[0],) if receiver else ()
+    values = (receiver[1],) if receiver else ()
+    positional = [a for a in node.args if not isinstance(a, ast.Starred)][: len(arguments.positional)]
+    keywords = {k.arg: k.value for k in node.keywords if k.arg is not None}
+    inplace = plain != last or _is_true(arguments.keywords.get("inplace"))
+    return TorchCall(
+        node,
+        operation,
+        target,
+        form,
+        (*before, *positional),
+        (*values, *arguments.positional),
+        keywords,
+        arguments.keywords,
+        OTHER_SIGNATURES.get(target) or SIGNATURES.get(operation) or ("input",),
+        inplace=inplace,
+        receiver_known=receiver_known,
+    )
+
+
+def _is_true(value: Value | None) -> bool:
+    return isinstance(value, Constant) and value.value is True
+
+
+# -- functions and constructors ---------------------------------------------------------------------------------
+
+
+def dtype_or_reference(name: str) -> Value:
+    """Return what an imported name stands for: ``from torch import float32`` is a dtype."""
+    package, _, last = name.rpartition(".")
+    return Dtype(DTYPES[last]) if package == "torch" and last in DTYPES else Reference(name)
+
+
+def call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    """Return the value of a call of something imported from torch."""
+    package, _, last = name.rpartition(".")
+    call = torch_call(node, name, "function", arguments)
+    frame.record_call(call)
+    if name == "torch.device":
+        return Device(_device_argument(arguments, node))
+    if name in ("torch.nn.Parameter", "torch.nn.Buffer"):
+        return _parameter(frame, node, arguments, buffer=last == "Buffer")
+    if is_module_class(name):
+        return modules.construct(frame, node, name, arguments)
+    if name.startswith("torch.nn.init."):
+        return arguments.positional[0] if arguments.positional else UNKNOWN
+    if last[:1].isupper() or last in ("autocast", "no_grad", "inference_mode", "enable_grad", "set_grad_enabled"):
+        return _object(frame, node, name, arguments)
+    if package in _TENSOR_PACKAGES and last not in _NOT_TENSORS:
+        return _function_result(frame, call, arguments)
+    return UNKNOWN
+
+
+def _object(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    if name == "torch.set_grad_enabled":
+        contexts.set_grad_enabled(frame, arguments)
+    last = name.rpartition(".")[2]
+    if last in (
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "IntTensor",
+        "DoubleTensor",
+        "HalfTensor",
+        "BoolTensor",
+        "ByteTensor",
+    ):
+        dtype = DTYPES.get(last, frame.module.default_dtype)
+        device = "cuda" if ".cuda." in name else frame.module.default_device
+        return Tensor(None, dtype, device, False, True, Origin("tensor", node, arguments.positional), node)
+    if name == "torch.nn.parallel.DistributedDataParallel" and arguments.positional:
+        return arguments.positional[0]
+    return Object(name, node, arguments)
+
+
+def _device_argument(arguments: Arguments, node: ast.Call) -> str:
+    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    name = device_name(value)
+    index = arguments.get("index", 1)
+    if name is not None and isinstance(index, Constant):
+        return f"{name}:{index.value}"
+    return name or f"$device@{node.lineno}:{node.col_offset}"
+
+
+def _parameter(frame: Frame, node: ast.Call, arguments: Arguments, *, buffer: bool) -> Tensor:
+    data = arguments.get("data", 0)
+    base = data if isinstance(data, Tensor) else Tensor(device=frame.module.default_device)
+    wanted = arguments.get("requires_grad", 1)
+    learnable = not buffer and (wanted is None or (isinstance(wanted, Constant) and wanted.value is True))
+    unsure = not buffer and wanted is not None and not isinstance(wanted, Constant)
+    return replace(
+        base,
+        requires_grad=None if unsure else learnable,
+        leaf=True,
+        storage=node,
+        cut=None,
+        parameter=not buffer,
+        buffer=buffer,
+        origin=Origin("parameter", node, (base,)),
+    )
+
+
+def _function_result(frame: Frame, call: TorchCall, arguments: Arguments) -> Value:
+    operation = call.operation
+    if operation in FACTORIES:
+        return _factory(frame, call)
+    if call.inplace and call.values and isinstance(call.values[0], Tensor):
+        return write(frame, call.node, call.operands[0], operation, call.values[0], call.values[1:], call)
+    if any(v is UNKNOWN for v in call.values[:1]) and call.target.startswith("torch.nn.functional."):
+        call = _with_tensor_first(call)
+    return result_of(frame, call)
+
+
+def _with_tensor_first(call: TorchCall) -> TorchCall:
+    """The functional forms take nothing but a tensor first: an unknown value is one."""
+    return replace(call, values=(Tensor(), *call.values[1:]))
+
+
+def _factory(frame: Frame, call: TorchCall) -> Tensor:
+    like = call.values[0] if call.values and isinstance(call.values[0], Tensor) else None
+    inherits = like if call.operation.endswith("_like") or call.operation.startswith("new_") else None
+    requires_grad = call.keyword_values.get("requires_grad")
+    learnable = (_is_true(requires_grad) and frame.state.grad is not False) or _is_true(requires_grad)
+    shape = result_of_shape(frame, call)
+    return Tensor(
+        shape=shape,
+        dtype=_factory_dtype(frame, call, inherits),
+        device=_factory_device(frame, call, inherits),
+        requires_grad=learnable if requires_grad is None or isinstance(requires_grad, Constant) else None,
+        leaf=True,
+        origin=Origin(call.operation, call.node, call.values, call),
+        storage=like.storage if call.operation == "as_tensor" and like else call.node,
+        sign="positive" if call.operation in ("ones", "ones_like") else (
+            "nonnegative" if call.operation in NONNEGATIVE_FACTORIES else (
+                "zero" if call.operation in ("zeros", "zeros_like", "new_zeros") else None)),
+        cut=call.node if call.operation in ("tensor", "as_tensor") and like is not None else None,
+    )  # fmt: skip
+
+
+def result_of_shape(frame: Frame, call: TorchCall) -> tuple[int | str | None, ...] | None:
+    """Return the shape that a factory gives its tensor."""
+    try:
+        return shapes.factory_shape(call)
+    except shapes.Mismatch:
+        return None
+
+
+def _factory_dtype(frame: Frame, call: TorchCall, inherits: Tensor | None) -> str | None:
+    given = call.keyword_values.get("dtype")
+    if given is not None:
+        return given.name if isinstance(given, Dtype) else None
+    operation = call.operation
+    if inherits is not None:
+        return inherits.dtype
+    if operation in ("randint", "randperm", "tril_indices", "triu_indices", "multinomial"):
+        return "int64"
+    if operation in ("zeros", "ones", "rand", "randn", "empty", "eye", "linspace", "logspace", "hann_window"):
+        return frame.module.default_dtype
+    if operation in ("tensor", "as_tensor", "full", "arange", "range", "from_numpy", "normal", "bernoulli"):
+        return _literal_dtype(frame, call)
+    return None
+
+
+def _literal_dtype(frame: Frame, call: TorchCall) -> str | None:
+    values = call.values[1:2] if call.operation == "full" else call.values
+    if call.operation in ("tensor", "as_tensor") and values:
+        if isinstance(values[0], Tensor):
+            return values[0].dtype
+        kinds = set(containers.element_types(values[0]))
+    else:
+        kinds = {type(v.value) if isinstance(v, Constant) else None for v in values}
+    if kinds == {bool}:
+        return "bool"
+    if kinds == {int}:
+        return "int64"
+    return frame.module.default_dtype if kinds and kinds <= {int, float} else None
+
+
+def _factory_device(frame: Frame, call: TorchCall, inherits: Tensor | None) -> str | None:
+    given = call.keyword_values.get("device")
+    if given is not None and not (isinstance(given, Constant) and given.value is None):
+        return device_name(given)
+    if inherits is not None:
+        return inherits.device
+    if call.operation in ("tensor", "as_tensor", "normal", "bernoulli", "multinomial") and isinstance(
+        call.values[0] if call.values else None, Tensor
+    ):
+        first = call.values[0]
+        return first.device if isinstance(first, Tensor) else None
+    return frame.module.default_device
+
+
+# -- methods ----------------------------------------------------------------------------------------------------
+
+
+def call_tensor_method(frame: Frame, node: ast.Call, receiver: Tensor, name: str, arguments: Arguments) -> Value:
+    """Return the value of a method call on a tensor."""
+    expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=(expression, receiver))
+    frame.record_call(call)
+    special = _special_method(frame, call, receiver, name, arguments)
+    if special is not None:
+        return special
+    if call.inplace:
+        return write(frame, node, expression, call.operation, receiver, arguments.positional, call)
+    if call.operation in FACTORIES and name.startswith("new_"):
+        return _factory(frame, call)
+    return result_of(frame, call)
+
+
+def _special_method(frame: Frame, call: TorchCall, receiver: Tensor, name: str, arguments: Arguments) -> Value | None:
+    match name:
+        case "backward":
+            forget_graph(frame)
+            return Constant(None)
+        case "item" | "tolist":
+            return Number(origin=Origin("item", call.node, (receiver,), call), cut=call.node)
+        case "size" if arguments.positional or arguments.keywords:
+            return containers.size_at(receiver.shape, arguments)
+        case "size":
+            return containers.sizes(receiver.shape)
+        case "dim" | "ndimension":
+            return Number() if receiver.shape is None else Constant(len(receiver.shape))
+        case _ if name in _RETURNS_NUMBER:
+            return Number()
+        case "numpy":
+            return UNKNOWN
+        case "requires_grad_":
+            return _set_requires_grad(frame, call, receiver, arguments)
+        case "detach" | "detach_":
+            return replace(
+                receiver,
+                requires_grad=False,
+                leaf=True,
+                cut=call.node,
+                origin=Origin("detach", call.node, (receiver,), call),
+            )
+        case "register_hook" | "retain_grad" | "register_post_accumulate_grad_hook" | "get_device" | "is_contiguous":
+            return UNKNOWN
+        case "to" | "cuda" | "cpu" | "type_as" | "type" | "pin_memory":
+            return move(frame, call, receiver, arguments)
+        case _ if name in CASTS:
+            made = result_of(frame, call)
+            return replace(made, dtype=CASTS[name]) if isinstance(made, Tensor) else made
+        case _:
+            return None
+
+
+def _set_requires_grad(frame: Frame, call: TorchCall, receiver: Tensor, arguments: Arguments) -> Value:
+    wanted = arguments.get("requires_grad", 0)
+    flag = True if wanted is None else (wanted.value is True if isinstance(wanted, Constant) else None)
+    changed = replace(receiver, requires_grad=flag, cut=None if flag else receiver.cut)
+    modules.rebind(frame, call.operands[0], changed)
+    return changed
+
+
+def call_unknown_method(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    """Return the value of a method call on an unknown value: a tensor's, if only tensors have such a method."""
+    if name not in TENSOR_METHODS:
+        forget_mutable(frame, node)
+        return UNKNOWN
+    expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    unknown = Tensor()
+    call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=(expression, unknown), receiver_known=False)
+    frame.record_call(call)
+    if name == "cuda":  # modules have it too, and give back themselves
+        return UNKNOWN
+    special = _special_method(frame, call, unknown, name, arguments)
+    if special is not None:
+        return special
+    if call.inplace:
+        return write(frame, node, expression, call.operation, unknown, arguments.positional, call)
+    return result_of(frame, call)
+
+
+# -- objects ----------------------------------------------------------------------------------------------------
+
+
+def call_object_method(frame: Frame, node: ast.Call, receiver: Object, name: str, arguments: Arguments) -> Value:
+    """Return the value of a method of a library object, noting the call under its class's name."""
+    expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    if receiver.type.startswith("torch.") or receiver.is_module:
+        call = torch_call(node, f"{receiver.type}.{name}", "method", arguments, receiver=(expression, receiver))
+        frame.record_call(call)
+    return modules.method(frame, node, expression, receiver, name, arguments)

@@ -1,0 +1,366 @@
+"""What a torch operation makes of its operands: shape, dtype, device, gradient, sign, and what it saves."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import replace
+
+from drygrad.static.facts import shapes
+from drygrad.static.facts.events import DeviceMismatch, Saved, ShapeMismatch
+from drygrad.static.facts.frame import Frame
+from drygrad.static.facts.operations import (
+    BOOLEAN,
+    INTEGRAL,
+    MULTIPLICATIVE,
+    NONNEGATIVE,
+    NOT_DIFFERENTIABLE,
+    PARAMETERLESS,
+    POSITIVE,
+    SAVES_INPUT,
+    SAVES_OUTPUT,
+    SIGN_KEEPING,
+    VIEWS,
+)
+from drygrad.static.facts.values import (
+    FLOATING,
+    INTEGERS,
+    Constant,
+    Device,
+    Number,
+    Object,
+    Origin,
+    Sequence,
+    Shape,
+    Sign,
+    Tensor,
+    TorchCall,
+    Value,
+)
+
+_KEEPS_DEVICE_APART = frozenset({"to", "cuda", "cpu", "copy", "type", "getitem", "setitem", "index_put", "move"})
+"""Operations that may take tensors of several devices."""
+_FLOAT_RESULT = frozenset(
+    "exp log log2 log10 log1p sqrt rsqrt sigmoid tanh sin cos div reciprocal expm1 erf softplus logit atan std "
+    "var".split()
+)
+_SUMS = frozenset({"sum", "prod", "cumsum", "cumprod"})
+_AUTOCAST_KEEPS = frozenset({"float", "double", "half", "bfloat16", "to", "type"})
+
+
+def result_of(frame: Frame, call: TorchCall) -> Value:
+    """Return the result of a call on tensors, reporting what cannot work."""
+    shape = _shape(frame, call)
+    made = make(frame, call.node, call.operation, _tensors(call), call.values, call=call)
+    if call.module is not None:
+        made = _through_parameters(frame, made, call.module)
+    if isinstance(shape, shapes.Outputs):
+        return _several(made, shape)
+    structure = _structure(call, made)
+    return replace(made, shape=shape) if structure is None else structure
+
+
+def _several(made: Tensor, outputs: shapes.Outputs) -> Sequence:
+    items = (_several(made, o) if isinstance(o, shapes.Outputs) else replace(made, shape=o) for o in outputs)
+    return Sequence("tuple", tuple(items))
+
+
+def _structure(call: TorchCall, made: Tensor) -> Value | None:
+    """Return the several outputs of operations that have them, shapes unknown."""
+    indices = Tensor(dtype="int64", device=made.device, requires_grad=False, leaf=True, origin=made.origin)
+    match call.operation:
+        case "max" | "min" | "median" | "mode" | "kthvalue" | "cummax" | "cummin" if (
+            len(call.values) > 1 or call.keywords
+        ):
+            if len(call.values) > 1 and isinstance(call.values[1], Tensor):
+                return None
+            return Sequence("tuple", (made, indices))
+        case "sort" | "topk":
+            return Sequence("tuple", (made, indices))
+        case "lstm":
+            return Sequence("tuple", (made, Sequence("tuple", (made, made))))
+        case "gru" | "rnn" | "multi_head_attention" | "lstm_cell":
+            return Sequence("tuple", (made, made))
+        case "chunk" | "split" | "unbind" | "tensor_split" | "meshgrid" | "broadcast_tensors":
+            return Sequence("tuple", None, made)
+        case _:
+            return None
+
+
+def make(
+    frame: Frame,
+    node: ast.expr,
+    operation: str,
+    tensors: tuple[Tensor, ...],
+    values: tuple[Value, ...],
+    *,
+    call: TorchCall | None = None,
+    shape: Shape | None = None,
+) -> Tensor:
+    """Return the tensor that an operation on tensors (and numbers) gives, its shape aside."""
+    origin = Origin(operation, node, values, call)
+    dtype = _dtype(frame, operation, tensors, values)
+    requires_grad = _requires_grad(frame, operation, tensors, values, dtype)
+    cut = node if operation in NOT_DIFFERENTIABLE else next((t.cut for t in tensors if t.cut), None)
+    if requires_grad:
+        cut = None
+    view_of = tensors[0].storage if operation in VIEWS and tensors else None
+    made = Tensor(
+        shape=shape,
+        dtype=dtype,
+        device=_device(frame, node, operation, tensors, values, call),
+        requires_grad=requires_grad,
+        leaf=None if requires_grad is None else not requires_grad,
+        origin=origin,
+        storage=view_of or node,
+        sign=_sign(operation, values),
+        cut=cut,
+    )
+    note_saved(frame, node, operation, values, made)
+    return made
+
+
+def _tensors(call: TorchCall) -> tuple[Tensor, ...]:
+    return tuple(tensors_in((*call.values, *call.keyword_values.values())))
+
+
+def tensors_in(values: Iterable[Value]) -> Iterable[Tensor]:
+    """Yield the tensors among values, those in lists of known items included."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, Sequence):
+            yield from tensors_in(value.items if value.items is not None else (value.element,))
+
+
+# -- shape ------------------------------------------------------------------------------------------------------
+
+
+def _shape(frame: Frame, call: TorchCall) -> shapes.Result:
+    frame.retract(ShapeMismatch, call.node)
+    try:
+        return shapes.call_shape(call)
+    except shapes.Mismatch as mismatch:
+        values = (*call.values, *call.keyword_values.values())
+        frame.emit(ShapeMismatch(call.node, call.operation, mismatch.kind, mismatch.message, call, values))
+        return None
+
+
+def operator_shape(frame: Frame, node: ast.expr, operation: str, values: tuple[Value, ...]) -> Shape | None:
+    """Return the shape of ``a + b`` and the like, reporting sizes that cannot broadcast."""
+    if len(values) == 1:
+        return values[0].shape if isinstance(values[0], Tensor) else None
+    frame.retract(ShapeMismatch, node)
+    try:
+        return shapes.operator_shape(operation, values[0], values[1])
+    except shapes.Mismatch as mismatch:
+        frame.emit(ShapeMismatch(node, operation, mismatch.kind, mismatch.message, None, values))
+        return None
+
+
+# -- device -----------------------------------------------------------------------------------------------------
+
+
+def same_device(first: str, second: str) -> bool | None:
+    """Say whether two devices are the same; None where one is only known by a name that may mean the other."""
+    if first == second:
+        return True
+    if first[0] == "$" or second[0] == "$":
+        return None
+    if {first, second} in ({"cuda", "cuda:0"}, {"auto", "cuda"}, {"auto", "cuda:0"}):
+        return True
+    return None if "auto" in (first, second) and "cpu" not in (first, second) else False
+
+
+def _device(
+    frame: Frame,
+    node: ast.expr,
+    operation: str,
+    tensors: tuple[Tensor, ...],
+    values: tuple[Value, ...],
+    call: TorchCall | None,
+) -> str | None:
+    frame.retract(DeviceMismatch, node)
+    module_device = call.module.device if call is not None and call.module is not None else None
+    placed = [t for t in tensors if not _is_free_scalar(t)]
+    if operation not in _KEEPS_DEVICE_APART:
+        known = [d for d in (module_device, *(t.device for t in placed)) if d is not None]
+        if any(same_device(known[0], other) is False for other in known[1:]):
+            expressions = (*call.operands, *call.keywords.values()) if call is not None else operands_of(node)
+            frame.emit(DeviceMismatch(node, operation, tuple(expressions), tuple(known), values, call))
+            return None
+    devices = {t.device for t in placed}
+    if len(devices) == 1:
+        return devices.pop()
+    if not placed and module_device is not None:
+        return module_device
+    return None
+
+
+def _is_free_scalar(tensor: Tensor) -> bool:
+    """A CPU tensor without dimensions may meet tensors on any device."""
+    return tensor.device == "cpu" and tensor.shape == ()
+
+
+def operands_of(node: ast.expr) -> tuple[ast.expr, ...]:
+    """Return the operand expressions of an operator."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return (left, right)
+        case ast.UnaryOp(operand=operand):
+            return (operand,)
+        case ast.Compare(left=left, comparators=others):
+            return (left, *others)
+        case _:
+            return ()
+
+
+def _through_parameters(frame: Frame, made: Tensor, module: Object) -> Tensor:
+    """A module's parameters require grad, so what it computes does too, where a graph is recorded."""
+    if module.type.rpartition(".")[2] in PARAMETERLESS or frame.state.grad is False:
+        return made
+    if frame.state.grad and not module.frozen:
+        return replace(made, requires_grad=True, leaf=False, cut=None)
+    return replace(made, requires_grad=made.requires_grad or None)
+
+
+# -- dtype ------------------------------------------------------------------------------------------------------
+
+
+def _dtype(frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...]) -> str | None:
+    if operation in BOOLEAN:
+        return "bool"
+    if operation in INTEGRAL:
+        return "int64"
+    known = {t.dtype for t in tensors if t.shape != ()} or {t.dtype for t in tensors}
+    if len(known) != 1:
+        return _promoted(known)
+    dtype = known.pop()
+    if dtype in FLOATING:
+        return None if frame.state.autocast != "off" and operation not in _AUTOCAST_KEEPS else dtype
+    if dtype in INTEGERS or dtype == "bool":
+        return _integer_result(frame, operation, dtype, values)
+    return dtype
+
+
+def _promoted(known: set[str | None]) -> str | None:
+    """Return the dtype of floats of one kind mixed with integers; None where anything else meets."""
+    floats = {dtype for dtype in known if dtype in FLOATING}
+    others = known - floats
+    return floats.pop() if len(floats) == 1 and others <= INTEGERS | {"bool"} else None
+
+
+def _integer_result(frame: Frame, operation: str, dtype: str, values: tuple[Value, ...]) -> str | None:
+    if operation in _FLOAT_RESULT:
+        return frame.module.default_dtype
+    if operation in _SUMS:
+        return "int64"
+    if any(isinstance(v, Constant) and isinstance(v.value, float) for v in values):
+        return frame.module.default_dtype if operation in ("add", "sub", "mul", "pow") else None
+    if any(isinstance(v, Number) for v in values):
+        return None
+    return dtype
+
+
+# -- gradient ---------------------------------------------------------------------------------------------------
+
+
+def _requires_grad(
+    frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...], dtype: str | None
+) -> bool | None:
+    if operation in NOT_DIFFERENTIABLE or frame.state.grad is False or dtype in INTEGERS or dtype == "bool":
+        return False
+    if any(t.requires_grad for t in tensors):
+        return True if frame.state.grad else None
+    certain = all(isinstance(v, (Tensor, Constant, Number, Device, Object)) for v in values)
+    return False if tensors and certain and all(t.requires_grad is False for t in tensors) else None
+
+
+def note_saved(frame: Frame, node: ast.expr, operation: str, values: tuple[Value, ...], made: Tensor) -> None:
+    """Note whose content the operation keeps for its backward."""
+    if made.requires_grad is False:
+        return
+    if operation in SAVES_OUTPUT:
+        _save(frame, made, Saved(operation, node, "output", made.requires_grad))
+    operands = [v for v in values if isinstance(v, Tensor)]
+    if operation in MULTIPLICATIVE:
+        _save_factors(frame, node, operation, operands, values)
+    elif operation in SAVES_INPUT and operands:
+        _save(frame, operands[0], Saved(operation, node, "input", made.requires_grad))
+
+
+def _save_factors(
+    frame: Frame, node: ast.expr, operation: str, operands: list[Tensor], values: tuple[Value, ...]
+) -> None:
+    """A factor is kept for the gradient of the other one; a denominator and a base for their own as well."""
+    if len(values) != 2:
+        return
+    for index, mine in enumerate(values):
+        other = values[1 - index]
+        if not isinstance(mine, Tensor):
+            continue
+        own = (operation == "div" and index == 1) or (operation == "pow" and _saves_base(values[1]))
+        needed: bool | None = other.requires_grad if isinstance(other, Tensor) else False
+        if own:
+            needed = mine.requires_grad or needed
+        if operation == "div" and index == 0:
+            needed = other.requires_grad if isinstance(other, Tensor) else False
+        if needed is not False:
+            _save(frame, mine, Saved(operation, node, "input", needed))
+
+
+def _saves_base(exponent: Value) -> bool:
+    return not (isinstance(exponent, Constant) and exponent.value in (0, 1))
+
+
+def _save(frame: Frame, tensor: Tensor, entry: Saved) -> None:
+    if tensor.storage is None or (tensor.requires_grad is False and entry.role == "output"):
+        return
+    present = frame.state.saved.get(tensor.storage, ())
+    if all(known.node is not entry.node or known.role != entry.role for known in present):
+        frame.state.saved[tensor.storage] = (*present, entry)
+
+
+# -- sign -------------------------------------------------------------------------------------------------------
+
+
+def sign_of(value: Value) -> Sign | None:
+    """Return what is known of the sign of a number or of all elements of a tensor."""
+    if isinstance(value, Tensor):
+        return value.sign
+    if isinstance(value, Constant) and isinstance(value.value, (int, float)) and value.value >= 0:
+        return "positive" if value.value > 0 else "zero"
+    return None
+
+
+def _sign(operation: str, values: tuple[Value, ...]) -> Sign | None:
+    signs: tuple[Sign | None, ...] = tuple([sign_of(value) for value in values])
+    first = signs[0] if signs else None
+    if operation in POSITIVE:
+        return "positive"
+    if operation in SIGN_KEEPING and first:
+        return first
+    if operation in NONNEGATIVE:
+        return "nonnegative"
+    if len(values) == 2:
+        return _sign_of_two(operation, values, signs)
+    return None
+
+
+def _sign_of_two(operation: str, values: tuple[Value, ...], signs: tuple[Sign | None, ...]) -> Sign | None:
+    first, second = signs
+    match operation:
+        case "add" if first and second:
+            return "positive" if "positive" in signs else ("zero" if signs == ("zero", "zero") else "nonnegative")
+        case "mul" if "zero" in signs:
+            return "zero"
+        case "mul" | "div" if first and second:
+            return "positive" if signs == ("positive", "positive") else "nonnegative"
+        case "mul" if isinstance(values[0], Tensor) and values[0] == values[1] and values[0].origin is not None:
+            return "nonnegative"
+        case "pow" if isinstance(values[1], Constant) and isinstance(values[1].value, int) and values[1].value % 2 == 0:
+            return "positive" if first == "positive" else "nonnegative"
+        case "maximum" if "positive" in signs:
+            return "positive"
+        case _:
+            return None
