@@ -43,6 +43,11 @@ LIBRARY = {
             if flag:
                 return Block()
             return Chain()
+        def same(flag):
+            net = Block()
+            if flag:
+                net = Block()
+            return net
         def trained(): return Plain().train()
         def loop(): return pool()
         def pool(): return loop()
@@ -124,6 +129,7 @@ def test_modules_and_values(place: Place) -> None:
         ("tensor", "torch.Tensor", False),
         ("noise", "torch.Tensor", False),
         ("either", None, False),
+        ("same", "mylib.layers.Block", True),
         ("trained", None, False),
         ("loop", None, False),
     ],
@@ -187,6 +193,19 @@ def test_a_data_folder_does_not_hide_an_installed_package(write: Write) -> None:
 def test_project_files_of_standard_names(write: Write) -> None:
     place = write({"queue.py": "class Net: ...\n"})
     assert ask(place, "queue.Net").kind == "class"
+
+
+def test_a_function_named_as_its_module(write: Write) -> None:
+    place = write(
+        {
+            "pkg/__init__.py": "from pkg.build import build, Net\n",
+            "pkg/build.py": "class Net: ...\ndef build(): return Net()\n",
+            "pkg/more.py": "from .build import *\n",
+        }
+    )
+    assert ask(place, "pkg.build.Net").kind == "class"
+    assert ask(place, "pkg.more.Net").kind == "class"
+    assert ask(place, "pkg.build").returns == "pkg.build.Net"
 
 
 def test_cycles_end(write: Write) -> None:

@@ -40,7 +40,13 @@ def test_bindings(text: str, expected: dict[str, object]) -> None:
         ("return N()", (Value("call", "N"),)),
         ("n = N()\n    return n", (Value("call", "N"),)),
         ("n = N()\n    return n.to(d)", (Value("call", "N", fluent=True),)),
-        ("n = N()\n    n = M()\n    return n", (UNCLEAR,)),
+        ("n = N()\n    n = N()\n    return n", (Value("call", "N"),)),
+        ("n = N()\n    n = n.to(d)\n    return n", (Value("call", "N", fluent=True),)),
+        ("n = N()\n    n = n\n    return n", (Value("call", "N"),)),
+        ("n = N()\n    n += 1\n    return n", (PLAIN, Value("call", "N"))),
+        ("a = b\n    b = a\n    return a", (UNCLEAR,)),
+        ("a = N()\n    return a.make()", (UNCLEAR,)),
+        ("with N() as n:\n        return n", (UNCLEAR,)),
         ("for n in y: pass\n    return n", (UNCLEAR,)),
         ("return x", (PLAIN,)),
         ("return x.float()", (PLAIN,)),
@@ -71,7 +77,9 @@ def test_exports() -> None:
     assert not outline_of(b"").exported("_private")
 
 
-@pytest.mark.parametrize("text", [b"def", b"\0", b"# coding: nonsense\n", b"(" * 500, b"\xff = 1"])
+@pytest.mark.parametrize(
+    "text", [b"def", b"\0", b"# coding: nonsense\n", b"(" * 500, b"x = a" + b".a" * 2000, b"\xff = 1"]
+)
 def test_not_python(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         outline_of(text)

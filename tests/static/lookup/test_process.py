@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -94,3 +95,14 @@ def run(program: str) -> subprocess.CompletedProcess[bytes]:
 def test_torch_is_not_loaded_by_the_package() -> None:
     done = run("import drygrad.static.lookup.process, drygrad.static.lookup.deep; print('torch' in sys.modules)")
     assert done.stdout.strip() == b"False"
+
+
+def test_jedi_leaves_no_files(helper: subprocess.Popen[bytes], write: Write) -> None:
+    before = {path: path.stat().st_mtime_ns for path in _caches()}
+    reply = exchange(helper, write({"m.py": "class A: ...\ndef f(x): return A() if x else A()\n"}), ["m.f"])
+    assert reply["answers"]["m.f"]["returns"] == "m.A"
+    assert {path: path.stat().st_mtime_ns for path in _caches()} == before
+
+
+def _caches() -> list[Path]:
+    return [path for name in ("jedi", "parso") for path in (Path.home() / ".cache" / name).rglob("*")]

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 HELPER_SHARE = 0.8
 """The helper gets less time than the server waits, so that it normally answers what it has instead of being killed."""
 MAX_FAILURES = 5
-MAX_ATTEMPTS = 3
+MAX_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)

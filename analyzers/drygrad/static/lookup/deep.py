@@ -13,6 +13,16 @@ from drygrad.static.lookup.answers import Question
 
 # Untyped for a strict checker: it has neither annotations nor stubs.
 jedi: Any = importlib.import_module("jedi")
+_parso_cache: Any = importlib.import_module("parso.cache")
+
+
+def _no_file(*_: object, **__: object) -> None:
+    """Neither read nor write."""
+
+
+# The cache on disk is shared with other tools: a write that a time bound cuts off would leave half a pickle to them.
+_parso_cache._load_from_file_system = _no_file
+_parso_cache._save_to_file_system = _no_file
 
 
 @dataclass(frozen=True, slots=True)

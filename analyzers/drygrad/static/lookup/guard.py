@@ -1,7 +1,8 @@
-"""Holds the helper process to reading: whatever is not part of it, no code of the user's, is refused execution."""
+"""Holds the helper process to reading: it executes nothing but its own parts, and writes nothing."""
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -11,7 +12,11 @@ from types import CodeType
 REFUSED_EVENTS = frozenset({
     "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile",
     "pty.spawn", "socket.connect", "socket.bind", "ctypes.dlopen",
+    "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "os.symlink", "os.link",
 })  # fmt: skip
+
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 class Refused(ImportError):
@@ -19,7 +24,7 @@ class Refused(ImportError):
 
 
 def install(packages: Iterable[Path]) -> None:
-    """Refuse, for good, to execute any file outside the standard library and these package folders."""
+    """Refuse, for good, to write, and to execute any file outside the standard library and these package folders."""
     standard = tuple({f"{Path(sysconfig.get_path(name)).as_posix()}/" for name in ("stdlib", "platstdlib")})
     own = ("<", *(f"{package.as_posix()}/" if package.is_dir() else package.as_posix() for package in packages))
 
@@ -32,6 +37,8 @@ def install(packages: Iterable[Path]) -> None:
     def check(event: str, arguments: tuple[object, ...]) -> None:
         if event in REFUSED_EVENTS:
             raise Refused(f"{event} is refused")
+        if event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING:
+            raise PermissionError(f"{arguments[0]!r} is not to be written")
         if event == "exec" and isinstance(arguments[0], CodeType):
             file = arguments[0].co_filename
         elif event == "import" and arguments[1]:

@@ -242,24 +242,33 @@ class Search:
 
     def _from_stars(self, module: Module, name: str, stars: list[str]) -> Target | None:
         for star in reversed(stars):
-            source = self._imported(module, star)
+            source = self._imported(module, star, whole=True)
             if isinstance(source, Module) and self.modules.outline(source).exported(name):
                 target = self._member(source, name, submodules=False)
                 if target is not None:
                     return target
         return None
 
-    def _imported(self, module: Module, target: str) -> Target | None:
-        """Return what an import in a module brings; ``target`` ends with dots for the package itself."""
+    def _imported(self, module: Module, target: str, *, whole: bool = False) -> Target | None:
+        """Return what an import in a module brings.
+
+        What comes before the last name is a module even where its package binds the name to something else, as
+        ``from package.build import build`` does; ``whole`` says that the last name is one, too.
+        """
         question = Question(target)
         names = [part for part in question.parts if part]
         if question.level:
-            return self._attributes(self._package(module, question.level), names)
-        top = self.modules.find(names[0], module.path or self.origin)
-        if top is None:
+            found: Target | None = self._package(module, question.level)
+        elif (found := self.modules.find(names[0], module.path or self.origin)) is None:
             known = names[0] in sys.stdlib_module_names or names[0] == "torch"
             return _outside(".".join(names), known)
-        return self._attributes(top, names[1:])
+        else:
+            names = names[1:]
+        for place, name in enumerate(names, 1):
+            inner = whole or place < len(names)
+            submodule = self.modules.submodule(found, name) if inner and isinstance(found, Module) else None
+            found = submodule or self._attributes(found, [name])
+        return found
 
     def _package(self, module: Module, level: int) -> Module | None:
         package = module.package

@@ -78,14 +78,13 @@ class Outline:
 
 def outline_of(text: bytes) -> Outline:
     """Parse a module; a ValueError says that it is not Python."""
+    outline = Outline()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(text)
+            _read_block(outline, ast.parse(text).body, certain=True)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(str(error)) from error
-    outline = Outline()
-    _read_block(outline, tree.body, certain=True)
     return outline
 
 
@@ -230,7 +229,7 @@ def _decorators(nodes: Iterable[ast.expr]) -> Iterator[Decorator]:
 
 
 def _results(function: ast.FunctionDef) -> Iterator[Value]:
-    """Yield the values returned, a local variable that is assigned once replaced by what it holds."""
+    """Yield the values returned, a local variable replaced by whatever it may hold."""
     nodes = list(_own_nodes(function))
     if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes):
         yield PLAIN
@@ -238,7 +237,7 @@ def _results(function: ast.FunctionDef) -> Iterator[Value]:
     variables = _variables(function, nodes)
     for node in nodes:
         if isinstance(node, ast.Return):
-            yield _followed(PLAIN if node.value is None else value_of(node.value), variables)
+            yield from _followed(PLAIN if node.value is None else value_of(node.value), variables)
 
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
@@ -250,39 +249,52 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _variables(function: ast.FunctionDef, nodes: Iterable[ast.AST]) -> dict[str, Value]:
-    """Return the local variables; a parameter is plain, since nothing tells what callers pass."""
+def _variables(function: ast.FunctionDef, nodes: Iterable[ast.AST]) -> dict[str, list[Value]]:
+    """Return what the local variables hold; a parameter is plain, since nothing tells what callers pass."""
     arguments = function.args
     parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    variables = {parameter.arg: PLAIN for parameter in parameters if parameter}
-    stored: set[str] = set(variables)
+    variables = {parameter.arg: [PLAIN] for parameter in parameters if parameter}
+    read: set[ast.AST] = set()
     for node in nodes:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in stored:
-                variables[name] = value_of(value)
-            case ast.Name(id=name, ctx=ast.Store()):
-                if name in stored:
-                    variables[name] = UNCLEAR
-                variables.setdefault(name, UNCLEAR)
-                stored.add(name)
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
+                read.add(target)
+                variables.setdefault(name, []).append(value_of(value))
+            case ast.AugAssign(target=ast.Name(id=name) as target):
+                read.add(target)
+                variables.setdefault(name, []).append(PLAIN)
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                variables[name] = PLAIN
+                variables.setdefault(name, []).append(PLAIN)
+            case ast.Name(id=name, ctx=ast.Store()) if node not in read:
+                variables.setdefault(name, []).append(UNCLEAR)
             case _:
                 pass
     return variables
 
 
-def _followed(value: Value, variables: dict[str, Value]) -> Value:
-    """Replace local names, a few steps deep: ``net = Net(); net = ...`` stays unclear."""
-    for _ in range(4):
-        root, _, attributes = value.name.partition(".")
-        if value.kind not in ("name", "call") or root not in variables:
-            return value
-        held = variables[root]
-        if value.kind == "call" and attributes in FLUENT:
-            value = held._replace(fluent=True) if held.kind in ("name", "call") else held
-        elif attributes or value.kind == "call":
-            return PLAIN if held.kind == "plain" else UNCLEAR
+def _followed(value: Value, variables: dict[str, list[Value]], steps: int = 4) -> Iterator[Value]:
+    """Replace a local name by what it may hold, a few steps deep; one that is made from itself stays as it was."""
+    root, _, attributes = value.name.partition(".")
+    if value.kind not in ("name", "call") or root not in variables:
+        yield value
+        return
+    remade = any(held.kind == "call" and _is_made_from(held, root) for held in variables[root])
+    called = value.kind == "call" and attributes in FLUENT
+    fluent = value.fluent or called or remade
+    for held in variables[root]:
+        if held.kind in ("plain", "unclear"):
+            yield held
+        elif (attributes or value.kind == "call") and not called:
+            yield UNCLEAR
+        elif _is_made_from(held, root):
+            continue
+        elif steps == 0:
+            yield UNCLEAR
         else:
-            value = held._replace(fluent=value.fluent or held.fluent)
-    return UNCLEAR
+            yield from _followed(held._replace(fluent=held.fluent or fluent), variables, steps - 1)
+
+
+def _is_made_from(value: Value, variable: str) -> bool:
+    """Say whether it is ``net`` or ``net.to(device)`` of the variable ``net``."""
+    root, _, attributes = value.name.partition(".")
+    return root == variable and (attributes in FLUENT if value.kind == "call" else not attributes)

@@ -27,7 +27,7 @@ from drygrad.static.lookup.light import Definition, Search, look_up_light
 from drygrad.static.lookup.modules import Modules
 
 LIGHT_SHARE = 0.5
-PER_QUESTION = 2.0
+PER_QUESTION = 1.5
 
 
 class _Late(BaseException):
