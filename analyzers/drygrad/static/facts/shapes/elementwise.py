@@ -20,7 +20,7 @@ SAME = frozenset(
     tril triu fliplr flipud flip roll bernoulli
     zeros_like ones_like empty_like full_like rand_like randn_like randint_like
     scatter scatter_add scatter_reduce index_fill index_add index_copy index_reduce index_put put
-    zero fill uniform exponential random bucketize inverse matrix_exp cholesky
+    zero fill uniform exponential random bucketize
     """)
 )
 

@@ -69,6 +69,10 @@ def _permutation(reader: Reader) -> Shape:
     return (size_of_value(reader.operand(0, "n")),)
 
 
+def _multinomial(reader: Reader) -> Shape:
+    return (*reader.shape()[:-1], size_of_value(reader.operand(1, "num_samples")))
+
+
 def literal_shape(value: Value) -> Shape:
     """Return the shape of a tensor made of nested lists."""
     if is_size(value) or (isinstance(value, Constant) and isinstance(value.value, (bool, int, float, complex))):
@@ -100,6 +104,7 @@ OPERATIONS: dict[str, Handler] = {
     **dict.fromkeys(WINDOWS, _permutation),
     "normal": _normal,
     "arange": _arange,
+    "multinomial": _multinomial,
     "eye": _eye,
     **dict.fromkeys(("tensor", "as_tensor", "new_tensor", "scalar_tensor"), _literal),
 }

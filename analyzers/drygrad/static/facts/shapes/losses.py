@@ -56,7 +56,9 @@ def _classes(reader: Reader) -> Shape:
     if reduces(reader):
         return ()
     shape = reader.shape()
-    return () if len(shape) == 1 else (shape[0], *shape[2:])
+    if len(shape) < 2 and reader.shape(1, "target") != ():
+        raise Unknown
+    return (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
 
 
 def _scalar(reader: Reader) -> Shape:
@@ -125,7 +127,7 @@ def _check_probabilities(shape: Shape, target: Shape, dtype: str | None) -> None
 
 
 def _check_one_sample(name: str, shape: Shape, target: Shape) -> None:
-    if len(target) > 1 or not shape:
+    if len(target) > 1 or not shape or (1 not in target and any(map(differ, shape, target))):
         raise Mismatch(
             "loss",
             f"{name} of an input {shape_text(shape)} takes one class index, not {shape_text(target)}",

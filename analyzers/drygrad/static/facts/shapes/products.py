@@ -154,6 +154,8 @@ def _determinant(reader: Reader) -> Shape:
 
 
 OPERATIONS: dict[str, Handler] = {
+    **dict.fromkeys(("inv", "inverse", "matrix_power", "matrix_exp", "cholesky"), _square),
+    "det": _determinant,
     "matmul": _matmul,
     "mm": _ranked(2, 2, "mat2"),
     "bmm": _ranked(3, 3, "mat2"),

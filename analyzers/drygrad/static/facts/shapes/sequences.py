@@ -67,6 +67,10 @@ def _transformer_layer(reader: Reader) -> Shape:
     return shape
 
 
+def _transformer_stack(reader: Reader) -> Shape:
+    return reader.shape(0, "src", "tgt")
+
+
 def _transformer(reader: Reader) -> Shape:
     target = reader.shape(1, "tgt")
     for shape in (reader.shape(0, "src"), target):
@@ -93,5 +97,6 @@ MODULES: dict[str, Handler] = {
     **dict.fromkeys(("LSTMCell", "GRUCell", "RNNCell"), _cell),
     "MultiheadAttention": _multihead,
     **dict.fromkeys(("TransformerEncoderLayer", "TransformerDecoderLayer"), _transformer_layer),
+    **dict.fromkeys(("TransformerEncoder", "TransformerDecoder"), _transformer_stack),
     "Transformer": _transformer,
 }

@@ -96,9 +96,14 @@ def factory_shape(call: TorchCall) -> Shape | None:
 
 def _hides_arguments(call: TorchCall) -> bool:
     """Say whether ``*args`` or ``**kwargs`` pass arguments that the call does not show."""
-    if any(isinstance(operand, ast.Starred) for operand in call.operands):
+    if call.form == "operator":
+        return False
+    if any(keyword.arg is None for keyword in call.node.keywords):
         return True
-    return call.form != "operator" and any(keyword.arg is None for keyword in call.node.keywords)
+    stars = [index for index, argument in enumerate(call.node.args) if isinstance(argument, ast.Starred)]
+    # The values of a star whose items are known stand in its place; at an unknown one the values end.
+    given = len(call.values) - (call.form == "method")
+    return len(stars) > 1 or (bool(stars) and given <= stars[0])
 
 
 def operator_shape(operator: str, left: Value, right: Value) -> Shape | None:

@@ -43,14 +43,15 @@ def _left_over(shape: Shape, known: Shape) -> Dim:
     if known and 0 in known:
         return None
     rest, divisor = uncommon(shape, known)
-    if divisor in ((), (1,) * len(divisor)):
-        return product(rest)
-    number, by = product(rest), product(divisor)
+    number, by = product(size for size in rest if isinstance(size, int)), product(divisor)
+    symbols = [size for size in rest if not isinstance(size, int)]
     if not isinstance(number, int) or not isinstance(by, int):
         return None
-    if number % by:
-        raise Mismatch("view", f"{number} elements cannot be laid out in rows of {by}")
-    return number // by
+    if number % by == 0:
+        return product((number // by, *symbols))
+    if symbols:
+        return None
+    raise Mismatch("view", f"{number} elements cannot be laid out in rows of {by}")
 
 
 def _view(reader: Reader) -> Shape:
