@@ -168,6 +168,11 @@ class Rule:
     INVALID: ClassVar[list[Invalid]] = []
 
     @classmethod
+    def has_fix(cls) -> bool:
+        """Say whether the rule offers a fix, as its examples show."""
+        return any(invalid.fixed is not None for invalid in cls.INVALID)
+
+    @classmethod
     def documentation(cls) -> RuleDocumentation:
         """Return the docstring, taken apart at its headings."""
         return parse_documentation(cleandoc(cls.__doc__ or ""))

@@ -214,7 +214,7 @@ class Context:
         return Edit(Span(end, end), text)
 
     def delete_statement(self, node: ast.stmt) -> Edit | None:
-        """Delete a statement with its line; ``pass`` replaces one that is alone; None if others share its line."""
+        """Delete a statement with its line; ``pass`` replaces the only one of a body; None if others share its line."""
         start, end = self.source.start(node), self.source.end(node)
         first, last = self.source.line_text(start.line), self.source.line_text(end.line)
         rest = last[end.column :].strip()

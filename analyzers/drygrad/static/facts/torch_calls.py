@@ -40,8 +40,9 @@ from drygrad.static.facts.values import (
 _TENSOR_PACKAGES = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft", "torch.Tensor")
 _NOT_TENSORS = frozenset(
     "is_tensor is_floating_point is_complex is_grad_enabled manual_seed seed initial_seed get_rng_state set_rng_state "
-    "save load compile set_default_device set_default_dtype get_default_dtype set_num_threads get_num_threads finfo "
-    "iinfo use_deterministic_algorithms set_float32_matmul_precision set_printoptions numel typename broadcast_shapes "
+    "save load compile set_default_device set_default_dtype get_default_dtype set_num_threads get_num_threads "
+    "finfo iinfo "
+    "use_deterministic_algorithms set_float32_matmul_precision set_printoptions numel typename broadcast_shapes "
     "is_storage is_nonzero get_default_device set_grad_enabled no_grad enable_grad inference_mode autocast device "
     "set_default_tensor_type equal allclose result_type can_cast promote_types vmap".split()
 )

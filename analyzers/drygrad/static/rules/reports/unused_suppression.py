@@ -40,9 +40,9 @@ class UnusedSuppression(Rule):
         Valid("text = '''\n# drygrad: ignore[DG101]\n'''\n"),
     ]
     INVALID: ClassVar[list[Invalid]] = [
-        Invalid("total = 1 + 2  # drygrad: ignore[DG1]\n", "total = 1 + 2\n", at=(1, 15, 1, 37)),
+        Invalid("total = 1 + 2  # drygrad: ignore[DG3]\n", "total = 1 + 2\n", at=(1, 15, 1, 37)),
         Invalid(
-            "total = 1 + 2  # drygrad: ignore[DG1] they alias\n", "total = 1 + 2  # they alias\n", at=(1, 15, 1, 48)
+            "total = 1 + 2  # drygrad: ignore[DG3] they alias\n", "total = 1 + 2  # they alias\n", at=(1, 15, 1, 48)
         ),
-        Invalid("# drygrad: ignore[DG1]\ntotal = 1 + 2\n", "total = 1 + 2\n", at=(1, 0, 1, 22)),
+        Invalid("# drygrad: ignore[DG3]\ntotal = 1 + 2\n", "total = 1 + 2\n", at=(1, 0, 1, 22)),
     ]

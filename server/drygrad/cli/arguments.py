@@ -1,0 +1,66 @@
+"""What can be typed after ``drygrad``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from drygrad.model import SEVERITIES
+from drygrad.version import __version__
+
+EPILOG = "Exit status: 0 no error or warning (--fail-on moves the line), 1 findings, 2 it could not do the job."
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        "drygrad", description="Find PyTorch faults before the job is launched.", epilog=EPILOG, allow_abbrev=False
+    )
+    top.add_argument("--version", action="version", version=f"drygrad {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _check(commands.add_parser("check", help="check files and folders", epilog=EPILOG, allow_abbrev=False))
+    explain = commands.add_parser("explain", help="explain a rule")
+    explain.add_argument("rule", metavar="CODE|NAME", help="DG101, or inplace-on-saved-tensor")
+    rules = commands.add_parser("rules", help="list the rules")
+    rules.add_argument("--output-format", choices=("text", "json"), default="text")
+    doctor = commands.add_parser("doctor", help="say what drygrad finds on this machine")
+    doctor.add_argument("path", nargs="?", default=".", help="a file or folder of the project (default: here)")
+    server = commands.add_parser("server", help="run the language server (editors do this)")
+    server.add_argument("--stdio", action="store_true", help="speak on stdin and stdout (the default)")
+    server.add_argument("--tcp", type=int, metavar="PORT", help="listen on a local port, for debugging")
+    return top
+
+
+def _check(check: argparse.ArgumentParser) -> None:
+    check.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files, folders, or - for stdin")
+    fixes = check.add_argument_group("fixes")
+    fixes.add_argument("--fix", action="store_true", help="apply the safe fixes")
+    fixes.add_argument("--unsafe-fixes", action="store_true", help="apply the unsafe fixes, too")
+    fixes.add_argument("--diff", action="store_true", help="show what fixing would change, and write nothing")
+    rules = check.add_argument_group("rules")
+    rules.add_argument("--select", type=_codes, metavar="CODES", help="report only these, e.g. DG1,DG304")
+    rules.add_argument("--ignore", type=_codes, metavar="CODES", default=(), help="do not report these")
+    rules.add_argument("--baseline", type=Path, metavar="FILE", help="leave out the findings this file knows")
+    rules.add_argument("--write-baseline", action="store_true", help="make the findings of now the known ones")
+    rules.add_argument("--no-baseline", dest="use_baseline", action="store_false", help="report known findings, too")
+    files = check.add_argument_group("files")
+    files.add_argument("--stdin-filename", metavar="NAME", default="<stdin>", help="the name of what stdin brings")
+    files.add_argument("--no-gitignore", dest="gitignore", action="store_false", help="check what git ignores, too")
+    files.add_argument("--jobs", type=_positive, metavar="N", help="processes (default: as many as pay)")
+    output = check.add_argument_group("output")
+    output.add_argument("--output-format", choices=("text", "json", "sarif", "github"), default="text")
+    output.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="gravity from which the status is 1")
+    output.add_argument("--no-progress", dest="progress", action="store_false", help="show no progress bar")
+    output.add_argument("-q", "--quiet", action="store_true", help="say nothing if there is nothing to report")
+
+
+def _codes(text: str) -> tuple[str, ...]:
+    return tuple(code.upper() for code in re.split(r"[,\s]+", text) if code)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number

@@ -1,0 +1,176 @@
+"""``drygrad check``: from paths to a report, and from the report to the output and the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from drygrad.baseline import Baseline, BaselineError
+from drygrad.options import code_problem
+from drygrad.project import Project
+from drygrad.settings import Settings
+
+from .errors import Failure, complain
+from .inspection import Job, Mode
+from .parallel import inspect_all
+from .report import FileResult, Report
+from .walk import Projects, files_in
+
+
+@dataclass
+class Plan:
+    """The files to check, and what could not be planned."""
+
+    jobs: list[Job] = field(default_factory=list[Job])
+    problems: list[str] = field(default_factory=list[str])
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit status."""
+    overrides = Overrides.of(arguments)
+    if arguments.diff and arguments.output_format != "text":
+        raise Failure("--diff is a format of its own; leave out --output-format")
+    projects = Projects()
+    plan = _plan(arguments, projects, overrides)
+    results = tuple(inspect_all(plan.jobs, arguments.jobs, show_progress=arguments.progress))
+    broken = [str(problem) for project in projects.all for problem in project.problems]
+    failures = [f"{result.path}: {problem}" for result in results for problem in result.problems]
+    problems = broken + plan.problems + failures
+    for problem in problems:
+        complain(problem)
+    if arguments.write_baseline:
+        _write_baseline(arguments, plan.jobs, results, projects)
+        return 2 if problems else 0
+    report = Report(results)
+    _show(report, arguments)
+    return 2 if problems else int(report.reaches(arguments.fail_on))
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says instead of the settings of a project."""
+
+    select: tuple[str, ...] | None
+    ignore: tuple[str, ...]
+    baseline: Baseline | None
+    use_baseline: bool
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> Overrides:
+        """Read the options of the command; Failure where they are wrong."""
+        for code in [*(arguments.select or ()), *arguments.ignore]:
+            if problem := code_problem(code):
+                raise Failure(problem)
+        writing = arguments.write_baseline
+        named = arguments.baseline if arguments.use_baseline and not writing else None
+        baseline = Baseline(Path()) if writing else _load_baseline(named)
+        return cls(arguments.select, arguments.ignore, baseline, arguments.use_baseline and not writing)
+
+    def settings(self, settings: Settings) -> Settings:
+        """Return settings with the command line's rules in place of theirs."""
+        if self.select is not None:
+            settings = replace(settings, select=self.select, ignore=())
+        return replace(settings, ignore=settings.ignore + self.ignore)
+
+
+def _load_baseline(path: Path | None) -> Baseline | None:
+    try:
+        return Baseline.load(path) if path else None
+    except BaselineError as error:
+        raise Failure(str(error)) from error
+
+
+def _plan(arguments: argparse.Namespace, projects: Projects, overrides: Overrides) -> Plan:
+    plan = Plan()
+    make = _job_maker(arguments, projects, overrides)
+    seen: set[str] = set()
+    for given in arguments.paths:
+        for shown in _files(given, arguments, projects, plan):
+            real = "-" if shown == "-" else os.path.realpath(shown)
+            if real not in seen:
+                seen.add(real)
+                plan.jobs.append(make(shown))
+    return plan
+
+
+def _files(given: str, arguments: argparse.Namespace, projects: Projects, plan: Plan) -> Iterator[str]:
+    if given == "-":
+        yield given
+    elif Path(given).is_dir():
+        try:
+            yield from files_in(given, projects, gitignore=arguments.gitignore)
+        except OSError as error:
+            plan.problems.append(f"{error.filename or given}: cannot read: {error.strerror}")
+    elif os.path.lexists(given):
+        yield given
+    else:
+        plan.problems.append(f"{given}: no such file or folder")
+
+
+def _job_maker(arguments: argparse.Namespace, projects: Projects, overrides: Overrides) -> Callable[[str], Job]:
+    mode = _mode(arguments)
+    baselines: dict[Path, Baseline | None] = {}
+
+    def baseline_of(project: Project) -> Baseline | None:
+        if overrides.baseline or not overrides.use_baseline or project.settings.baseline is None:
+            return overrides.baseline
+        if project.root not in baselines:
+            baselines[project.root] = _load_baseline(project.root / project.settings.baseline)
+        return baselines[project.root]
+
+    def make(shown: str) -> Job:
+        is_input = shown == "-"
+        path = Path(arguments.stdin_filename) if is_input else Path(shown)
+        project = projects.of_folder(path.parent)
+        settings = overrides.settings(project.settings_for(path))
+        baseline = baseline_of(project)
+        if is_input:
+            text_mode = replace(mode, fix="text" if mode.fix == "write" else mode.fix)
+            return Job(path, arguments.stdin_filename, settings, text_mode, baseline, sys.stdin.buffer.read())
+        return Job(path, shown, settings, mode, baseline)
+
+    return make
+
+
+def _mode(arguments: argparse.Namespace) -> Mode:
+    if arguments.diff:
+        return Mode("diff", arguments.unsafe_fixes)
+    return Mode("write" if arguments.fix or arguments.unsafe_fixes else "no", arguments.unsafe_fixes)
+
+
+def _write_baseline(
+    arguments: argparse.Namespace, jobs: Sequence[Job], results: Sequence[FileResult], projects: Projects
+) -> None:
+    path: Path | None = arguments.baseline
+    if path is None:
+        named = [project for project in projects.all if project.settings.baseline]
+        if len(named) != 1:
+            raise Failure("--write-baseline needs --baseline FILE, or the setting `baseline`")
+        path = named[0].root / str(named[0].settings.baseline)
+    baseline = Baseline(path.absolute().parent)
+    for job, result in zip(jobs, results, strict=True):
+        baseline.add(job.path, result.keys)
+    try:
+        baseline.save(path)
+    except BaselineError as error:
+        raise Failure(str(error)) from error
+    sys.stderr.write(f"{path}: {sum(len(result.keys) for result in results)} known findings written\n")
+
+
+def _show(report: Report, arguments: argparse.Namespace) -> None:
+    from .formats import render  # noqa: PLC0415 - a format is imported when it is needed
+
+    texts = [result.text for result in report.results if result.text is not None]
+    for text in texts:
+        sys.stdout.buffer.write(text)
+    stream = sys.stderr if texts else sys.stdout
+    if arguments.diff:
+        sys.stdout.write("".join(result.diff for result in report.results))
+        stream = sys.stderr
+    if arguments.diff or not (arguments.quiet and not report.items):
+        stream.write(render(report, "summary" if arguments.diff else arguments.output_format, stream))
+    stream.flush()

@@ -1,0 +1,32 @@
+"""The last line of a report: how many of what, and what could be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drygrad.cli.report import Report
+
+
+def render(report: Report, *, coloured: bool) -> str:
+    """Return the summary line."""
+    del coloured
+    return "; ".join(_parts(report)) + ".\n"
+
+
+def _parts(report: Report) -> Iterator[str]:
+    if report.fixed:
+        yield f"Applied {_count(report.fixed, 'fix')}"
+    files = _count(len(report.results), "file")
+    counts = ", ".join(_count(number, severity) for severity, number in report.counts().items())
+    yield f"Found {counts} in {files}" if counts else f"Found nothing in {files}"
+    if safe := report.fixable("safe"):
+        yield f"{safe} fixable with --fix"
+    if unsafe := report.fixable("unsafe"):
+        yield f"{unsafe} {'more ' if safe else ''}with --unsafe-fixes"
+    if report.known:
+        yield f"{report.known} known from the baseline"
+
+
+def _count(number: int, word: str) -> str:
+    plural = {"fix": "fixes"}.get(word, f"{word}s")
+    return f"{number:,} {word if number == 1 else plural}"

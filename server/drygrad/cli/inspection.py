@@ -1,0 +1,216 @@
+"""Checking and fixing one file. It runs in worker processes too: it imports nothing but the analyzers."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+import tempfile
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from drygrad.baseline import Baseline, keys_of
+from drygrad.fixing import Fixed, fix_text
+from drygrad.model import Finding, Fix, Related
+from drygrad.notebook import Notebook
+from drygrad.settings import Settings
+from drygrad.static.engine import Analyzer
+from drygrad.static.rules.reports.syntax_error import SyntaxErrorInText
+from drygrad.static.source import Source, SourceError, SourceSyntaxError, decode, encode
+
+from .report import FileResult, Item
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What to do with fixes: ``write`` them to the file, show the ``diff``, hand back the ``text``; or none of it."""
+
+    fix: Literal["no", "write", "diff", "text"] = "no"
+    unsafe: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file to check. ``shown`` is its name in the output; ``data`` its content where it is not on the disk."""
+
+    path: Path
+    shown: str
+    settings: Settings
+    mode: Mode = Mode()
+    baseline: Baseline | None = None
+    data: bytes | None = None
+
+
+def inspect(job: Job) -> FileResult:
+    """Check a file and fix it if asked to. Never raises: what went wrong is part of the result."""
+    try:
+        data = job.path.read_bytes() if job.data is None else job.data
+        return _inspect(job, data)
+    except SourceError as error:
+        line, column = error.position
+        place = f" (line {line}, column {column + 1})" if (line, column) != (1, 0) else ""
+        return _failed(job, f"{error.message}{place}")
+    except OSError as error:
+        return _failed(job, f"cannot read: {error.strerror or error}")
+    except (RecursionError, MemoryError):
+        return _failed(job, "cannot check: an expression is nested too deeply")
+    except Exception as error:  # noqa: BLE001 - a bug of ours in one file must not hide the findings in the others
+        place = traceback.format_exc() if os.environ.get("DRYGRAD_DEBUG") else "set DRYGRAD_DEBUG=1 for the traceback"
+        return _failed(job, f"internal error, please report it: {type(error).__name__}: {error} ({place})")
+
+
+def _failed(job: Job, message: str) -> FileResult:
+    return FileResult(job.shown, problems=(message,))
+
+
+def _inspect(job: Job, data: bytes) -> FileResult:
+    text = decode(data)
+    notebook = Notebook.load(text) if job.path.suffix == ".ipynb" else None
+    module = notebook.module.text if notebook else text
+    check = _Check(job)
+    if job.mode.fix == "no":
+        return _result(check, module, notebook)
+    fixed = fix_text(module, lambda text: check.parted(Source(text))[0], unsafe=job.mode.unsafe)
+    return _fixed_result(check, Document(data, text, notebook), fixed)
+
+
+@dataclass(frozen=True)
+class Document:
+    """What was read: the bytes, their text, and the notebook that the text is, if it is one."""
+
+    data: bytes
+    text: str
+    notebook: Notebook | None
+
+    def rewritten(self, module: str) -> str | None:
+        """Return the text with a changed module; None if that cannot be brought back into cells."""
+        return self.notebook.rewritten(module) if self.notebook else module
+
+
+class _Check:
+    """The check of one job, again and again as its text is fixed."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._analyzer = Analyzer(job.settings)
+
+    def parted(self, source: Source) -> tuple[list[Finding], list[tuple[str, str]]]:
+        """Return the findings that the baseline does not know, and the keys of all."""
+        found = self._findings(source)
+        if self.job.baseline is None:
+            return found, []
+        keys = keys_of(source, found)
+        new = self.job.baseline.unknown(self.job.path, keys)
+        return [finding for finding, is_new in zip(found, new, strict=True) if is_new], keys
+
+    def _findings(self, source: Source) -> list[Finding]:
+        """Return the findings: DG906 where the text does not parse. SourceError where it cannot be analysed at all."""
+        settings = self.job.settings
+        analysis = self._analyzer.check(source)
+        if isinstance(analysis.error, SourceSyntaxError):
+            found = [SyntaxErrorInText.finding(source, analysis.error, settings)]
+            return found if settings.enabled(SyntaxErrorInText.code) else []
+        if analysis.error:
+            raise analysis.error
+        return list(analysis.findings)
+
+
+def _result(check: _Check, module: str, notebook: Notebook | None) -> FileResult:
+    source = Source(module)
+    findings, keys = check.parted(source)
+    shown = check.job.shown
+    items = tuple(_item(shown, source, finding, notebook) for finding in findings)
+    return FileResult(shown, items, known=max(len(keys) - len(items), 0), keys=tuple(keys))
+
+
+def _item(shown: str, source: Source, finding: Finding, notebook: Notebook | None) -> Item:
+    cell = None
+    offset = 0
+    if notebook:
+        cell, line = notebook.cell_number(finding.span.start.line)
+        offset = finding.span.start.line - line
+        finding = _in_cell(finding, notebook, cell, offset)
+    lines = {finding.span.start.line, *(r.span.start.line for r in finding.related if r.path is None)}
+    return Item(shown, finding, cell, {line: source.line_text(line + offset) for line in lines})
+
+
+def _in_cell(finding: Finding, notebook: Notebook, cell: int, offset: int) -> Finding:
+    """Return a finding with positions in its cell; what lies in other cells is said, not shown."""
+    fixes = tuple(fix for fix in finding.fixes if _cells(fix, notebook) == {cell})
+    related = tuple(_related_in_cell(r, notebook, cell, offset) for r in finding.related)
+    return replace(replace(finding, fixes=fixes, related=()).shifted(-offset), related=related)
+
+
+def _related_in_cell(related: Related, notebook: Notebook, cell: int, offset: int) -> Related:
+    if related.path is not None:
+        return related
+    other, line = notebook.cell_number(related.span.start.line)
+    if other == cell:
+        return replace(related, span=related.span.shifted(-offset))
+    moved = related.span.shifted(line - related.span.start.line)
+    return replace(related, message=f"{related.message} (in cell {other})", span=moved)
+
+
+def _cells(fix: Fix, notebook: Notebook) -> set[int]:
+    return {notebook.cell_number(place.line)[0] for edit in fix.edits for place in edit.span}
+
+
+def _fixed_result(check: _Check, document: Document, fixed: Fixed) -> FileResult:
+    """Return the result of a text that was fixed: for a difference, which changes nothing, that of the text before."""
+    mode, notebook = check.job.mode.fix, document.notebook
+    problems = [f"not applied, it would break the syntax: {fix.title}" for fix in fixed.refused]
+    before = notebook.module.text if notebook else document.text
+    text = document.rewritten(fixed.text) if fixed.applied else document.text
+    if text is None:
+        problems.append("not applied: fixes that reach over several cells")
+        text, fixed = document.text, Fixed(before)
+    if mode == "diff":
+        result, diff = _result(check, before, notebook), _diff(check.job.shown, document.text, text)
+        return replace(result, problems=tuple(problems), fixed=fixed.applied, diff=diff)
+    result = _result(check, fixed.text, Notebook.load(text) if notebook else None)
+    changed = encode(text, document.data) if fixed.applied else document.data
+    if mode == "write" and fixed.applied and (problem := _write(check.job.path, changed)):
+        return FileResult(result.path, problems=(problem,))
+    return replace(result, problems=tuple(problems), fixed=fixed.applied, text=changed if mode == "text" else None)
+
+
+def _write(path: Path, data: bytes) -> str | None:
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        return f"cannot write: {error.strerror}"
+    return None
+
+
+def _diff(shown: str, before: str, after: str) -> str:
+    old, new = (Source(text).lines for text in (before, after))
+    lines = difflib.unified_diff(old, new, shown, shown)
+    ended = (line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return "".join(ended)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file's content as a whole, or not at all; a link stays a link, the permissions stay."""
+    target = path.resolve()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        temporary = Path(name)
+        temporary.chmod(target.stat().st_mode)
+        temporary.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def prepare_worker() -> None:
+    """Make a worker process leave Ctrl-C to the process that started it."""
+    import signal  # noqa: PLC0415 - of no use to a check in one process
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdin.close()

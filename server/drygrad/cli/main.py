@@ -1,0 +1,42 @@
+"""The entry point: parses the arguments and imports the command that was called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from .arguments import parser
+from .errors import Failure, complain
+
+COMMANDS = {"check": "check", "explain": "explain", "rules": "rules", "doctor": "doctor", "server": "serve"}
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``drygrad``; return the exit status."""
+    _print_anything()
+    try:
+        arguments = parser().parse_args(argv)
+        command = importlib.import_module(f"{__package__}.{COMMANDS[arguments.command]}")
+        status: int = command.run(arguments)
+        sys.stdout.flush()
+    except Failure as failure:
+        complain(str(failure))
+        return 2
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it exits
+        return 2
+    return status
+
+
+def _print_anything() -> None:
+    """Let no character of a path or a source line that the terminal's encoding lacks end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure:
+            reconfigure(errors="backslashreplace")

@@ -1,0 +1,82 @@
+"""What a check of files brought: the words that the checking and the formats share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from drygrad.model import SEVERITIES, Finding, Safety, Severity
+
+
+@dataclass(frozen=True)
+class Item:
+    """A finding in its file. In a notebook, ``cell`` (from 1) is set and every position counts within the cell.
+
+    ``excerpts`` holds the lines, by number, that the finding and its related places begin in.
+    """
+
+    path: str
+    finding: Finding
+    cell: int | None = None
+    excerpts: Mapping[int, str] = field(default_factory=dict[int, str])
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """One file, checked: what was found, or the problem that kept it from being checked.
+
+    ``known`` counts findings that the baseline has; ``fixed`` the fixes that were applied; ``text`` is what fixing made
+    of the file where it is not written; ``keys`` are what a baseline knows the findings by.
+    """
+
+    path: str
+    items: tuple[Item, ...] = ()
+    problems: tuple[str, ...] = ()
+    known: int = 0
+    fixed: int = 0
+    diff: str = ""
+    text: bytes | None = None
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """All files of one check, in the order of the output."""
+
+    results: tuple[FileResult, ...]
+
+    @property
+    def items(self) -> list[Item]:
+        """Every finding, file by file."""
+        return [item for result in self.results for item in result.items]
+
+    @property
+    def fixed(self) -> int:
+        """How many fixes were applied."""
+        return sum(result.fixed for result in self.results)
+
+    @property
+    def known(self) -> int:
+        """How many findings the baseline left out."""
+        return sum(result.known for result in self.results)
+
+    def counts(self) -> dict[Severity, int]:
+        """Count the findings by severity, the gravest first."""
+        counted = Counter(item.finding.severity for item in self.items)
+        return {severity: counted[severity] for severity in SEVERITIES if counted[severity]}
+
+    def fixable(self, safety: Safety) -> int:
+        """Count the findings whose best fix has this safety."""
+        return sum(best_safety(item.finding) == safety for item in self.items)
+
+    def reaches(self, severity: Severity) -> bool:
+        """Say whether a finding is at least so grave."""
+        grave = SEVERITIES[: SEVERITIES.index(severity) + 1]
+        return any(item.finding.severity in grave for item in self.items)
+
+
+def best_safety(finding: Finding) -> Safety | None:
+    """Return the safety of a finding's safest fix; None if it has no fix."""
+    safeties = {fix.safety for fix in finding.fixes}
+    return "safe" if "safe" in safeties else "unsafe" if safeties else None

@@ -1,0 +1,16 @@
+"""The command line for tests, in a folder of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_harness import Cli
+from drygrad.cli import inspection
+from fake_rules import WordAnalyzer
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    monkeypatch.setattr(inspection, "Analyzer", WordAnalyzer)
+    return Cli(tmp_path, monkeypatch, capfd)

@@ -1,6 +1,0 @@
-"""What all tests may import."""
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parent / "support"))
