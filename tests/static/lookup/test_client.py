@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import logging
 import os
 import signal
@@ -88,6 +89,17 @@ async def test_nothing_of_the_users_is_executed(client: LookupClient, place: Pla
     assert client.pid is not None
     assert not list(place.root.rglob("executed"))
     assert not (Path(sys.executable).parent / "executed").exists()
+
+
+@needs_proc
+async def test_jedi_does_not_load_torch_beside_it(client: LookupClient, write: Write) -> None:
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:
+        pytest.skip("torch is not installed")
+    place = write({"models.py": "import torch\nchosen = torch.zeros(3) if torch else None\n"})
+    place = Place(place.path, place.root, (str(Path(torch.origin).parents[1]),))
+    await client.ask(place, ["models.chosen"])
+    assert "libtorch" not in Path(f"/proc/{client.pid}/maps").read_text()
 
 
 async def test_the_guard_refuses_to_execute(tmp_path: Path) -> None:
