@@ -1,0 +1,1 @@
+"""The language server: text in, diagnostics and fixes out."""

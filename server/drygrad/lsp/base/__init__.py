@@ -1,0 +1,1 @@
+"""A pygls server without the weak points of plain pygls; nothing in here knows of PyTorch."""

@@ -1,0 +1,103 @@
+"""A language server that keeps its wire to itself, does not shout, and always ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+
+from lsprotocol import types as lsp
+from pygls.exceptions import FeatureRequestError
+from pygls.io_ import StdoutWriter
+from pygls.lsp.server import LanguageServer
+
+from drygrad.lsp.base.documents import Documents
+from drygrad.lsp.base.protocol import Protocol
+from drygrad.lsp.base.stdio import read_messages, take_over_stdio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+QUIET_SECONDS = 60.0
+"""The same error is shown to the user at most this often; the log has each."""
+
+
+class BaseServer(LanguageServer):
+    """A pygls server on our protocol."""
+
+    protocol: Protocol
+
+    def __init__(self, name: str, version: str, **options: Any) -> None:
+        super().__init__(name, version, protocol_cls=Protocol, **options)
+        self.at_exit: list[Callable[[], None]] = []
+        self._last_shown = -QUIET_SECONDS
+
+    @property
+    def documents(self) -> Documents:
+        """The open texts."""
+        workspace = self.workspace
+        if not isinstance(workspace, Documents):
+            raise TypeError("the workspace is not ours")
+        return workspace
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log an error; show one to the user at most once a minute, not once a keystroke."""
+        log.error("%s: %s", getattr(source, "__name__", source), error)
+        now = time.monotonic()
+        if source is FeatureRequestError or now - self._last_shown < QUIET_SECONDS:
+            return
+        self._last_shown = now
+        text = f"drygrad has met an error and goes on; its log says more. ({type(error).__name__}: {error})"
+        self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, text[:500]))
+
+    def run_stdio(self) -> NoReturn:
+        """Serve over stdin and stdout until the client says ``exit`` or goes away."""
+        self._run(*take_over_stdio())
+
+    def run_tcp(self, port: int, host: str = "127.0.0.1") -> NoReturn:
+        """Serve the first client that connects to a port of this machine, for debugging."""
+        with socket.create_server((host, port)) as listener:
+            print(f"listening on {host}:{listener.getsockname()[1]}", file=sys.stderr, flush=True)
+            connection, _ = listener.accept()
+        self._run(connection.makefile("rb"), connection.makefile("wb"))
+
+    def _run(self, incoming: BinaryIO, outgoing: BinaryIO) -> NoReturn:
+        self.protocol.set_writer(StdoutWriter(outgoing))
+        try:
+            asyncio.run(self._serve(incoming))
+        except (BrokenPipeError, KeyboardInterrupt) as error:
+            log.info("the connection ended: %r", error)
+        self.leave(1)  # the client went away without `exit`
+
+    async def _serve(self, incoming: BinaryIO) -> None:
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        def read() -> None:
+            try:
+                for body in read_messages(incoming):
+                    loop.call_soon_threadsafe(self.protocol.receive, body)
+            except OSError as error:
+                log.info("the client went away: %s", error)
+            finally:
+                loop.call_soon_threadsafe(ended.set)
+
+        # A thread of its own: busy handlers cannot keep it from reading.
+        threading.Thread(target=read, name="lsp-reader", daemon=True).start()
+        await ended.wait()
+        self.leave(1)
+
+    def leave(self, code: int) -> NoReturn:
+        """End the process at once: a thread that hangs must not keep it."""
+        try:
+            for stop in self.at_exit:
+                stop()
+        finally:
+            os._exit(code)

@@ -1,0 +1,27 @@
+"""What the server answers to: one module for each method or pair of methods, each with a ``register`` function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drygrad.lsp.features import (
+    code_action,
+    configuration,
+    execute_command,
+    hover,
+    initialize,
+    notebooks,
+    text_documents,
+    trace,
+)
+
+if TYPE_CHECKING:
+    from drygrad.lsp.server import DrygradServer
+
+_FEATURES = (initialize, text_documents, notebooks, code_action, hover, execute_command, configuration, trace)
+
+
+def register(server: DrygradServer) -> None:
+    """Register all handlers; those that depend on the client's abilities are added at ``initialize``."""
+    for feature in _FEATURES:
+        feature.register(server)

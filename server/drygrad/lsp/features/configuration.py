@@ -1,0 +1,142 @@
+"""Settings: asked for, watched, applied; what is wrong with them is shown where it stands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
+
+
+from drygrad.lsp.base.units import Units
+from drygrad.lsp.convert import SOURCE
+from drygrad.lsp.progress import progress
+from drygrad.lsp.settings import FromEditor, path_of
+from drygrad.model import Position, Span
+from drygrad.project import SettingsProblem
+from drygrad.static.source import Source, SourceError, read
+
+if TYPE_CHECKING:
+    from drygrad.lsp.server import DrygradServer
+
+log = logging.getLogger(__name__)
+
+SECTION = "drygrad"
+_PROJECT_FILE = "pyproject.toml"
+
+
+def section(given: object) -> object:
+    """Return drygrad's part of what a client sent: some send it bare, some under its name or ``settings``."""
+    if isinstance(given, Mapping):
+        fields = cast("Mapping[str, object]", given)
+        for name in (SECTION, "settings"):
+            if isinstance(fields.get(name), Mapping):
+                return section(fields[name])
+    return given
+
+
+def subscribe(ls: DrygradServer) -> None:
+    """Ask the client to tell when settings or project files change."""
+    able = ls.session.capabilities
+    wanted: list[lsp.Registration] = []
+    if able.registers_configuration:
+        options = lsp.DidChangeConfigurationRegistrationOptions(section=SECTION)
+        wanted.append(_registration(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
+    if able.watches_files:
+        watcher = lsp.FileSystemWatcher(glob_pattern=f"**/{_PROJECT_FILE}")
+        files = lsp.DidChangeWatchedFilesRegistrationOptions(watchers=[watcher])
+        wanted.append(_registration(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, files))
+    if wanted:
+        ls.client_register_capability(lsp.RegistrationParams(wanted))
+
+
+def _registration(method: str, options: Any) -> lsp.Registration:
+    return lsp.Registration(id=f"drygrad-{method}", method=method, register_options=options)
+
+
+async def load(ls: DrygradServer) -> None:
+    """Ask for the editor's settings where the client can be asked, and apply everything."""
+    if ls.session.capabilities.configuration:
+        folders = [(folder.uri, path) for folder in ls.documents.folders.values() if (path := path_of(folder.uri))]
+        items = [lsp.ConfigurationItem(section=SECTION)]
+        items += [lsp.ConfigurationItem(scope_uri=uri, section=SECTION) for uri, _ in folders]
+        try:
+            answer = await ls.workspace_configuration_async(lsp.ConfigurationParams(items))
+        except JsonRpcException as error:
+            log.warning("the client did not tell its settings: %s", error)
+        else:
+            _take_over(ls, list(answer or []), [path for _, path in folders])
+    await apply(ls)
+
+
+def _take_over(ls: DrygradServer, answer: list[Any], folders: list[Path]) -> None:
+    default, *scoped = [FromEditor.read(given) for given in answer] or [FromEditor()]
+    if any(given is not None for given in answer):  # a client that knows nothing of us leaves the initial options
+        ls.session.settings.set_editor(default, dict(zip(folders, scoped, strict=False)))
+
+
+async def apply(ls: DrygradServer) -> None:
+    """Check again what the settings change, and show what is wrong with them."""
+    show_problems(ls)
+    checkers = ls.session.recheck()
+    if not checkers:
+        return
+    async with progress(ls, "drygrad: checking open files") as report:
+        for done, checker in enumerate(checkers):
+            report(done, len(checkers))
+            await checker.fresh()
+
+
+def show_problems(ls: DrygradServer) -> None:
+    """Publish what is wrong in project files on these files, and what is wrong in the editor's settings as a message."""
+    state = ls.session.settings
+    by_file: dict[Path, list[SettingsProblem]] = {path: [] for path in state.shown_problems}
+    for problem in state.problems():
+        by_file.setdefault(problem.path, []).append(problem)
+    for path, problems in by_file.items():
+        if state.shown_problems.get(path, []) != problems:
+            items = [_diagnostic(ls.session.units, problem) for problem in problems]
+            ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(path.as_uri(), items))
+    state.shown_problems = {path: problems for path, problems in by_file.items() if problems}
+    if text := state.new_complaint():
+        ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, text))
+
+
+def _diagnostic(units: Units, problem: SettingsProblem) -> lsp.Diagnostic:
+    try:
+        source = read(problem.path)
+    except (OSError, SourceError):
+        source = Source("")
+    start = Position(problem.line, problem.column)
+    end = Position(problem.line, max(len(source.line_text(problem.line)), problem.column))
+    span = units.from_span(source, Span(start, end))
+    return lsp.Diagnostic(span, problem.message, lsp.DiagnosticSeverity.Warning, source=SOURCE)
+
+
+def did_change_configuration(ls: DrygradServer, params: lsp.DidChangeConfigurationParams) -> None:
+    """Apply changed settings of the editor."""
+    if not ls.session.capabilities.configuration:
+        ls.session.settings.set_editor(FromEditor.read(section(params.settings)))
+    ls.protocol.spawn(load(ls), "reading the settings")
+
+
+def did_change_watched_files(ls: DrygradServer, params: lsp.DidChangeWatchedFilesParams) -> None:
+    """Read changed project files, once for all of them."""
+    if any(change.uri.endswith(_PROJECT_FILE) for change in params.changes):
+        ls.session.settings.forget_projects()
+        ls.protocol.spawn(apply(ls), "reading the project files")
+
+
+def did_change_workspace_folders(ls: DrygradServer, _: lsp.DidChangeWorkspaceFoldersParams) -> None:
+    """Ask for the settings of the folders as they are now."""
+    ls.protocol.spawn(load(ls), "reading the settings")
+
+
+def register(server: DrygradServer) -> None:
+    """Register the handlers."""
+    server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)(did_change_configuration)
+    server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)(did_change_watched_files)
+    server.feature(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(did_change_workspace_folders)

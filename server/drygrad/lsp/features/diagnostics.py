@@ -1,0 +1,114 @@
+"""``textDocument/publishDiagnostics`` or ``textDocument/diagnostic``, whichever the client wants.
+
+Notebooks are always published: a cell's findings change when another cell is edited, which a pulling client would not
+hear of.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import TYPE_CHECKING, TypeAlias
+
+from lsprotocol import types as lsp
+
+from drygrad.lsp.checking import Checker
+from drygrad.lsp.convert import SOURCE
+
+if TYPE_CHECKING:
+    from drygrad.lsp.server import DrygradServer
+
+log = logging.getLogger(__name__)
+
+Report: TypeAlias = lsp.RelatedFullDocumentDiagnosticReport | lsp.RelatedUnchangedDocumentDiagnosticReport
+
+
+class Push:
+    """Publishes each new result; an empty one where a document or a cell is gone."""
+
+    def __init__(self, server: DrygradServer, *, notebooks_only: bool) -> None:
+        self._server = server
+        self._notebooks_only = notebooks_only
+        self._published: dict[str, set[str]] = {}
+
+    def show(self, checker: Checker) -> None:
+        """Publish a result."""
+        if self._notebooks_only and not _is_notebook(checker):
+            return
+        before = self._published.get(checker.uri, set())
+        self._published[checker.uri] = set(checker.shown)
+        for uri in before - set(checker.shown):
+            self._publish(uri, [], None)
+        for uri, shown in checker.shown.items():
+            self._publish(uri, self._server.session.diagnostics(checker, uri), shown.part.version)
+
+    def forget(self, checker: Checker) -> None:
+        """Take back what was published."""
+        for uri in self._published.pop(checker.uri, set()):
+            self._publish(uri, [], None)
+
+    def _publish(self, uri: str, items: list[lsp.Diagnostic], version: int | None) -> None:
+        params = lsp.PublishDiagnosticsParams(uri, items, version)
+        self._server.text_document_publish_diagnostics(params)
+
+
+class Pull:
+    """Answers with the result for the present text, and asks to be asked again when it changes without an edit."""
+
+    def __init__(self, server: DrygradServer) -> None:
+        self._server = server
+        self._prefix = uuid.uuid4().hex[:8]  # a client must not match a result of the server before a restart
+        self._answered: dict[str, tuple[int, int | None]] = {}
+
+    async def diagnostic(self, params: lsp.DocumentDiagnosticParams) -> Report:
+        """Answer a request."""
+        uri = params.text_document.uri
+        checker = self._server.session.checker_of(uri)
+        if checker is None or _is_notebook(checker):
+            return lsp.RelatedFullDocumentDiagnosticReport(items=[])
+        await checker.fresh()
+        shown = checker.shown.get(checker.uri)
+        if checker.closed or shown is None:
+            return lsp.RelatedFullDocumentDiagnosticReport(items=[])
+        result_id = f"{self._prefix}-{checker.checked}"
+        self._answered[checker.uri] = (checker.checked, shown.part.version)
+        if params.previous_result_id == result_id:
+            return lsp.RelatedUnchangedDocumentDiagnosticReport(result_id)
+        items = self._server.session.diagnostics(checker, checker.uri)
+        return lsp.RelatedFullDocumentDiagnosticReport(items=items, result_id=result_id)
+
+    def show(self, checker: Checker) -> None:
+        """Ask the client to pull again where a result is new but the text is not."""
+        answered = self._answered.get(checker.uri)
+        shown = checker.shown.get(checker.uri)
+        if answered and shown and answered[1] == shown.part.version and answered[0] != checker.checked:
+            self._server.workspace_diagnostic_refresh(None)
+
+    def forget(self, checker: Checker) -> None:
+        """Forget a closed document."""
+        self._answered.pop(checker.uri, None)
+
+
+def register(server: DrygradServer) -> None:
+    """Choose by the client's abilities; called at ``initialize``."""
+    session = server.session
+    pulls = session.capabilities.pulls_diagnostics
+    push = Push(server, notebooks_only=pulls)
+    session.listeners.append(push.show)
+    session.closing.append(push.forget)
+    if not pulls:
+        return
+    pull = Pull(server)
+    session.closing.append(pull.forget)
+    if session.capabilities.refreshes_diagnostics:
+        session.listeners.append(pull.show)
+
+    async def diagnostic(params: lsp.DocumentDiagnosticParams) -> Report:
+        return await pull.diagnostic(params)
+
+    options = lsp.DiagnosticOptions(inter_file_dependencies=False, workspace_diagnostics=False, identifier=SOURCE)
+    server.feature(lsp.TEXT_DOCUMENT_DIAGNOSTIC, options)(diagnostic)
+
+
+def _is_notebook(checker: Checker) -> bool:
+    return checker.module is not None and checker.module.is_notebook

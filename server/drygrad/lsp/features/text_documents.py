@@ -1,0 +1,37 @@
+"""``textDocument/didOpen``, ``didChange``, ``didClose``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types as lsp
+
+from drygrad.lsp.features import configuration
+
+if TYPE_CHECKING:
+    from drygrad.lsp.server import DrygradServer
+
+
+def did_open(ls: DrygradServer, params: lsp.DidOpenTextDocumentParams) -> None:
+    """Begin to check a Python text."""
+    document = params.text_document
+    if document.language_id.startswith("python") or document.uri.endswith((".py", ".pyi")):
+        ls.session.open(document.uri)
+        configuration.show_problems(ls)
+
+
+def did_change(ls: DrygradServer, params: lsp.DidChangeTextDocumentParams) -> None:
+    """Check the new text when the changes pause."""
+    ls.session.changed(params.text_document.uri)
+
+
+def did_close(ls: DrygradServer, params: lsp.DidCloseTextDocumentParams) -> None:
+    """Forget a text."""
+    ls.session.close(params.text_document.uri)
+
+
+def register(server: DrygradServer) -> None:
+    """Register the handlers."""
+    server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)(did_open)
+    server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)(did_change)
+    server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)(did_close)

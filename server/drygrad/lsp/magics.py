@@ -1,0 +1,67 @@
+"""IPython's additions to Python: made harmless, with every line and column left where it is."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from functools import lru_cache
+
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
+_PYTHON_CELL_MAGICS = frozenset({"time", "timeit", "capture", "prun", "memit", "snakeviz"})
+_RUNS_ITS_LINE = re.compile(r"(\s*)(%(?:time|timeit|prun|memit)(?:\s+-\w+)*\s+)(?=[^\s-])")
+_LINE_MAGIC = re.compile(r"(\s*)(?:[%!?]|.*\?\s*$)")
+_ASSIGNED_MAGIC = re.compile(r"(\s*[\w.,\s]+=\s*)[%!].*")
+_MAX_MAGICS = 100
+
+
+@lru_cache(maxsize=512)
+def as_python(cell: str) -> str | None:
+    """Return a cell's text as Python of the same shape; None if it is no Python, magics aside.
+
+    What a line magic is, the parser decides: where it stops, and the line looks like one.
+    """
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", cell)
+    magic = _CELL_MAGIC.match(cell)
+    if magic and magic[1] not in _PYTHON_CELL_MAGICS:
+        return "".join(_line_end(line) for line in lines)
+    if magic:
+        index = next(i for i, line in enumerate(lines) if line.strip())
+        lines[index] = _line_end(lines[index])
+    for _ in range(_MAX_MAGICS):
+        text = "".join(lines)
+        wrong = _first_error(text)
+        if wrong is None:
+            return text
+        if not 0 < wrong <= len(lines) or (plain := _without_magic(lines[wrong - 1])) is None:
+            return None
+        lines[wrong - 1] = plain
+    return None
+
+
+def _first_error(text: str) -> int | None:
+    """Return the line at which Python stops to understand; None if it understands all."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return error.lineno or 0
+    except (ValueError, RecursionError, MemoryError):
+        return 0
+    return None
+
+
+def _without_magic(line: str) -> str | None:
+    """Return a line without its magic, what Python runs left in its columns; None if the line has none."""
+    if match := _RUNS_ITS_LINE.match(line):
+        return match[1] + "pass;".ljust(len(match[2])) + line[match.end() :]
+    if match := _LINE_MAGIC.match(line):
+        return f"{match[1]}pass{_line_end(line)}"
+    if match := _ASSIGNED_MAGIC.match(line):
+        return f"{match[1]}_{_line_end(line)}"
+    return None
+
+
+def _line_end(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]

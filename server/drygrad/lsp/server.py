@@ -1,0 +1,45 @@
+"""``drygrad server``: the language server, put together."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from pathlib import Path
+from typing import NoReturn
+
+from lsprotocol import types as lsp
+
+from drygrad.lsp import features, logs
+from drygrad.lsp.base.server import BaseServer
+from drygrad.lsp.session import AnalyzerFactory, Session, static_analyzer
+from drygrad.version import __version__
+
+log = logging.getLogger(__name__)
+
+_PYTHON_CELLS = lsp.NotebookDocumentFilterWithNotebook(
+    notebook=lsp.NotebookDocumentFilterNotebookType(notebook_type="jupyter-notebook"),
+    cells=[lsp.NotebookCellLanguage(language="python")],
+)
+
+
+class DrygradServer(BaseServer):
+    """The server and its session."""
+
+    def __init__(self, analyzer_factory: AnalyzerFactory = static_analyzer) -> None:
+        super().__init__(
+            "drygrad",
+            __version__,
+            notebook_document_sync=lsp.NotebookDocumentSyncOptions(notebook_selector=[_PYTHON_CELLS]),
+        )
+        self.session = Session(self, analyzer_factory)
+        features.register(self)
+
+
+def main(tcp: int | None = None, log_file: str | Path | None = None, log_level: str = "info") -> NoReturn:
+    """Serve one client until it leaves, over stdio or, for debugging, over a local port."""
+    logs.set_up(Path(log_file) if log_file else None, log_level)
+    server = DrygradServer()
+    gc.freeze()  # the protocol's classes live for ever; the collector need not visit them while one types
+    if tcp is None:
+        server.run_stdio()
+    server.run_tcp(tcp)

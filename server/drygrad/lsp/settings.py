@@ -1,0 +1,118 @@
+"""What holds for a file: the project's settings, the editor's, and what is wrong with either."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+from pygls.uris import to_fs_path
+
+from drygrad.options import validate
+from drygrad.project import Project, SettingsProblem, load_project
+from drygrad.settings import EditorSettings, Settings
+
+log = logging.getLogger(__name__)
+
+_PERSONAL = frozenset(f.name for f in fields(EditorSettings))
+
+
+@dataclass(frozen=True)
+class FromEditor:
+    """One scope's settings as the editor gave them: the personal ones, and rules for files without a project file."""
+
+    personal: EditorSettings = field(default_factory=EditorSettings)
+    rules: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    complaints: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, given: object) -> FromEditor:
+        """Validate what an editor sent; what is wrong keeps its default."""
+        if given is None:
+            return cls()
+        if not isinstance(given, Mapping):
+            return cls(complaints=(f"the settings of drygrad must be an object, not {given!r}",))
+        validated = validate(cast("Mapping[str, object]", given), "editor")
+        personal = {name: value for name, value in validated.values.items() if name in _PERSONAL}
+        rules = {name: value for name, value in validated.values.items() if name not in _PERSONAL}
+        return cls(EditorSettings(**personal), rules, tuple(c.message for c in validated.complaints))
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What holds for one document."""
+
+    settings: Settings
+    personal: EditorSettings
+    excluded: bool = False
+
+
+class SettingsStore:
+    """The settings of all folders. Project files are read once, until the client says that they changed."""
+
+    def __init__(self) -> None:
+        self._projects: dict[Path, Project] = {}
+        self.shown_problems: dict[Path, list[SettingsProblem]] = {}
+        self._complained: tuple[str, ...] = ()
+        self._default = FromEditor()
+        self._by_folder: dict[Path, FromEditor] = {}
+
+    def set_editor(self, default: FromEditor, by_folder: Mapping[Path, FromEditor] | None = None) -> None:
+        """Take over what the editor says, for all folders and for single ones."""
+        self._default = default
+        self._by_folder = dict(by_folder or {})
+
+    def forget_projects(self) -> None:
+        """Read the project files anew from now on."""
+        self._projects.clear()
+
+    def problems(self) -> Sequence[SettingsProblem]:
+        """Return what is wrong in the project files read so far."""
+        found = {problem: None for project in self._projects.values() for problem in project.problems}
+        return list(found)
+
+    def new_complaint(self) -> str | None:
+        """Return what is wrong in the editor's settings, if that has not been said already."""
+        given = [self._default, *self._by_folder.values()]
+        complaints = tuple(dict.fromkeys(text for one in given for text in one.complaints))
+        if complaints == self._complained:
+            return None
+        self._complained = complaints
+        return "Settings of drygrad: " + "; ".join(complaints) if complaints else None
+
+    def resolve(self, path: Path | None) -> Resolved:
+        """Return what holds for a file; None is a text without a path."""
+        editor = self._of_folder(path)
+        if path is None:
+            return Resolved(Settings(**editor.rules), editor.personal)
+        project = self._project(path)
+        if project.config is None and editor.rules:
+            project = replace(project, settings=Settings(**editor.rules))
+        return Resolved(project.settings_for(path), editor.personal, project.excludes(path))
+
+    def _of_folder(self, path: Path | None) -> FromEditor:
+        inside = [folder for folder in self._by_folder if path is not None and path.is_relative_to(folder)]
+        return self._by_folder[max(inside, key=lambda folder: len(folder.parts))] if inside else self._default
+
+    def _project(self, path: Path) -> Project:
+        folder = path.parent
+        if folder not in self._projects:
+            try:
+                self._projects[folder] = load_project(path)
+            except OSError as error:  # a parent folder may be unreadable
+                log.warning("cannot look for settings above %s: %s", path, error)
+                self._projects[folder] = Project(folder, Settings())
+        return self._projects[folder]
+
+
+def path_of(uri: str) -> Path | None:
+    """Return the path of a file URI; None for texts that are not files of this machine."""
+    if not uri.lower().startswith("file:"):
+        return None
+    try:
+        path = to_fs_path(uri)
+    except ValueError:
+        return None
+    return Path(path) if path else None
