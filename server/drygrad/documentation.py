@@ -17,4 +17,5 @@ def markdown_of(code: str) -> str | None:
     rule = rule_by_code(code)
     if rule is None:
         return None
-    return f"# {rule.code}: {rule.name}\n\n{rule.documentation().text.strip()}\n\n[{page_of(rule.code)}]({page_of(rule.code)})\n"
+    heading, page = f"# {rule.code}: {rule.name}", page_of(rule.code)
+    return f"{heading}\n\n{rule.documentation().text.strip()}\n\n[{page}]({page})\n"

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from textwrap import dedent
 
 import pytest
+from rule_harness import Example, kinds
+
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.registry import all_rules
-from rule_harness import Example, kinds
 
 
 def _examples(kind: str) -> Iterator[object]:

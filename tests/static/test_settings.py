@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from drygrad.model import Position
 from drygrad.options import OPTIONS, validate
 from drygrad.project import load_project

@@ -6,10 +6,11 @@ import ast
 import codecs
 
 import pytest
-from drygrad.model import Position
-from drygrad.static.source import MAX_CHARACTERS, Source, SourceError, SourceSyntaxError, decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
+
+from drygrad.model import Position
+from drygrad.static.source import MAX_CHARACTERS, Source, SourceError, SourceSyntaxError, decode, encode
 
 
 @pytest.mark.parametrize(

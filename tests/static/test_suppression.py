@@ -6,6 +6,7 @@ import ast
 from typing import ClassVar
 
 import pytest
+
 from drygrad.fixing import apply_edits
 from drygrad.model import Finding, Rule, Span
 from drygrad.settings import Settings

@@ -127,7 +127,7 @@ class Checker:
     async def _analysis(self, module: Module) -> Analysis:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._host.executor, self._analyse, module)
-        except Exception as error:  # noqa: BLE001 - a bug in a rule must not end the checks
+        except Exception as error:  # a bug in a rule must not end the checks
             log.exception("could not check %s", self.uri)
             self._host.failed(error)
             return Analysis(module.source, error=SourceError(f"drygrad could not check this file: {error!r}"))

@@ -16,8 +16,8 @@ from drygrad.lsp.base.units import Units
 from drygrad.lsp.capabilities import Capabilities
 from drygrad.lsp.checking import Shown
 from drygrad.lsp.modules import Module, Part
-from drygrad.model import Edit, Finding, Fix, Related, Severity, Tag
-from drygrad.static.source import Source
+from drygrad.model import Edit, Finding, Fix, Position, Related, Severity, Span, Tag
+from drygrad.static.source import Source, SourceError, SourceSyntaxError
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,15 @@ class Converter:
 
     def diagnostics(self, module: Module, shown: Shown) -> list[lsp.Diagnostic]:
         """Return the diagnostics of one part of a module."""
-        return [self.diagnostic(module, shown.part, finding) for finding in shown.findings]
+        found = [self.diagnostic(module, shown.part, finding) for finding in shown.findings]
+        if shown.error is None or isinstance(shown.error, SourceSyntaxError):
+            return found  # editors show syntax errors themselves
+        return [self._not_checked(shown.part, shown.error), *found]
+
+    def _not_checked(self, part: Part, error: SourceError) -> lsp.Diagnostic:
+        span = Span(error.position, Position(error.position.line, len(part.source.line_text(error.position.line))))
+        range_ = self.units.from_span(part.source, span)
+        return lsp.Diagnostic(range_, error.message, lsp.DiagnosticSeverity.Information, source=SOURCE)
 
     def diagnostic(self, module: Module, part: Part, finding: Finding) -> lsp.Diagnostic:
         """Return one finding's diagnostic."""
@@ -111,7 +119,7 @@ def _place(path: str | None, module: Module, home: Part) -> tuple[str, Source | 
     return uri, None, None
 
 
-def _unmeasured(span: Any) -> lsp.Range:
+def _unmeasured(span: Span) -> lsp.Range:
     """Return the range in a text that is not at hand: columns stay in characters."""
     start, end = span
     return lsp.Range(lsp.Position(start.line - 1, start.column), lsp.Position(end.line - 1, end.column))

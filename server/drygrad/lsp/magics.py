@@ -9,7 +9,7 @@ from functools import lru_cache
 
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)")
 _PYTHON_CELL_MAGICS = frozenset({"time", "timeit", "capture", "prun", "memit", "snakeviz"})
-_RUNS_ITS_LINE = re.compile(r"(\s*)(%(?:time|timeit|prun|memit)(?:\s+-\w+)*\s+)(?=[^\s-])")
+_RUNS_ITS_LINE = re.compile(r"(\s*)(%(?:time|timeit|prun|memit)(?:\s+-\w+(?:\s+\d+)?)*\s+)(?=[^\s-])")
 _LINE_MAGIC = re.compile(r"(\s*)(?:[%!?]|.*\?\s*$)")
 _ASSIGNED_MAGIC = re.compile(r"(\s*[\w.,\s]+=\s*)[%!].*")
 _MAX_MAGICS = 100

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
@@ -24,13 +24,13 @@ Report: TypeAlias = Callable[[int, int], None]
 
 
 @asynccontextmanager
-async def progress(server: DrygradServer, title: str) -> AsyncIterator[Report]:
+async def progress(server: DrygradServer, title: str) -> AsyncGenerator[Report, None]:
     """Show progress while the block runs, if the client can."""
     token = f"drygrad-{uuid.uuid4()}"
     if not (server.session.capabilities.progress and await _created(server, token)):
         yield lambda done, total: None
         return
-    shown = server.work_done_progress
+    shown: Any = server.work_done_progress
     shown.begin(token, lsp.WorkDoneProgressBegin(title=title, cancellable=False, percentage=0))
 
     def report(done: int, total: int) -> None:
@@ -45,8 +45,9 @@ async def progress(server: DrygradServer, title: str) -> AsyncIterator[Report]:
 
 
 async def _created(server: DrygradServer, token: str) -> bool:
+    shown: Any = server.work_done_progress
     try:
-        await asyncio.wait_for(server.work_done_progress.create_async(token), _ANSWER_SECONDS)
+        await asyncio.wait_for(shown.create_async(token), _ANSWER_SECONDS)
     except (JsonRpcException, TimeoutError, asyncio.TimeoutError) as error:
         log.info("the client shows no progress: %r", error)
         return False

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, cast
 
 from lsprotocol import types as lsp
@@ -18,9 +17,6 @@ from pygls.exceptions import (
     JsonRpcServerNotInitialized,
 )
 from pygls.protocol import LanguageServerProtocol, lsp_method
-from pygls.protocol.language_server import (
-    _prepare_command_arguments,  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
-)
 
 from drygrad.lsp.base.documents import Documents
 
@@ -34,8 +30,6 @@ Handling = Generator[Any, Any, Any]
 
 class Protocol(LanguageServerProtocol):
     """Answers every request exactly once, cancels what is cancelled, and ends when told to."""
-
-    _server: BaseServer
 
     def receive(self, body: bytes) -> None:
         """Take one message from the wire; no message, however malformed, ends the server."""
@@ -51,7 +45,7 @@ class Protocol(LanguageServerProtocol):
             self.handle_message(message)
         except BrokenPipeError:
             log.info("the client no longer reads")
-        except Exception:  # noqa: BLE001 - one message must not take the others down
+        except Exception:  # one message must not take the others down
             log.exception("could not handle a message")
 
     def _structured(self, data: Any) -> Any:
@@ -73,9 +67,8 @@ class Protocol(LanguageServerProtocol):
     def handle_message(self, message: Any) -> None:
         """Refuse what comes before ``initialize``, twice, or after ``shutdown``; handle the rest."""
         method = getattr(message, "method", None)
-        if method is None or method == lsp.EXIT:
-            super().handle_message(message)
-        elif (refusal := self._refusal(method)) is None:
+        refusal = None if method in (None, lsp.EXIT) else self._refusal(str(method))
+        if refusal is None:
             super().handle_message(message)
         elif hasattr(message, "id"):
             self._refuse(message.id, refusal)
@@ -108,25 +101,27 @@ class Protocol(LanguageServerProtocol):
         old = self.workspace
         if not isinstance(old, Documents):
             folders = list(old.folders.values())
-            self._workspace = Documents(old.root_uri, old._sync_kind, folders, old.position_encoding)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            self._workspace = Documents(old.root_uri, old._sync_kind, folders, old.position_encoding)  # pyright: ignore[reportPrivateUsage]
 
     @lsp_method(lsp.WORKSPACE_EXECUTE_COMMAND)
-    async def lsp_workspace__execute_command(self, params: lsp.ExecuteCommandParams) -> Any:
+    async def lsp_workspace__execute_command(self, params: lsp.ExecuteCommandParams) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a command in its request's own task, so that cancelling the request cancels the command."""
-        handler = self.fm.commands.get(params.command)
+        commands: dict[str, Callable[..., Any]] = self._handlers.commands
+        handler = commands.get(params.command)
         if handler is None:
             raise JsonRpcInvalidParams(f"unknown command {params.command!r}")
+        arguments = params.arguments or ()
         try:
-            args, kwargs = _prepare_command_arguments(handler, params, self._converter)
-        except Exception as error:  # the converter raises what it likes; all of it means wrong arguments
-            raise JsonRpcInvalidParams(str(error)) from error
-        result = handler(*args, **kwargs)
+            inspect.signature(handler).bind(*arguments)
+        except TypeError as error:
+            raise JsonRpcInvalidParams(f"{params.command}: {error}") from error
+        result = handler(*arguments)
         return await result if inspect.isawaitable(result) else result
 
     @lsp_method(lsp.SHUTDOWN)
     def lsp_shutdown(self, *args: Any) -> Handling:
         """Cancel what is in flight; from here on only ``exit`` is served."""
-        if (handler := self.fm.features.get(lsp.SHUTDOWN)) is not None:
+        if (handler := self._handlers.features.get(lsp.SHUTDOWN)) is not None:
             yield handler, args, None
         for msg_id, future in list(self._request_futures.items()):  # cancelling takes entries out
             if msg_id != self.msg_id and not future.done():
@@ -134,17 +129,11 @@ class Protocol(LanguageServerProtocol):
         self._shutdown = True
 
     @lsp_method(lsp.EXIT)
-    def lsp_exit(self, *_: Any) -> None:
+    def lsp_exit(self, *_: Any) -> Handling:
         """End the process: with 0 after ``shutdown``, else with 1."""
-        self._server.leave(0 if self._shutdown else 1)
+        cast("BaseServer", self._server).leave(0 if self._shutdown else 1)
+        yield
 
-    def spawn(self, work: Any, name: str) -> asyncio.Task[Any]:
-        """Run a coroutine of the server's own; an error in it is reported as a handler's would be."""
-        task = asyncio.ensure_future(work)
-        task.add_done_callback(lambda done: self._report(done, name))
-        return task
-
-    def _report(self, task: asyncio.Task[Any], name: str) -> None:
-        if not task.cancelled() and isinstance(error := task.exception(), Exception):
-            log.error("%s failed", name, exc_info=error)
-            self._server.report_server_error(error, JsonRpcException)
+    @property
+    def _handlers(self) -> Any:
+        return self.fm  # pygls does not say what its dictionaries hold

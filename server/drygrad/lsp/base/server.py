@@ -9,10 +9,10 @@ import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
 
 from lsprotocol import types as lsp
-from pygls.exceptions import FeatureRequestError
+from pygls.exceptions import FeatureRequestError, JsonRpcException
 from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 
@@ -21,7 +21,7 @@ from drygrad.lsp.base.protocol import Protocol
 from drygrad.lsp.base.stdio import read_messages, take_over_stdio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +32,10 @@ QUIET_SECONDS = 60.0
 class BaseServer(LanguageServer):
     """A pygls server on our protocol."""
 
-    protocol: Protocol
-
     def __init__(self, name: str, version: str, **options: Any) -> None:
-        super().__init__(name, version, protocol_cls=Protocol, **options)
+        super().__init__(name, version, protocol_cls=Protocol, **options)  # pyright: ignore[reportUnknownMemberType]
         self.at_exit: list[Callable[[], None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self._last_shown = -QUIET_SECONDS
 
     @property
@@ -79,11 +78,12 @@ class BaseServer(LanguageServer):
     async def _serve(self, incoming: BinaryIO) -> None:
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
+        receive = cast("Protocol", self.protocol).receive
 
         def read() -> None:
             try:
                 for body in read_messages(incoming):
-                    loop.call_soon_threadsafe(self.protocol.receive, body)
+                    loop.call_soon_threadsafe(receive, body)
             except OSError as error:
                 log.info("the client went away: %s", error)
             finally:
@@ -93,6 +93,19 @@ class BaseServer(LanguageServer):
         threading.Thread(target=read, name="lsp-reader", daemon=True).start()
         await ended.wait()
         self.leave(1)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run a coroutine of the server's own; an error in it is reported as a handler's would be."""
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and isinstance(error := task.exception(), Exception):
+                log.error("%s failed", name, exc_info=error)
+                self.report_server_error(error, JsonRpcException)
+
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)  # the loop itself keeps only a weak reference
+        task.add_done_callback(done)
 
     def leave(self, code: int) -> NoReturn:
         """End the process at once: a thread that hangs must not keep it."""

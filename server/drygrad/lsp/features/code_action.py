@@ -156,7 +156,8 @@ async def _fix_all_edit(ls: DrygradServer, checker: Checker) -> lsp.WorkspaceEdi
 
 async def resolve(ls: DrygradServer, action: lsp.CodeAction) -> lsp.CodeAction:
     """Compute the edit of a ``fixAll`` that the user has chosen."""
-    uri = cast("dict[str, Any]", action.data).get("uri") if isinstance(action.data, dict) else None
+    data: object = action.data
+    uri: object = cast("dict[str, object]", data).get("uri") if isinstance(data, dict) else None
     checker = ls.session.checker_of(uri) if isinstance(uri, str) else None
     if checker is not None and action.edit is None:
         action.edit = await _fix_all_edit(ls, checker)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 
-
 from drygrad.lsp.base.units import Units
 from drygrad.lsp.convert import SOURCE
 from drygrad.lsp.progress import progress
@@ -35,6 +34,7 @@ def section(given: object) -> object:
         for name in (SECTION, "settings"):
             if isinstance(fields.get(name), Mapping):
                 return section(fields[name])
+        return fields
     return given
 
 
@@ -91,7 +91,7 @@ async def apply(ls: DrygradServer) -> None:
 
 
 def show_problems(ls: DrygradServer) -> None:
-    """Publish what is wrong in project files on these files, and what is wrong in the editor's settings as a message."""
+    """Publish what is wrong in project files on these files; say what is wrong in the editor's settings."""
     state = ls.session.settings
     by_file: dict[Path, list[SettingsProblem]] = {path: [] for path in state.shown_problems}
     for problem in state.problems():
@@ -120,19 +120,19 @@ def did_change_configuration(ls: DrygradServer, params: lsp.DidChangeConfigurati
     """Apply changed settings of the editor."""
     if not ls.session.capabilities.configuration:
         ls.session.settings.set_editor(FromEditor.read(section(params.settings)))
-    ls.protocol.spawn(load(ls), "reading the settings")
+    ls.spawn(load(ls), "reading the settings")
 
 
 def did_change_watched_files(ls: DrygradServer, params: lsp.DidChangeWatchedFilesParams) -> None:
     """Read changed project files, once for all of them."""
     if any(change.uri.endswith(_PROJECT_FILE) for change in params.changes):
         ls.session.settings.forget_projects()
-        ls.protocol.spawn(apply(ls), "reading the project files")
+        ls.spawn(apply(ls), "reading the project files")
 
 
 def did_change_workspace_folders(ls: DrygradServer, _: lsp.DidChangeWorkspaceFoldersParams) -> None:
     """Ask for the settings of the folders as they are now."""
-    ls.protocol.spawn(load(ls), "reading the settings")
+    ls.spawn(load(ls), "reading the settings")
 
 
 def register(server: DrygradServer) -> None:

@@ -29,7 +29,7 @@ def initialize(ls: DrygradServer, params: lsp.InitializeParams) -> None:
 def initialized(ls: DrygradServer, _: lsp.InitializedParams) -> None:
     """Ask for what is to be sent, and for the settings."""
     configuration.subscribe(ls)
-    ls.protocol.spawn(configuration.load(ls), "reading the settings")
+    ls.spawn(configuration.load(ls), "reading the settings")
 
 
 def register(server: DrygradServer) -> None:

@@ -1,0 +1,70 @@
+"""A server process for each test that asks for one, and one that many share."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsp_client import Client, Start
+
+ROOT = Path(__file__).parents[2]
+SUPPORT = ROOT / "tests" / "support"
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(str(path) for path in (ROOT / "server", ROOT / "analyzers", SUPPORT))}
+
+
+def launch(log: Path, env: dict[str, str] | None = None, **options: Any) -> Client:
+    """Start a server on the small analyzer."""
+    command = [sys.executable, str(SUPPORT / "faulty_server.py"), str(log)]
+    return Client(command, env={**ENVIRONMENT, **(env or {})}, **options)
+
+
+@pytest.fixture
+def log_file(tmp_path: Path) -> Path:
+    """Return where the servers of a test log."""
+    return tmp_path / "server.log"
+
+
+@pytest.fixture
+def start(log_file: Path) -> Iterator[Start]:
+    """Return a function that starts a server; what is still there after the test is killed."""
+    clients: list[Client] = []
+
+    def started(**options: Any) -> Client:
+        clients.append(launch(log_file, **options))
+        return clients[-1]
+
+    yield started
+    for client in clients:
+        client.kill()
+
+
+@pytest.fixture
+def client(start: Start, tmp_path: Path) -> Client:
+    """Return a client of a running server of its own, which does not wait for pauses."""
+    client = start(settings=lambda item: {"debounce": 0})
+    client.initialize(tmp_path, options={"debounce": 0})
+    return client
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Return a client of a server that many tests use, each with texts of its own."""
+    folder = tmp_path_factory.mktemp("shared")
+    client = launch(folder / "server.log", settings=lambda item: {"debounce": 0})
+    client.initialize(folder, options={"debounce": 0})
+    yield client
+    assert client.stop() == 0
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def uri() -> str:
+    """Return the URI of a text that no other test uses."""
+    return f"file:///nowhere/text_{next(_numbers)}.py"

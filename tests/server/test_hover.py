@@ -1,0 +1,48 @@
+"""Hovers and the explain command."""
+
+from __future__ import annotations
+
+import pytest
+from lsp_client import Client, ResponseError, span
+
+
+def test_hover_on_a_finding(shared: Client, uri: str) -> None:
+    shared.checked(uri, "x = leak()\n")
+    hover = shared.hover(uri, 0, 6)
+    assert hover["range"] == span(0, 4, 0, 10)
+    assert hover["contents"]["kind"] == "markdown"
+    assert hover["contents"]["value"].startswith("leak was called")
+    assert "DG101" in hover["contents"]["value"]
+    assert shared.hover(uri, 0, 1) is None
+
+
+@pytest.mark.parametrize(
+    "comment", ["# drygrad: ignore[DG101, DG904]", "# noqa: E501, DG904", "# drygrad: ignore-file[DG904]"]
+)
+def test_hover_on_a_suppression(shared: Client, uri: str, comment: str) -> None:
+    shared.checked(uri, f"x = 1  {comment}\n")
+    column = 7 + comment.index("DG904")
+    hover = shared.hover(uri, 0, column + 2)
+    assert hover["range"] == span(0, column, 0, column + 5)
+    assert hover["contents"]["value"].startswith("# DG904: unused-suppression")
+    assert shared.hover(uri, 0, 8) is None
+
+
+def test_no_hover_on_a_code_elsewhere(shared: Client, uri: str) -> None:
+    shared.checked(uri, "x = 'DG904'  # about DG904\n")
+    assert shared.hover(uri, 0, 7) is None
+    assert shared.hover(uri, 0, 23) is None
+    assert shared.hover("file:///not/open.py", 0, 0) is None
+
+
+def test_explain(shared: Client) -> None:
+    for argument in ({"code": "DG904"}, "dg904", "unused-suppression"):
+        text = shared.request("workspace/executeCommand", {"command": "drygrad.explain", "arguments": [argument]})
+        assert "## What it does" in text
+    for arguments in ([{"code": "DG000"}], [{}], [7], [], ["DG904", "DG904"], None):
+        with pytest.raises(ResponseError) as caught:
+            shared.request("workspace/executeCommand", {"command": "drygrad.explain", "arguments": arguments})
+        assert caught.value.code == -32602
+    with pytest.raises(ResponseError) as caught:
+        shared.request("workspace/executeCommand", {"command": "drygrad.unknown"})
+    assert caught.value.code == -32602
