@@ -1,0 +1,59 @@
+"""The pages made from the code are those of the code, and what the README says can be followed."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from cli_harness import ROOT
+from drygrad.options import OPTIONS, Option
+from drygrad.project import load_project
+from drygrad.static.registry import all_rules
+
+
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "tools" / "make_docs.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_are_fresh(maker: ModuleType) -> None:
+    assert maker.stale(ROOT / "docs") == []
+
+
+def test_stale_missing_and_surplus_pages_are_noticed_and_settled(maker: ModuleType, tmp_path: Path) -> None:
+    maker.write(tmp_path)
+    assert maker.stale(tmp_path) == []
+    (tmp_path / "rules" / "DG000.md").write_text("gone")
+    (tmp_path / "settings.md").write_text("old")
+    (tmp_path / "rules" / "DG906.md").unlink()
+    assert [str(path) for path in maker.stale(tmp_path)] == ["rules/DG000.md", "rules/DG906.md", "settings.md"]
+    maker.write(tmp_path)
+    assert maker.stale(tmp_path) == []
+
+
+def test_every_rule_has_a_page_and_a_row(maker: ModuleType) -> None:
+    made = {str(path): text for path, text in maker.pages().items()}
+    for rule in all_rules():
+        assert f"({rule.code}.md)" in made["rules/README.md"]
+        assert rule.documentation().text in made[f"rules/{rule.code}.md"]
+
+
+@pytest.mark.parametrize("option", [o for o in OPTIONS if o.scope != "editor"], ids=lambda option: option.name)
+def test_the_example_of_a_setting_is_one_that_holds(option: Option, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.drygrad]\n{option.example}\n")
+    wrong = [p.message for p in load_project(tmp_path).problems if "no rule has the code" not in p.message]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_to_files_lead_somewhere(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert [link for link in links if link and not (ROOT / link).exists()] == []

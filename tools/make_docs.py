@@ -1,0 +1,123 @@
+"""Write the pages that are made from the code: one for each rule, their index, and the table of settings.
+
+``python tools/make_docs.py`` writes them; with ``--check`` it only says which ones are stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from drygrad.cli.explain import page
+from drygrad.model import Rule
+from drygrad.options import OPTIONS, Option
+from drygrad.static.registry import all_rules
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FAMILIES = {
+    "1": "Autograd and in-place writes",
+    "2": "Devices",
+    "3": "Losses, shapes, dtypes and index ranges",
+    "4": "Numerics",
+    "5": "Memory",
+    "6": "Synchronisation, hangs and speed",
+    "7": "Training loop, mixed precision and modules",
+    "8": "API, data and security",
+    "9": "drygrad's own reports",
+}
+NOTE = "<!-- Made by `make docs`; do not edit. -->\n\n"
+
+
+def pages() -> dict[Path, str]:
+    """Return the text of every page by its path below ``docs``."""
+    rules = all_rules()
+    made = {Path("rules", f"{rule.code}.md"): NOTE + page(rule) for rule in rules}
+    return {**made, Path("rules/README.md"): index(rules), Path("settings.md"): settings()}
+
+
+def index(rules: tuple[type[Rule], ...]) -> str:
+    """Return the table of the rules, family by family."""
+    lines = [f"{NOTE}# Rules\n", f"drygrad has {len(rules)} rules. A fix is offered where the last column says so.\n"]
+    for digit, title in FAMILIES.items():
+        family = [rule for rule in rules if rule.code[2] == digit]
+        if family:
+            lines += [f"## {title}\n", "| code | name | finds | severity | fix |", "|---|---|---|---|---|"]
+            lines += [*(_row(rule) for rule in family), ""]
+    return "\n".join(lines)
+
+
+def _row(rule: type[Rule]) -> str:
+    summary = rule.documentation().summary.replace("|", "\\|")
+    fix = "yes" if rule.has_fix() else ""
+    return f"| [{rule.code}]({rule.code}.md) | {rule.name} | {summary} | {rule.severity} | {fix} |"
+
+
+def settings() -> str:
+    """Return the page of the settings."""
+    shared = [option for option in OPTIONS if option.scope != "editor"]
+    personal = [option for option in OPTIONS if option.scope != "file"]
+    return "".join(
+        [
+            f"{NOTE}# Settings\n\n",
+            "A project's settings stand in `[tool.drygrad]` of its `pyproject.toml`. ",
+            "The nearest one above a file holds. What is wrong is reported where it stands, and the default is used instead.\n\n",
+            *_section(shared),
+            "## In the editor\n\n",
+            "An editor sends its settings under `drygrad`, in camelCase. Where a project sets one, too, the project's ",
+            "holds, so that everyone sees the same findings.\n\n",
+            *_table(personal),
+        ]
+    )
+
+
+def _section(options: list[Option]) -> Iterator[str]:
+    for option in options:
+        yield f"## `{option.name}`\n\n{option.description}\n\n"
+        yield f"Type: {option.kind} · default: `{option.default}`\n\n```toml\n{option.example}\n```\n\n"
+
+
+def _table(options: list[Option]) -> Iterator[str]:
+    yield "| setting | type | default | |\n|---|---|---|---|\n"
+    for option in options:
+        yield f"| `drygrad.{option.editor_name}` | {option.kind} | `{option.default}` | {option.description} |\n"
+
+
+def stale(folder: Path) -> list[Path]:
+    """Return the pages that are missing, old, or of rules that are gone."""
+    made = pages()
+    there = {path.relative_to(folder) for path in folder.glob("rules/*.md")}
+    old = [path for path, text in made.items() if not _holds(folder / path, text)]
+    return sorted([*old, *(there - set(made))])
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+def write(folder: Path) -> None:
+    """Bring all pages up to date."""
+    made = pages()
+    for path in stale(folder):
+        if path not in made:
+            (folder / path).unlink()
+            continue
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(made[path], encoding="utf-8", newline="\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a page is stale")
+    if not parser.parse_args().check:
+        write(DOCS)
+        return 0
+    old = stale(DOCS)
+    for path in old:
+        sys.stderr.write(f"docs/{path} is stale: run `make docs`\n")
+    return int(bool(old))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
