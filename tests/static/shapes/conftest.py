@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
+
 from drygrad.static.facts.shapes import Outputs, Result, call_shape
 from drygrad.static.facts.values import (
     UNKNOWN,

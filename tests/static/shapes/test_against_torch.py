@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
+
 from drygrad.static.facts.shapes import Mismatch
 
 CALLS = """
@@ -359,6 +360,7 @@ a(4,3) b(5) | F.mse_loss(a, b, reduction='none')
 """.strip().splitlines()
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize("text", CALLS)
 def test_tells_the_shape_that_torch_makes(text: str, bench: Any, parse: Any) -> None:
     case = parse(text)
@@ -373,6 +375,7 @@ def test_tells_the_rank_where_sizes_depend_on_values(text: str, bench: Any, pars
     assert is_true(told, bench.real(case), {})
 
 
+@pytest.mark.filterwarnings("ignore:Using a target size")
 @pytest.mark.parametrize("text", ERRORS)
 def test_raises_where_torch_raises(text: str, bench: Any, parse: Any) -> None:
     case = parse(text)

@@ -6,10 +6,11 @@ import ast
 from typing import Any
 
 import pytest
-from drygrad.static.facts.shapes import Mismatch, Slice, index_shape, subscript
-from drygrad.static.facts.values import UNKNOWN, Constant, Number, Sequence, Tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from drygrad.static.facts.shapes import Mismatch, Slice, index_shape, subscript
+from drygrad.static.facts.values import UNKNOWN, Constant, Number, Sequence, Tensor
 
 SUBSCRIPTS = """
 a(4,5,6) | a[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from drygrad.static.facts.shapes import loss_problem
 
 FINE = """

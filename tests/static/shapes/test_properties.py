@@ -7,6 +7,9 @@ import time
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
 from drygrad.static.facts.shapes import (
     Mismatch,
     attribute_shape,
@@ -19,8 +22,6 @@ from drygrad.static.facts.shapes import (
     size_of,
 )
 from drygrad.static.facts.values import UNKNOWN, Constant, Number, Sequence, Shape, Tensor, TorchCall, Value
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 sizes = st.integers(0, 4)
 shapes = st.lists(sizes, max_size=4).map(tuple)

@@ -106,8 +106,11 @@ def write(
     values = (target, *others)
     tensors = tuple(transfer.tensors_in(values))
     place = node if isinstance(node, ast.expr) else expression
-    made = transfer.make(frame, place, operation, tensors, values, call=call, shape=target.shape)
+    shape = target.shape if call is None else transfer.call_shape(frame, call)
+    made = transfer.make(frame, place, operation, tensors, values, call=call)
     after = replace(made, dtype=target.dtype, device=target.device, storage=target.storage)
+    if not isinstance(shape, shapes.Outputs):
+        after = replace(after, shape=shape)
     if target.leaf and target.requires_grad and frame.state.grad is False:
         after = replace(after, requires_grad=True, leaf=True, origin=target.origin)
     name = dotted_text(expression)

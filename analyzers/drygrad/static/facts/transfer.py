@@ -36,6 +36,7 @@ from drygrad.static.facts.values import (
     Tensor,
     TorchCall,
     Value,
+    element_of,
 )
 
 _KEEPS_DEVICE_APART = frozenset({"to", "cuda", "cpu", "copy", "type", "getitem", "setitem", "index_put", "move"})
@@ -50,19 +51,20 @@ _AUTOCAST_KEEPS = frozenset({"float", "double", "half", "bfloat16", "to", "type"
 
 def result_of(frame: Frame, call: TorchCall) -> Value:
     """Return the result of a call on tensors, reporting what cannot work."""
-    shape = _shape(frame, call)
+    shape = call_shape(frame, call)
     made = make(frame, call.node, call.operation, _tensors(call), call.values, call=call)
     if call.module is not None:
         made = _through_parameters(frame, made, call.module)
-    if isinstance(shape, shapes.Outputs):
-        return _several(made, shape)
-    structure = _structure(call, made)
-    return replace(made, shape=shape) if structure is None else structure
+    return _shaped(_structure(call, made) or made, shape)
 
 
-def _several(made: Tensor, outputs: shapes.Outputs) -> Sequence:
-    items = (_several(made, o) if isinstance(o, shapes.Outputs) else replace(made, shape=o) for o in outputs)
-    return Sequence("tuple", tuple(items))
+def _shaped(value: Value, shape: shapes.Result) -> Value:
+    """Return one output, or several, with the shapes told of them."""
+    if not isinstance(shape, shapes.Outputs):
+        return replace(value, shape=shape) if isinstance(value, Tensor) else value
+    element = element_of(value) if isinstance(value, Sequence) else value
+    parts = value.items if isinstance(value, Sequence) and value.items else (element,) * len(shape)
+    return Sequence("tuple", tuple(_shaped(part, each) for part, each in zip(parts, shape, strict=True)))
 
 
 def _structure(call: TorchCall, made: Tensor) -> Value | None:
@@ -136,7 +138,8 @@ def tensors_in(values: Iterable[Value]) -> Iterable[Tensor]:
 # -- shape ------------------------------------------------------------------------------------------------------
 
 
-def _shape(frame: Frame, call: TorchCall) -> shapes.Result:
+def call_shape(frame: Frame, call: TorchCall) -> shapes.Result:
+    """Return the shape of a call's result, reporting sizes that cannot meet."""
     frame.retract(ShapeMismatch, call.node)
     try:
         return shapes.call_shape(call)
