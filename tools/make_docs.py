@@ -62,7 +62,8 @@ def settings() -> str:
         [
             f"{NOTE}# Settings\n\n",
             "A project's settings stand in `[tool.drygrad]` of its `pyproject.toml`. ",
-            "The nearest one above a file holds. What is wrong is reported where it stands, and the default is used instead.\n\n",
+            "The nearest one above a file holds. ",
+            "What is wrong is reported where it stands, and the default is used instead.\n\n",
             *_section(shared),
             "## In the editor\n\n",
             "An editor sends its settings under `drygrad`, in camelCase. Where a project sets one, too, the project's ",

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from cli_harness import Cli
-from drygrad.cli import inspection
 from fake_rules import WordAnalyzer
+
+from drygrad.cli import inspection
 
 
 @pytest.fixture

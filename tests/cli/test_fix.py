@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cli_harness import Cli
+
 from drygrad.cli import inspection
 
 

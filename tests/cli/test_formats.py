@@ -7,6 +7,7 @@ import json
 
 import pytest
 from cli_harness import Cli
+
 from drygrad.cli.formats import wants_colour
 from drygrad.cli.formats.text import WIDEST, Block, mark
 from drygrad.cli.report import Item

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_harness import Cli, environment, program, run_program
+
 from drygrad.cli.arguments import parser
 from drygrad.interpreters import Interpreter, find_interpreter, probe
 from drygrad.static.registry import all_rules

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from drygrad.cli.walk import Projects, files_in
 
 

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 from cli_harness import ROOT
+
 from drygrad.options import OPTIONS, Option
 from drygrad.project import load_project
 from drygrad.static.registry import all_rules

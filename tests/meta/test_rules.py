@@ -7,6 +7,7 @@ import re
 from textwrap import dedent
 
 import pytest
+
 from drygrad.model import SEVERITIES, Rule
 from drygrad.static.registry import all_rules
 

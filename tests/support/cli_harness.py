@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from drygrad.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
