@@ -29,6 +29,8 @@ def parser() -> argparse.ArgumentParser:
     server = commands.add_parser("server", help="run the language server (editors do this)")
     server.add_argument("--stdio", action="store_true", help="speak on stdin and stdout (the default)")
     server.add_argument("--tcp", type=int, metavar="PORT", help="listen on a local port, for debugging")
+    server.add_argument("--log-file", type=Path, metavar="FILE", help="write the log there instead of to stderr")
+    server.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="info")
     return top
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import NoReturn
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the command; return the exit status."""
+def run(arguments: argparse.Namespace) -> NoReturn:
+    """Run the command; it ends when the client leaves."""
     from drygrad.lsp.server import main  # noqa: PLC0415 - the protocol's types take longer to import than a check
 
-    return main(tcp=arguments.tcp)
+    main(arguments.tcp, arguments.log_file, arguments.log_level)

@@ -1,0 +1,51 @@
+# Every target sets up what it needs, once, in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+READY := .venv/.ready-for-tests
+
+.PHONY: demo test lint types docs docs-fresh bench clean help
+
+help:
+	@echo "make demo    check the examples"
+	@echo "make test    everything that must hold: style, types, tests, fresh pages"
+	@echo "make docs    write the pages that are made from the code"
+	@echo "make bench   measure"
+	@echo "make clean   remove what was set up"
+
+demo: $(INSTALLED)
+	@echo "$$ drygrad check examples/"
+	@$(BIN)/drygrad check examples/ || test $$? -eq 1
+
+test: lint types docs-fresh
+	$(BIN)/python -m pytest -q
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/pyright
+
+docs-fresh: $(READY)
+	$(BIN)/python tools/make_docs.py --check
+
+docs: $(INSTALLED)
+	$(BIN)/python tools/make_docs.py
+
+bench: $(READY)
+	@for script in $(wildcard tests/bench/bench_*.py); do echo "$$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(READY): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	@touch $@
