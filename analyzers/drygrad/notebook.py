@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from drygrad.static.source import SourceError
+from drygrad.magics import as_python
+from drygrad.model import Fix, Span
+from drygrad.static.source import Source, SourceError
 
 _MARK = re.compile(r"^# <drygrad cell (\d+)>\n", re.MULTILINE)
 _MASKED = re.compile(r"^.*# <drygrad line (\d+)>$", re.MULTILINE)
-_MAGIC = re.compile(r"\s*(?:%{1,2}[A-Za-z_]|!|\?|[\w.]+\?{1,2}\s*$)")
-_ASSIGNED_MAGIC = re.compile(r"(\s*[\w., ]+?)\s*=\s*[!%]\s*\w")
-_PYTHON_CELL_MAGIC = re.compile(r"\s*%%(?:time|timeit|capture|prun|python3?)\b")
+_MARKED = re.compile(r"# <drygrad (?:cell|line) \d+>$")
+
+
+class Mask(NamedTuple):
+    """A line of a cell that is not Python, and what stands for it in the module."""
+
+    line: str
+    shown: str
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Module:
 
     text: str
     starts: tuple[int, ...]
-    masked: tuple[str, ...]
+    masked: tuple[Mask, ...]
     unfinished: tuple[bool, ...]
 
     def locate(self, line: int) -> tuple[int, int]:
@@ -34,14 +39,18 @@ class Module:
         cell = max(bisect_right(self.starts, line) - 1, 0)
         return cell, max(line - self.starts[cell], 1) if self.starts else line
 
+    def unmasked(self, text: str) -> str:
+        """Return a part of the module as it is written in the notebook."""
+        return _MASKED.sub(lambda match: self.masked[int(match[1])].line, text)
+
     def split(self, text: str) -> list[str] | None:
         """Return the cells of a changed module; None if its marks or masks are no longer whole."""
         pieces = _MARK.split(text)
         if [int(number) for number in pieces[1::2]] != list(range(len(self.starts))):
             return None
-        if sorted(int(number) for number in _MASKED.findall(text)) != list(range(len(self.masked))):
+        if [match[0] for match in _MASKED.finditer(text)] != [mask.shown for mask in self.masked]:
             return None
-        cells = [_MASKED.sub(lambda match: self.masked[int(match[1])], piece) for piece in pieces[2::2]]
+        cells = [self.unmasked(piece) for piece in pieces[2::2]]
         return [c.removesuffix("\n") if u else c for c, u in zip(cells, self.unfinished, strict=True)]
 
 
@@ -49,7 +58,7 @@ def join(cells: Sequence[str]) -> Module:
     """Join the sources of Python cells."""
     pieces: list[str] = []
     starts: list[int] = []
-    masked: list[str] = []
+    masked: list[Mask] = []
     line = 1
     for number, cell in enumerate(cells):
         plain = cell.replace("\r\n", "\n").replace("\r", "\n")
@@ -61,43 +70,29 @@ def join(cells: Sequence[str]) -> Module:
     return Module("".join(pieces), tuple(starts), tuple(masked), unfinished)
 
 
-def _mask(cell: str, masked: list[str]) -> str:
-    """Replace IPython's own syntax, line for line, and remember what stood there."""
-    if not any(sign in cell for sign in "%!?") or _is_python(cell):
+def _mask(cell: str, masked: list[Mask]) -> str:
+    """Replace IPython's own syntax, line for line; a cell that is no Python in spite of that stays for the parser."""
+    python = as_python(cell)
+    if python is None or python == cell:
         return cell
-    lines = cell.split("\n")
-    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    if lines[first].lstrip().startswith("%%") and not _PYTHON_CELL_MAGIC.match(lines[first]):
-        return "\n".join(_replaced(line, "", masked) if line.strip() else line for line in lines)
-    return "\n".join(_masked_lines(lines, masked))
+    pairs = zip(cell.split("\n"), python.split("\n"), strict=True)
+    return "\n".join(line if line == plain else _masked(line, plain, masked) for line, plain in pairs)
 
 
-def _masked_lines(lines: list[str], masked: list[str]) -> Iterator[str]:
-    continued = False
-    for line in lines:
-        if continued or _MAGIC.match(line):
-            continued = line.endswith("\\")
-            yield _replaced(line, line[: len(line) - len(line.lstrip())], masked)
-        elif match := _ASSIGNED_MAGIC.match(line):
-            masked.append(line)
-            yield f"{match[1]} = None  # <drygrad line {len(masked) - 1}>"
-        else:
-            yield line
+def _masked(line: str, plain: str, masked: list[Mask]) -> str:
+    mask = Mask(line, f"{plain}  # <drygrad line {len(masked)}>")
+    masked.append(mask)
+    return mask.shown
 
 
-def _replaced(line: str, indentation: str, masked: list[str]) -> str:
-    masked.append(line)
-    return f"{indentation}pass  # <drygrad line {len(masked) - 1}>"
+def is_editable(source: Source, fix: Fix) -> bool:
+    """Say whether a fix leaves the marks of a module and its masked lines alone."""
+    return not any(_MARKED.search(source.line_text(line)) for edit in fix.edits for line in _lines(edit.span))
 
 
-def _is_python(text: str) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+def _lines(span: Span) -> range:
+    start, end = span
+    return range(start.line, end.line if end.column == 0 and end > start else end.line + 1)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drygrad.lsp.magics import as_python
 from drygrad.lsp.modules import Module, Part
+from drygrad.magics import as_python
 from drygrad.model import Edit, Finding, Fix, Related, Span
 from drygrad.static.source import Source
 

@@ -15,7 +15,7 @@ from typing import Literal
 from drygrad.baseline import Baseline, keys_of
 from drygrad.fixing import Fixed, fix_text
 from drygrad.model import Finding, Fix, Related
-from drygrad.notebook import Notebook
+from drygrad.notebook import Notebook, is_editable
 from drygrad.settings import Settings
 from drygrad.static.engine import Analyzer
 from drygrad.static.rules.reports.syntax_error import SyntaxErrorInText
@@ -70,7 +70,7 @@ def _inspect(job: Job, data: bytes) -> FileResult:
     text = decode(data)
     notebook = Notebook.load(text) if job.path.suffix == ".ipynb" else None
     module = notebook.module.text if notebook else text
-    check = _Check(job)
+    check = _Check(job, in_cells=notebook is not None)
     if job.mode.fix == "no":
         return _result(check, module, notebook)
     fixed = fix_text(module, lambda text: check.parted(Source(text))[0], unsafe=job.mode.unsafe)
@@ -93,8 +93,9 @@ class Document:
 class _Check:
     """The check of one job, again and again as its text is fixed."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, in_cells: bool) -> None:
         self.job = job
+        self._in_cells = in_cells
         self._analyzer = Analyzer(job.settings)
 
     def parted(self, source: Source) -> tuple[list[Finding], list[tuple[str, str]]]:
@@ -115,7 +116,11 @@ class _Check:
             return found if settings.enabled(SyntaxErrorInText.code) else []
         if analysis.error:
             raise analysis.error
-        return list(analysis.findings)
+        return [_editable(finding, source) if self._in_cells else finding for finding in analysis.findings]
+
+
+def _editable(finding: Finding, source: Source) -> Finding:
+    return replace(finding, fixes=tuple(fix for fix in finding.fixes if is_editable(source, fix)))
 
 
 def _result(check: _Check, module: str, notebook: Notebook | None) -> FileResult:
@@ -134,7 +139,10 @@ def _item(shown: str, source: Source, finding: Finding, notebook: Notebook | Non
         offset = finding.span.start.line - line
         finding = _in_cell(finding, notebook, cell, offset)
     lines = {finding.span.start.line, *(r.span.start.line for r in finding.related if r.path is None)}
-    return Item(shown, finding, cell, {line: source.line_text(line + offset) for line in lines})
+    excerpts = {line: source.line_text(line + offset) for line in lines}
+    if notebook:
+        excerpts = {line: notebook.module.unmasked(text) for line, text in excerpts.items()}
+    return Item(shown, finding, cell, excerpts)
 
 
 def _in_cell(finding: Finding, notebook: Notebook, cell: int, offset: int) -> Finding:

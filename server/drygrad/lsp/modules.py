@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from drygrad.lsp.magics import as_python
+from drygrad.magics import as_python
 from drygrad.model import Edit, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
 from drygrad.static.lookup.client import Place
 
 Write = Callable[[dict[str, str]], Place]

@@ -17,6 +17,7 @@ from textwrap import dedent
 
 import pytest
 import pytest_asyncio
+
 from drygrad.static.lookup.answers import MODULE
 from drygrad.static.lookup.client import Limits, LookupClient, Place
 

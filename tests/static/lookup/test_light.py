@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from drygrad.static.lookup.answers import MODULE, Answer
 from drygrad.static.lookup.client import Place, look_up
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from drygrad.static.lookup.outline import PLAIN, UNCLEAR, Class, Function, Import, Value, outline_of
 
 

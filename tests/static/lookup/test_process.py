@@ -10,6 +10,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+
 from drygrad.static.lookup import process
 from drygrad.static.lookup.client import Place
 from drygrad.static.lookup.helper import helper_command
