@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from drygrad.cli.explain import page
+from drygrad.documentation import page
 from drygrad.model import Rule
 from drygrad.options import OPTIONS, Option
 from drygrad.static.registry import all_rules

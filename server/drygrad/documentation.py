@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from drygrad.model import Rule
+
 _PAGE = "https://github.com/drygrad/drygrad/blob/main/docs/rules/{code}.md"
 
 
@@ -15,7 +17,21 @@ def markdown_of(code: str) -> str | None:
     from drygrad.static.registry import rule_by_code  # noqa: PLC0415 - imports every rule
 
     rule = rule_by_code(code)
-    if rule is None:
-        return None
-    heading, page = f"# {rule.code}: {rule.name}", page_of(rule.code)
-    return f"{heading}\n\n{rule.documentation().text.strip()}\n\n[{page}]({page})\n"
+    return f"{page(rule)}\n[{page_of(rule.code)}]({page_of(rule.code)})\n" if rule else None
+
+
+def page(rule: type[Rule]) -> str:
+    """Return the page of a rule as Markdown."""
+    return f"# {rule.code}: {rule.name}\n\n{_facts(rule)}\n\n{rule.documentation().text.strip()}\n"
+
+
+def _facts(rule: type[Rule]) -> str:
+    """Return what there is to say of a rule besides its text: severity, fix, versions."""
+    fix = "a fix is offered" if rule.has_fix() else "no fix"
+    parts = [f"Severity: {rule.severity}", fix, f"since drygrad {rule.since}"]
+    since, until = rule.torch
+    if since:
+        parts.append(f"from torch {since} on")
+    if until:
+        parts.append(f"until torch {until}")
+    return " · ".join(parts)

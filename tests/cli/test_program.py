@@ -86,7 +86,7 @@ def test_explain_takes_codes_and_names(cli: Cli) -> None:
     for word in ("DG904", "dg904", "unused-suppression"):
         outcome = cli("explain", word)
         assert outcome.status == 0
-        assert outcome.out.startswith("# unused-suppression (DG904)\n\nSeverity: hint · a fix is offered")
+        assert outcome.out.startswith("# DG904: unused-suppression\n\nSeverity: hint · a fix is offered")
         assert "## Why is this bad?" in outcome.out
 
 

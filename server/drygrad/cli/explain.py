@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from drygrad.model import Rule
+from drygrad.documentation import page
 from drygrad.options import did_you_mean
 from drygrad.static.registry import all_rules, rule_by_code
 
@@ -22,23 +22,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(f"no rule is called `{arguments.rule}`{did_you_mean(wanted, known)}")
     show(page(rule))
     return 0
-
-
-def page(rule: type[Rule]) -> str:
-    """Return the page of a rule, in Markdown."""
-    return f"# {rule.name} ({rule.code})\n\n{facts(rule)}\n\n{rule.documentation().text}\n"
-
-
-def facts(rule: type[Rule]) -> str:
-    """Return what there is to say of a rule besides its text: severity, fix, versions."""
-    fix = "a fix is offered" if rule.has_fix() else "no fix"
-    parts = [f"Severity: {rule.severity}", fix, f"since drygrad {rule.since}"]
-    since, until = rule.torch
-    if since:
-        parts.append(f"from torch {since} on")
-    if until:
-        parts.append(f"until torch {until}")
-    return " · ".join(parts)
 
 
 def show(markdown: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from drygrad.cli.report import Item, Report
+from drygrad.documentation import page_of
 from drygrad.model import Edit, Fix, Related, Rule, Severity, Span
 from drygrad.static.registry import rule_by_code
 from drygrad.version import __version__
@@ -33,6 +34,7 @@ def _rule(rule: type[Rule]) -> dict[str, Any]:
         "id": rule.code,
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
         "shortDescription": {"text": documentation.summary or rule.name},
+        "helpUri": page_of(rule.code),
         "help": {"text": documentation.text, "markdown": documentation.text},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
