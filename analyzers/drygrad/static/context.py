@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from drygrad.model import Edit, Finding, Fix, Position, Related, Rule, Safety, Severity, Span
 from drygrad.settings import Settings
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.module import CallSite, ModuleFacts
+from drygrad.static.facts.module import ModuleFacts
+from drygrad.static.facts.notes import CallSite
 from drygrad.static.facts.values import (
     UNKNOWN,
     Class,
@@ -21,7 +22,8 @@ from drygrad.static.facts.values import (
     TorchCall,
     Value,
 )
-from drygrad.static.source import Located, Source
+from drygrad.static.source import Located
+from drygrad.static.tree import Tree
 
 if TYPE_CHECKING:
     pass
@@ -35,12 +37,12 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.
 class Context:
     """One file under analysis, as the rules see it."""
 
-    def __init__(self, source: Source, tree: ast.Module, facts: ModuleFacts, settings: Settings) -> None:
-        self.source = source
-        self.tree = tree
+    def __init__(self, tree: Tree, facts: ModuleFacts, settings: Settings) -> None:
+        self.source = tree.source
+        self.tree = tree.module
+        self.statements = tree
         self.facts = facts
         self.settings = settings
-        self._parents: dict[ast.AST, ast.AST] | None = None
 
     # -- facts ---------------------------------------------------------------------------------------------------
 
@@ -120,9 +122,7 @@ class Context:
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node that holds a node."""
-        if self._parents is None:
-            self._parents = {c: p for p in ast.walk(self.tree) for c in ast.iter_child_nodes(p)}
-        return self._parents.get(node)
+        return self.statements.parents.get(node)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes that hold a node, the innermost first."""

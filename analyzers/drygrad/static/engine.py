@@ -12,8 +12,9 @@ from drygrad.settings import Settings, Version
 from drygrad.static import suppression
 from drygrad.static.context import Context
 from drygrad.static.facts.module import ModuleFacts
-from drygrad.static.registry import Subscriptions, Visitor, all_rules
+from drygrad.static.registry import Subscriptions, all_rules
 from drygrad.static.source import Source, SourceError
+from drygrad.static.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -36,22 +37,24 @@ class Analyzer:
     def __init__(self, settings: Settings | None = None, known: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self.settings = settings or Settings()
         self.known = known or {}
+        self._tree: Tree | None = None
+        self._facts: ModuleFacts | None = None
 
     def check(self, source: Source) -> Analysis:
         """Return the findings of a version, in the order of the text, suppressed ones left out."""
+        last_tree, last_facts, self._tree, self._facts = self._tree, self._facts, None, None
         try:
-            tree = source.parse()
+            tree = Tree.parse(source) if last_tree is None else last_tree.update(source)
             if "torch" not in source.text and "lightning" not in source.text:
-                return Analysis(source, suppression.apply(source, tree, (), self.settings))
-            facts = ModuleFacts(tree, source.text, self.known)
-            context = Context(source, tree, facts, self.settings)
-            found = _distinct(_visit(context, subscriptions(self.settings)))
+                return Analysis(source, suppression.apply(source, tree.module, (), self.settings))
+            facts = ModuleFacts(tree.module, source.text, self.known, last_facts)
+            found = _distinct(_visit(Context(tree, facts, self.settings), subscriptions(self.settings)))
         except SourceError as error:
             return Analysis(source, error=error)
         except RecursionError:
             return Analysis(source, error=SourceError("cannot analyse: an expression is nested too deeply"))
-        findings = suppression.apply(source, tree, found, self.settings)
-        return Analysis(source, findings, questions=frozenset(facts.questions))
+        self._tree, self._facts = tree, facts
+        return Analysis(source, suppression.apply(source, tree.module, found, self.settings), None, facts.questions)
 
 
 def subscriptions(settings: Settings) -> Subscriptions:
@@ -80,16 +83,16 @@ def _version(text: str) -> Version:
 
 def _visit(context: Context, wanted: Subscriptions) -> Iterator[Finding]:
     by_type, by_operation = wanted.by_type, wanted.by_operation
-    calls = context.facts.recording.calls
-    waiting: list[ast.AST] = [context.tree]
-    while waiting:
-        node = waiting.pop()
-        visitors: Iterable[Visitor] = by_type.get(type(node), ())
-        if type(node) is ast.Call and node in calls:
-            visitors = (*visitors, *by_operation.get(calls[node].operation, ()))
-        for visitor in visitors:
-            yield from visitor(node, context) or ()
-        waiting.extend(ast.iter_child_nodes(node))
+    for visitor in by_type.get(ast.Module, ()):
+        yield from visitor(context.tree, context) or ()
+    for statement in context.statements.statements:
+        for kind, nodes in statement.by_type.items():
+            for visitor in by_type.get(kind, ()):
+                for node in nodes:
+                    yield from visitor(node, context) or ()
+    for call in context.facts.recording.calls.values():
+        for visitor in by_operation.get(call.operation, ()):
+            yield from visitor(call.node, context) or ()
     for event in context.facts.recording.events.values():
         for visitor in by_type.get(type(event), ()):
             yield from visitor(event, context) or ()

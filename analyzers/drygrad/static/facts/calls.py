@@ -127,7 +127,7 @@ def bind_target(frame: Frame, target: ast.expr, value: Value) -> None:
             frame.evaluate(target.value)
             name = dotted_text(target)
             if name is not None:
-                frame.module.attribute_owners.add(name.split(".")[0])
+                frame.attribute_owners.add(name.split(".")[0])
                 frame.bind(name, value)
             frame.record(target, value)
         case ast.Tuple(elts=elements) | ast.List(elts=elements):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drygrad.static.facts.events import DeviceMismatch, InplaceWrite, ShapeMismatch
 from drygrad.static.facts.state import State, join_states
-from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall, Value, join
+from drygrad.static.facts.values import UNKNOWN, Class, Function, TorchCall, Value, join
 
 if TYPE_CHECKING:
     from drygrad.static.facts.module import ModuleFacts
 
 Event = InplaceWrite | DeviceMismatch | ShapeMismatch
-_BUILTINS = frozenset(dir(builtins))
 
 
 class Recording:
@@ -27,6 +25,14 @@ class Recording:
         self.grad: dict[ast.AST, bool | None] = {}
         self.autocast: dict[ast.AST, str | None] = {}
         self.events: dict[tuple[type, ast.AST], Event] = {}
+
+    def add(self, other: Recording) -> None:
+        """Take over what another pass has found out."""
+        self.values.update(other.values)
+        self.calls.update(other.calls)
+        self.grad.update(other.grad)
+        self.autocast.update(other.autocast)
+        self.events.update(other.events)
 
 
 class Frame:
@@ -58,6 +64,7 @@ class Frame:
         self.loops = 0
         self.in_class_body = False
         self.ran_backward = False
+        self.attribute_owners: set[str] = set()
 
     @property
     def owner(self) -> Class | None:
@@ -74,16 +81,14 @@ class Frame:
             return self.state.names[name]
         if self.scope is not None and name in self.scope:
             return self.scope[name]
-        if name in self.module.globals:
-            return self.module.globals[name]
-        if name in _BUILTINS and not self.module.has_star_import:
-            return Reference(f"builtins.{name}")
-        return UNKNOWN
+        value = self.module.look_up(name)
+        self.module.notes.reads[name] = value
+        return value
 
     def bind(self, name: str, value: Value) -> None:
         """Assign a name; attributes assigned through its old value are forgotten."""
         names = self.state.names
-        if self.module.attribute_owners and name in self.module.attribute_owners:
+        if name in self.attribute_owners:
             prefix = name + "."
             for attribute in [known for known in names if known.startswith(prefix)]:
                 del names[attribute]

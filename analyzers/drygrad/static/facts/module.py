@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from drygrad.static.facts import calls, contexts, expressions, iteration, modules, torch_calls
 from drygrad.static.facts.canonical import canonical
 from drygrad.static.facts.frame import Frame, Recording
+from drygrad.static.facts.notes import Body, CallSite, Notes, Outcome
 from drygrad.static.facts.state import OFF, Autocast, State
 from drygrad.static.facts.statements import execute_block
 from drygrad.static.facts.values import (
+    NONE,
     UNKNOWN,
     Arguments,
     Class,
@@ -39,68 +43,97 @@ _GENERIC = Arguments(complete=False)
 
 
 @dataclass(frozen=True)
-class CallSite:
-    """How a function of the file is called somewhere in it."""
+class _Mentions:
+    """The names that a top-level statement uses, and the attributes that it assigns outside of any ``__init__``."""
 
-    node: ast.expr
-    arguments: Arguments
-    receiver: Value | None
-    grad: bool | None
-    autocast: Autocast
+    names: frozenset[str]
+    reassigned: frozenset[str]
+
+    @classmethod
+    def of(cls, statement: ast.stmt) -> _Mentions:
+        names = {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(statement) if isinstance(n, _NAMING)}
+        return cls(frozenset(names), frozenset(_reassigned_attributes([statement], in_init=False)))
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a followed call gave: its result, the attributes its body assigned, whether it ran a backward."""
+_NAMING = (ast.Name, ast.Attribute)
 
-    result: Value
-    names: Mapping[str, Value]
-    ran_backward: bool
+
+def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset[str]().union(*sets)
+
+
+_BUILTINS = frozenset(dir(builtins))
 
 
 class ModuleFacts:
     """All that the interpretation of one file finds out.
 
     ``known`` tells what the file alone cannot: imported full names to the full names of their base classes.
+    ``previous`` are the facts of the version before; what they found out about functions whose nodes are still the
+    same, and all that these read, is taken over.
     """
 
-    def __init__(self, tree: ast.Module, text: str, known: Mapping[str, tuple[str, ...]] | None = None) -> None:
+    def __init__(
+        self,
+        tree: ast.Module,
+        text: str,
+        known: Mapping[str, tuple[str, ...]] | None = None,
+        previous: ModuleFacts | None = None,
+    ) -> None:
         self.tree = tree
         self.evaluate = expressions.evaluate
         self.known = known or {}
         self.recording = Recording()
-        self.questions: set[str] = set()
+        self.notes = Notes()
         self.has_star_import = False
-        self.attribute_owners: set[str] = set()
         self.default_device = None if re.search(r"set_default_(device|tensor_type)|with torch\.device", text) else "cpu"
-        self.default_dtype = (
-            "floating" if "set_default_dtype" in text or "set_default_tensor_type" in text else "float32"
-        )
+        other_dtype = re.search(r"set_default_(dtype|tensor_type)", text)
+        self.default_dtype = "floating" if other_dtype else "float32"
         self.classes: list[Class] = []
         self.functions: list[tuple[Function, Frame]] = []
         self.callers: dict[ast.AST, list[CallSite]] = defaultdict(list)
         self.instances: dict[ast.AST, list[Object]] = defaultdict(list)
-        self._words = Counter(re.findall(r"\w+", text))
-        self._memo: dict[ast.AST, list[tuple[Function, Arguments, bool | None, Outcome]]] = defaultdict(list)
-        self._attributes: dict[ast.AST, list[tuple[Arguments, dict[str, Value]]]] = defaultdict(list)
-        self._reassigned: dict[str, bool] | None = None
+        self._outcomes: dict[ast.AST, list[Outcome]] = defaultdict(list)
+        self._bodies: dict[ast.AST, Body] = {}
+        self._previous = previous if previous is not None and self._is_alike(previous) else None
+        self._checked: dict[int, bool] = {}
+        self._mentions = self._read_mentions(tree, previous)
+        self._reassigned = _united(mentions.reassigned for mentions in self._mentions.values())
         self._active: list[ast.AST] = []
         self._followed = 0
         self._main = Frame(self, State({}), recording=self.recording)
         execute_block(self._main, tree.body)
         self._evaluate_functions()
+        self._previous = None
 
     @property
     def globals(self) -> dict[str, Value]:
         """The names of the module, as far as it has been executed."""
         return self._main.state.names
 
+    @property
+    def questions(self) -> frozenset[str]:
+        """The imported names whose nature the file does not tell."""
+        return frozenset(self.notes.questions)
+
+    def look_up(self, name: str) -> Value:
+        """Return what a name means outside of functions."""
+        if name in self.globals:
+            return self.globals[name]
+        if name in _BUILTINS and not self.has_star_import:
+            return Reference(f"builtins.{name}")
+        return UNKNOWN
+
     # -- definitions ---------------------------------------------------------------------------------------------
 
     def add_function(self, function: Function, frame: Frame) -> None:
         """Note a function whose body is still to be evaluated on its own."""
         if frame.recording is not None and not frame.in_class_body:
-            self.functions.append((function, frame))
+            self._define_functions([(function, frame)])
+
+    def _define_functions(self, functions: list[tuple[Function, Frame]]) -> None:
+        self.functions.extend(functions)
+        self.notes.functions.extend(functions)
 
     def define_class(
         self, frame: Frame, node: ast.ClassDef, bases: tuple[Value, ...], members: Mapping[str, Value]
@@ -113,18 +146,19 @@ class ModuleFacts:
             owned[name] = replace(member, owner=cls) if isinstance(member, Function) else member
         if frame.recording is not None:
             self.classes.append(cls)
-            self.functions.extend((m, frame) for m in owned.values() if isinstance(m, Function) and m.owner is cls)
+            self.notes.classes.append(cls)
+            self._define_functions([(m, frame) for m in owned.values() if isinstance(m, Function) and m.owner is cls])
         return cls
 
     def imported(self, name: str) -> Value:
         """Return what an import binds; names of unknown packages become questions."""
         name = canonical(name)
         if not name.startswith(("torch", "numpy", "math", "typing", "collections", "contextlib", "functools")):
-            self.questions.add(name)
+            self.notes.questions.add(name)
         return torch_calls.dtype_or_reference(name)
 
-    def star_import(self, frame: Frame, package: str) -> None:
-        """``from package import *``: of torch's packages the names are theirs, of others nothing is known."""
+    def star_import(self) -> None:
+        """``from package import *``: from here on, a name that nothing binds may come from there."""
         self.has_star_import = True
 
     # -- objects -------------------------------------------------------------------------------------------------
@@ -133,13 +167,17 @@ class ModuleFacts:
         """Return an instance of a class of the file."""
         made = Object(cls.name, node, arguments, cls)
         made = replace(made, device=self.default_device if made.is_module else None)
-        known = self.instances[cls.node]
+        self._note_instance(made)
+        if isinstance(cls.member("__init__"), Function):
+            self.attributes(made)
+        return made
+
+    def _note_instance(self, made: Object) -> None:
+        assert made.cls is not None
+        self.notes.instances.append(made)
+        known = self.instances[made.cls.node]
         if made not in known and len(known) < MAX_CALLERS:
             known.append(made)
-        if not isinstance(cls.member("__init__"), Function):
-            return made
-        self.attributes(made)
-        return made
 
     def attribute(self, owner: Object, name: str) -> Value | None:
         """Return an attribute of an object; None where nothing tells."""
@@ -160,18 +198,13 @@ class ModuleFacts:
         init = owner.cls.member("__init__") if owner.cls else None
         if not isinstance(init, Function):
             return {}
-        memo = self._attributes[init.node]
-        for arguments, found in memo:
-            if arguments == owner.arguments:
-                return found
         if init.node in self._active:
+            self.notes.truncated = True
             return {}
-        outcome = self._run(replace(init, receiver=owner), owner.arguments, True, "off", depth=1)
+        receiver = replace(owner, device=self.default_device, training=None, frozen=False)
+        outcome = self._outcome(replace(init, receiver=receiver), owner.arguments, True, OFF, depth=1)
         prefix = f"{_self_name(init)}."
-        found = {name.removeprefix(prefix): v for name, v in outcome.names.items() if name.startswith(prefix)}
-        if len(memo) < MAX_MEMO:
-            memo.append((owner.arguments, found))
-        return found
+        return {name.removeprefix(prefix): v for name, v in outcome.names.items() if name.startswith(prefix)}
 
     def item(self, owner: Object, index: Value) -> Value:
         """Return ``owner[index]`` for containers of modules and for batches."""
@@ -185,118 +218,199 @@ class ModuleFacts:
 
     def _is_reassigned(self, attribute: str) -> bool:
         """Say whether an attribute of this name is assigned anywhere outside an ``__init__``."""
-        if self._reassigned is None:
-            self._reassigned = dict.fromkeys(_reassigned_attributes(self.tree.body, in_init=False), True)
-        return attribute in self._reassigned
+        answer = attribute in self._reassigned
+        self.notes.reads[f".{attribute}"] = Constant(answer)
+        return answer
 
     # -- functions -----------------------------------------------------------------------------------------------
 
     def follow(self, frame: Frame, function: Function, arguments: Arguments, node: ast.expr) -> Value:
         """Return the result of a call to a function of the file, evaluated with these arguments."""
-        self._note_call(function, CallSite(node, arguments, function.receiver, frame.state.grad, frame.state.autocast))
+        grad, autocast = frame.state.grad, frame.state.autocast
+        self._note_call(function, CallSite(node, arguments, function.receiver, grad, autocast))
         if function.node in self._active or frame.depth >= MAX_DEPTH or self._followed >= MAX_FOLLOWED:
+            self.notes.truncated = True
             return UNKNOWN
-        outcome = self._outcome(function, arguments, frame)
+        outcome = self._outcome(function, arguments, grad, autocast, frame.depth + 1)
         if outcome.ran_backward:
             frame.state.saved.clear()
             frame.ran_backward = True
         if frame.function is not None and frame.function.receiver is not None:
-            self._adopt_attributes(frame, function, outcome)
+            _adopt_attributes(frame, frame.function, outcome)
         return outcome.result
 
     def _note_call(self, function: Function, site: CallSite) -> None:
+        self.notes.sites.append((function, site))
         known = self.callers[function.node]
         if site not in known and len(known) < MAX_CALLERS:
             known.append(site)
 
-    def _outcome(self, function: Function, arguments: Arguments, frame: Frame) -> Outcome:
-        memo = self._memo[function.node]
-        grad = frame.state.grad
-        for known, given, mode, outcome in memo:
-            if known == function and given == arguments and mode == grad:
-                return outcome
-        self._followed += 1
-        outcome = self._run(function, arguments, grad, frame.state.autocast, frame.depth + 1)
-        if len(memo) < MAX_MEMO:
-            memo.append((function, arguments, grad, outcome))
-        return outcome
-
-    def _adopt_attributes(self, frame: Frame, function: Function, outcome: Outcome) -> None:
-        """A method called on self (or super) may assign self's attributes: the caller sees them."""
-        mine = frame.function
-        if mine is None or function.receiver is None or function.owner is None or mine.owner is None:
-            return
-        if function.owner not in mine.owner.lineage():
-            return
-        theirs, ours = _self_name(function), _self_name(mine)
-        for name, value in outcome.names.items():
-            if name.startswith(theirs + "."):
-                frame.state.names[ours + name.removeprefix(theirs)] = value
-
-    def _run(
+    def _outcome(
         self, function: Function, arguments: Arguments, grad: bool | None, autocast: Autocast, depth: int
     ) -> Outcome:
-        frame = self._frame_of(function, arguments, grad, autocast)
-        frame.depth = depth
-        self._execute(frame, function)
-        end = frame.exit_state.joined(frame.state) if frame.exit_state is not None else frame.state
-        names = {name: v for name, v in end.names.items() if "." in name}
-        return Outcome(UNKNOWN if frame.result is None else frame.result, names, frame.ran_backward)
+        known = self._known_outcome(function, arguments, grad, autocast)
+        if known is not None:
+            return known
+        self._followed += 1
+        with self._noting() as notes:
+            outcome = self._run(function, arguments, grad, autocast, notes, depth=depth)
+        if len(self._outcomes[function.node]) < MAX_MEMO:
+            self._outcomes[function.node].append(outcome)
+        return outcome
 
-    def _frame_of(self, function: Function, arguments: Arguments, grad: bool | None, autocast: Autocast) -> Frame:
+    def _known_outcome(
+        self, function: Function, arguments: Arguments, grad: bool | None, autocast: Autocast
+    ) -> Outcome | None:
+        """Return the outcome of the same call, of this version or of the one before where that still holds."""
+        for outcome in self._outcomes[function.node]:
+            if outcome.answers(function, arguments, grad, autocast):
+                self.notes.add(outcome.notes)
+                return outcome
+        if self._previous is None:
+            return None
+        for outcome in self._previous._outcomes.get(function.node, ()):
+            if outcome.answers(function, arguments, grad, autocast) and self._still_holds(outcome.notes):
+                self._outcomes[function.node].append(outcome)
+                self._replay(outcome.notes)
+                return outcome
+        return None
+
+    def _run(
+        self,
+        function: Function,
+        arguments: Arguments,
+        grad: bool | None,
+        autocast: Autocast,
+        notes: Notes,
+        *,
+        recording: Recording | None = None,
+        depth: int = 0,
+    ) -> Outcome:
         scope = function.scope
         names = {**(scope.scope or {}), **scope.state.names} if isinstance(scope, Frame) else None
-        frame = Frame(self, State({}, grad, autocast), scope=names, function=function)
+        state = State({}, grad, autocast)
+        frame = Frame(self, state, scope=names, function=function, recording=recording, depth=depth)
         calls.bind_parameters(frame, function, arguments)
         contexts.enter_decorators(frame, function.node)
-        return frame
+        self._execute(frame, function.node)
+        end = frame.exit_state.joined(frame.state) if frame.exit_state is not None else frame.state
+        assigned = {name: v for name, v in end.names.items() if "." in name}
+        result = UNKNOWN if frame.result is None else frame.result
+        return Outcome(function, arguments, grad, autocast, result, assigned, frame.ran_backward, notes)
 
-    def _execute(self, frame: Frame, function: Function) -> None:
-        node = function.node
+    def _execute(self, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
         self._active.append(node)
         try:
             if isinstance(node, ast.Lambda):
                 frame.leave(frame.evaluate(node.body))
             elif execute_block(frame, node.body) and frame.result is not None:
-                frame.result = join(frame.result, Constant(None))
+                frame.result = join(frame.result, NONE)
         finally:
             self._active.pop()
         if isinstance(node, ast.AsyncFunctionDef):
             frame.result = UNKNOWN
 
+    # -- notes: what an outcome depends on -----------------------------------------------------------------------
+
+    @contextmanager
+    def _noting(self) -> Generator[Notes]:
+        """Note what happens inside apart, and then for whatever it happens in."""
+        outer, self.notes = self.notes, Notes()
+        try:
+            yield self.notes
+        finally:
+            outer.add(self.notes)
+            self.notes = outer
+
+    def _is_alike(self, previous: ModuleFacts) -> bool:
+        """Say whether what holds for the whole file is as it was."""
+        mine = (self.default_device, self.default_dtype, self.known)
+        return mine == (previous.default_device, previous.default_dtype, previous.known)
+
+    def _still_holds(self, notes: Notes) -> bool:
+        """Say whether all that an evaluation of the version before read is unchanged."""
+        if notes.truncated:
+            return False
+        answer = self._checked.get(id(notes))
+        if answer is None:
+            answer = all(self._current(name) == value for name, value in notes.reads.items())
+            self._checked[id(notes)] = answer
+        return answer
+
+    def _read_mentions(self, tree: ast.Module, previous: ModuleFacts | None) -> dict[ast.stmt, _Mentions]:
+        known = previous._mentions if previous is not None else {}
+        return {statement: known.get(statement) or _Mentions.of(statement) for statement in tree.body}
+
+    def _current(self, name: str) -> Value:
+        return Constant(self._is_reassigned(name[1:])) if name.startswith(".") else self.look_up(name)
+
+    def _replay(self, notes: Notes) -> None:
+        """Make known again what an evaluation had made known that need not be repeated."""
+        for function, site in notes.sites:
+            self._note_call(function, site)
+        for made in notes.instances:
+            self._note_instance(made)
+        self.notes.reads.update(notes.reads)
+        self.notes.questions.update(notes.questions)
+
+    # -- every function on its own -------------------------------------------------------------------------------
+
     def _evaluate_functions(self) -> None:
         """Evaluate every body once on its own: those that nobody in the file calls first, then their callees."""
-        pending = self.functions
-        done: set[ast.AST] = set()
+        named = _united(mentions.names for mentions in self._mentions.values())
+        seen = 0
+        waiting: dict[ast.AST, Function] = {}
         while True:
-            waiting = [(f, d) for f, d in pending if f.node not in done]
-            if not waiting:
+            waiting.update((f.node, f) for f, _ in self.functions[seen:] if f.node not in self._bodies)
+            seen, known_calls = len(self.functions), len(self.callers)
+            for function in [f for f in waiting.values() if self._is_root(f, named)]:
+                self._evaluate_at_home(waiting.pop(function.node))
+            while waiting and len(self.callers) == known_calls and len(self.functions) == seen:
+                self._evaluate_at_home(waiting.pop(next(iter(waiting))))
+            if not waiting and len(self.functions) == seen:
                 return
-            ready = [entry for entry in waiting if self._is_root(entry[0])] or waiting[:1]
-            for function, defined_in in ready:
-                if function.node not in done:
-                    done.add(function.node)
-                    self._evaluate_at_home(function, defined_in)
 
-    def _is_root(self, function: Function) -> bool:
-        """Say whether a function's callers are known by now: some are, or the file nowhere names it again."""
+    def _is_root(self, function: Function, named: frozenset[str]) -> bool:
+        """Say whether a function's callers are known by now: some are, or the file nowhere names it."""
         if isinstance(function.node, ast.Lambda):
             return True
-        return function.node in self.callers or self._words[function.node.name] < 2
+        return function.node in self.callers or function.node.name not in named
 
-    def _evaluate_at_home(self, function: Function, defined_in: Frame) -> None:
+    def _evaluate_at_home(self, function: Function) -> None:
         sites = self.callers.get(function.node, [])
         if function.owner is not None:
             function = replace(function, receiver=self._receiver(function, sites))
-        arguments = join_arguments(site.arguments for site in sites) if sites else _GENERIC
-        if not sites and function.owner is not None and _is_named(function, "__init__"):
-            known = self.instances.get(function.owner.node, [])
-            arguments = join_arguments(o.arguments for o in known) if known else _GENERIC
+        arguments = join_arguments(site.arguments for site in sites) if sites else self._constructed_with(function)
         grad = _agreed([site.grad for site in sites]) if sites else True
         autocast = _agreed([site.autocast for site in sites]) if sites else OFF
-        frame = self._frame_of(function, arguments, grad, autocast)
-        frame.recording = self.recording
-        self._execute(frame, function)
+        body = self._known_body(function, arguments, grad, autocast)
+        if body is None:
+            recording = Recording()
+            with self._noting() as notes:
+                outcome = self._run(function, arguments, grad, autocast, notes, recording=recording)
+            body = Body(outcome, recording)
+        self._bodies[function.node] = body
+        self.recording.add(body.recording)
+
+    def _known_body(
+        self, function: Function, arguments: Arguments, grad: bool | None, autocast: Autocast
+    ) -> Body | None:
+        body = self._previous._bodies.get(function.node) if self._previous is not None else None
+        if body is None or not body.outcome.answers(function, arguments, grad, autocast):
+            return None
+        notes = body.outcome.notes
+        if not self._still_holds(notes):
+            return None
+        self._replay(notes)
+        self._define_functions(notes.functions)
+        self.classes.extend(notes.classes)
+        return body
+
+    def _constructed_with(self, function: Function) -> Arguments:
+        if function.owner is None or isinstance(function.node, ast.Lambda) or function.node.name != "__init__":
+            return _GENERIC
+        known = self.instances.get(function.owner.node, [])
+        return join_arguments(made.arguments for made in known) if known else _GENERIC
 
     def _receiver(self, function: Function, sites: list[CallSite]) -> Value:
         assert function.owner is not None
@@ -317,8 +431,18 @@ def _agreed(modes: list[Mode]) -> Mode | None:
     return modes[0] if all(mode == modes[0] for mode in modes) else None
 
 
-def _is_named(function: Function, name: str) -> bool:
-    return not isinstance(function.node, ast.Lambda) and function.node.name == name
+def _adopt_attributes(frame: Frame, caller: Function, outcome: Outcome) -> None:
+    """Show a caller the attributes of self that a method called on self (or super) has assigned."""
+    callee = outcome.function
+    if callee.receiver is None or callee.owner is None or caller.owner is None:
+        return
+    if callee.owner not in caller.owner.lineage():
+        return
+    theirs, ours = _self_name(callee), _self_name(caller)
+    for name, value in outcome.names.items():
+        if name.startswith(theirs + "."):
+            frame.attribute_owners.add(ours)
+            frame.state.names[ours + name.removeprefix(theirs)] = value
 
 
 def join_arguments(given: Iterable[Arguments]) -> Arguments:
@@ -326,7 +450,7 @@ def join_arguments(given: Iterable[Arguments]) -> Arguments:
     arguments = list(given)
     positional = tuple(join_all(values) for values in zip(*(a.positional for a in arguments), strict=False))
     shared = {name for name in arguments[0].keywords if all(name in a.keywords for a in arguments)}
-    keywords = {name: join_all(a.keywords[name] for a in arguments) for name in shared}
+    keywords = {name: join_all(a.keywords[name] for a in arguments) for name in sorted(shared)}
     same = all(len(a.positional) == len(positional) and set(a.keywords) == shared for a in arguments)
     return Arguments(positional, keywords, same and all(a.complete for a in arguments))
 
@@ -337,8 +461,9 @@ def _self_name(function: Function) -> str:
 
 
 def _bound(member: Function, owner: Object) -> Function:
-    decorators = [] if isinstance(member.node, ast.Lambda) else [ast.unparse(d) for d in member.node.decorator_list]
-    return member if "staticmethod" in decorators else replace(member, receiver=owner)
+    decorators = [] if isinstance(member.node, ast.Lambda) else member.node.decorator_list
+    static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)
+    return member if static else replace(member, receiver=owner)
 
 
 def _moved_with(owner: Object, held: Value) -> Value:

@@ -195,6 +195,6 @@ def _register(frame: Frame, expression: ast.expr, arguments: Arguments, *, buffe
     owner = dotted_text(expression)
     if owner is not None and isinstance(name, Constant) and isinstance(name.value, str):
         held = replace(value, buffer=True) if buffer and isinstance(value, Tensor) else value
-        frame.module.attribute_owners.add(owner.split(".")[0])
+        frame.attribute_owners.add(owner.split(".")[0])
         frame.bind(f"{owner}.{name.value}", held if held is not None else UNKNOWN)
     return Constant(None)

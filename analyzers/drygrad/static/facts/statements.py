@@ -149,7 +149,7 @@ def _import_from(frame: Frame, node: ast.ImportFrom) -> None:
     package = "." * node.level + (node.module or "")
     for alias in node.names:
         if alias.name == "*":
-            frame.module.star_import(frame, package)
+            frame.module.star_import()
             continue
         separator = "" if package.endswith(".") or not package else "."
         frame.bind(alias.asname or alias.name, frame.module.imported(f"{package}{separator}{alias.name}"))

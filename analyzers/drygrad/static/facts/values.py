@@ -197,7 +197,11 @@ class Class(Value):
         return next((c.members[name] for c in self.lineage() if name in c.members), None)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Class) and self.node is other.node
+        if self is other:
+            return True
+        if not isinstance(other, Class) or self.node is not other.node:
+            return False
+        return self.bases == other.bases and self.members == other.members
 
     def __hash__(self) -> int:
         return id(self.node)
@@ -264,7 +268,9 @@ class Function(Value):
     scope: object = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Function) and self.node is other.node and self.receiver == other.receiver
+        if not isinstance(other, Function) or self.node is not other.node:
+            return False
+        return self.scope is other.scope and self.receiver == other.receiver
 
     def __hash__(self) -> int:
         return id(self.node)

@@ -1,0 +1,76 @@
+"""What evaluating a body depended on and left behind, so that its outcome can stand in for evaluating it again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from drygrad.static.facts.state import Autocast
+from drygrad.static.facts.values import Arguments, Class, Function, Object, Value
+
+if TYPE_CHECKING:
+    from drygrad.static.facts.frame import Frame, Recording
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """How a function of the file is called somewhere in it."""
+
+    node: ast.expr
+    arguments: Arguments
+    receiver: Value | None
+    grad: bool | None
+    autocast: Autocast
+
+
+@dataclass
+class Notes:
+    """What one evaluation read of the module, and what it made known to it.
+
+    ``truncated`` says that a limit or a recursion cut it short: its outcome then holds for this version only.
+    """
+
+    reads: dict[str, Value] = field(default_factory=dict[str, Value])
+    sites: list[tuple[Function, CallSite]] = field(default_factory=list[tuple[Function, CallSite]])
+    instances: list[Object] = field(default_factory=list[Object])
+    functions: list[tuple[Function, Frame]] = field(default_factory=list[tuple[Function, "Frame"]])
+    classes: list[Class] = field(default_factory=list[Class])
+    questions: set[str] = field(default_factory=set[str])
+    truncated: bool = False
+
+    def add(self, inner: Notes) -> None:
+        """Take over what an evaluation within this one noted; definitions stay with the body that they stand in."""
+        self.reads.update(inner.reads)
+        self.sites.extend(inner.sites)
+        self.instances.extend(inner.instances)
+        self.questions.update(inner.questions)
+        self.truncated = self.truncated or inner.truncated
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a followed call gave: its result, the attributes that its body assigned, whether it ran a backward."""
+
+    function: Function
+    arguments: Arguments
+    grad: bool | None
+    autocast: Autocast
+    result: Value
+    names: Mapping[str, Value]
+    ran_backward: bool
+    notes: Notes
+
+    def answers(self, function: Function, arguments: Arguments, grad: bool | None, autocast: Autocast) -> bool:
+        """Say whether this is the outcome of such a call."""
+        modes = self.grad == grad and self.autocast == autocast
+        return modes and self.function == function and self.arguments == arguments
+
+
+@dataclass(frozen=True)
+class Body:
+    """What evaluating a function's body on its own has found out."""
+
+    outcome: Outcome
+    recording: Recording

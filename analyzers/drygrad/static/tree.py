@@ -1,0 +1,147 @@
+"""The syntax tree of a document, kept from version to version: an edit parses anew only the statements it touches.
+
+Top-level statements that an edit leaves alone keep their very nodes (moved to their new lines), so that whatever was
+found out about them, by node, stays valid.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+
+from drygrad.static.source import Source, SourceError
+
+
+class Statement:
+    """One top-level statement, and what is asked of its nodes again and again."""
+
+    def __init__(self, node: ast.stmt) -> None:
+        self.node = node
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The node that holds each node below the statement."""
+        return dict(_children(self.node))
+
+    @cached_property
+    def by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+        """The statement and all nodes below it, by their type."""
+        found: dict[type[ast.AST], list[ast.AST]] = {type(self.node): [self.node]}
+        for node in self.parents:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    @property
+    def first_line(self) -> int:
+        """The first line, decorators included."""
+        return min([self.node.lineno, *(d.lineno for d in getattr(self.node, "decorator_list", ()))])
+
+    @property
+    def last_line(self) -> int:
+        """The last line."""
+        return self.node.end_lineno or self.node.lineno
+
+    def move(self, lines: int) -> None:
+        """Move every node so many lines down."""
+        if lines:
+            ast.increment_lineno(self.node, lines)
+
+
+# One object stands for every Load and every Add: these have neither a place nor a parent of their own.
+_SHARED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+
+
+def _children(root: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield each node below a node with the one that holds it."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, _SHARED):
+                yield child, node
+                waiting.append(child)
+
+
+class Tree:
+    """The tree of one version; ``update`` makes the next."""
+
+    def __init__(self, source: Source, statements: list[Statement]) -> None:
+        self.source = source
+        self.statements = statements
+        self.module = ast.Module([statement.node for statement in statements], [])
+
+    @classmethod
+    def parse(cls, source: Source) -> Tree:
+        """Parse a text as a whole. Raises SourceError where Python cannot."""
+        return cls(source, [Statement(node) for node in source.parse().body])
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The node that holds each node; the module has none."""
+        parents: dict[ast.AST, ast.AST] = {}
+        for statement in self.statements:
+            parents[statement.node] = self.module
+            parents.update(statement.parents)
+        return parents
+
+    def update(self, source: Source) -> Tree:
+        """Return the tree of the next version. Raises SourceError where it does not parse.
+
+        This tree is used up: the statements that both versions share are moved to where they stand now.
+        """
+        old, new = self.source.lines, source.lines
+        head = _common_prefix(old, new)
+        tail = _common_suffix(old, new, head)
+        before, after = self._untouched(head, len(old) - tail)
+        if not before and not after:
+            return Tree.parse(source)
+        start = before[-1].last_line if before else 0
+        shift = len(new) - len(old)
+        end = after[0].first_line - 1 + shift if after else len(new)
+        middle = _parse_lines(source, start, end)
+        if middle is None or any(s.first_line <= start or s.last_line > end for s in middle):
+            return Tree.parse(source)
+        for statement in after:
+            statement.move(shift)
+        return Tree(source, [*before, *middle, *after])
+
+    def _untouched(self, head: int, tail: int) -> tuple[list[Statement], list[Statement]]:
+        """Return the statements that end well before line ``head`` and those that begin after line ``tail``.
+
+        The last one before is left out, since the edit may continue it (an else), and so is what shares a line with
+        a statement that is not kept.
+        """
+        count = len(self.statements)
+        first = next((i for i, s in enumerate(self.statements) if s.last_line >= head), count)
+        first = max(first - 1, 0)
+        last = (
+            next((i for i in range(count - 1, first - 1, -1) if self.statements[i].first_line <= tail), first - 1) + 1
+        )
+        while 0 < first < count and self.statements[first - 1].last_line >= self.statements[first].first_line:
+            first -= 1
+        while 0 < last < count and self.statements[last - 1].last_line >= self.statements[last].first_line:
+            last += 1
+        return self.statements[:first], self.statements[last:]
+
+
+def _parse_lines(source: Source, start: int, end: int) -> list[Statement] | None:
+    """Parse the lines after ``start`` up to ``end`` on their own; None where they do not parse so."""
+    text = "".join(source.lines[start:end])
+    try:
+        statements = [Statement(node) for node in Source(text).parse().body]
+    except SourceError:
+        return None
+    for statement in statements:
+        statement.move(start)
+    return statements
+
+
+def _common_prefix(old: list[str], new: list[str]) -> int:
+    shorter = min(len(old), len(new))
+    return next((i for i in range(shorter) if old[i] != new[i]), shorter)
+
+
+def _common_suffix(old: list[str], new: list[str], head: int) -> int:
+    most = min(len(old), len(new)) - head
+    return next((i for i in range(most) if old[-1 - i] != new[-1 - i]), most)
