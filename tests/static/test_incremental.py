@@ -67,7 +67,8 @@ if __name__ == "__main__":
     main()
 '''
 REPLACEMENTS = [
-    ("64", "32"), ("softmax", "relu"), ("self", "this"), ("(", "(("), ('"""', ""), ("    ", ""), ("x", "y"), ("=", "=="),
+    ("64", "32"), ("softmax", "relu"), ("self", "this"), ("(", "(("), ('"""', ""), ("    ", ""), ("x", "y"),
+    ("=", "=="),
     ("return", "yield"), ("Net", "Block"), ("def ", "async def "), ("main", "loss_of"),
 ]  # fmt: skip
 
