@@ -75,6 +75,10 @@ class Context:
             case _:
                 return None
 
+    def imported_as(self, name: str) -> str | None:
+        """Return the name that stands for an imported module in this file; None where it is not imported."""
+        return next((k for k, v in self.facts.globals.items() if isinstance(v, Reference) and v.name == name), None)
+
     def text(self, node: ast.expr) -> str | None:
         """Return ``a.b.c`` as text where an expression is a plain chain of names."""
         return dotted_text(node)

@@ -14,6 +14,7 @@ from drygrad.static.facts.values import (
     Choice,
     Class,
     Device,
+    Dtype,
     Function,
     Method,
     Number,
@@ -70,6 +71,8 @@ def apply(frame: Frame, node: ast.Call, target: Value, arguments: Arguments) -> 
             return _call_method(frame, node, receiver, name, arguments)
         case Object():
             return modules.call(frame, node, target, arguments)
+        case Dtype(name=name):  # torch.FloatTensor names a dtype, and when called makes a tensor of it
+            return torch_calls.typed_tensor(node, arguments, name, frame.module.default_device)
         case Choice(options=options):
             return join_all([apply(frame, node, option, arguments) for option in options])
         case _:
@@ -99,6 +102,8 @@ def _call_function(frame: Frame, node: ast.Call, function: Function, arguments: 
 
 def _call_method(frame: Frame, node: ast.Call, receiver: Value, name: str, arguments: Arguments) -> Value:
     expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    if "backward" in name:  # also accelerator.backward(loss), self.manual_backward(loss)
+        tensors.forget_graph(frame)
     match receiver:
         case Tensor():
             return torch_calls.call_tensor_method(frame, node, receiver, name, arguments)
@@ -124,12 +129,7 @@ def bind_target(frame: Frame, target: ast.expr, value: Value) -> None:
             frame.bind(name, value)
             frame.record(target, value)
         case ast.Attribute():
-            frame.evaluate(target.value)
-            name = dotted_text(target)
-            if name is not None:
-                frame.attribute_owners.add(name.split(".")[0])
-                frame.bind(name, value)
-            frame.record(target, value)
+            _bind_attribute(frame, target, value)
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             _unpack(frame, elements, value)
         case ast.Starred(value=inner):
@@ -138,6 +138,16 @@ def bind_target(frame: Frame, target: ast.expr, value: Value) -> None:
             tensors.assign_item(frame, target, value)
         case _:
             frame.evaluate(target)
+
+
+def _bind_attribute(frame: Frame, target: ast.Attribute, value: Value) -> None:
+    name, owner = dotted_text(target), frame.evaluate(target.value)
+    if isinstance(owner, Tensor) and target.attr == "requires_grad":
+        tensors.set_requires_grad(frame, target.value, owner, value)
+    elif name is not None:
+        frame.attribute_owners.add(name.split(".")[0])
+        frame.bind(name, value)
+    frame.record(target, value)
 
 
 def _unpack(frame: Frame, targets: list[ast.expr], value: Value) -> None:

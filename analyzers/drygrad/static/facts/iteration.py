@@ -72,7 +72,6 @@ def _sample(tensor: Tensor, node: ast.expr) -> Tensor:
         tensor.device,
         tensor.requires_grad,
         origin=Origin("batch", node),
-        storage=node,
         sign=tensor.sign,
     )
 

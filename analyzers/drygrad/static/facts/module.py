@@ -89,6 +89,8 @@ class ModuleFacts:
         self.default_device = None if re.search(r"set_default_(device|tensor_type)|with torch\.device", text) else "cpu"
         other_dtype = re.search(r"set_default_(dtype|tensor_type)", text)
         self.default_dtype = "floating" if other_dtype else "float32"
+        self.freezes = re.search(r"\.requires_grad\s*=\s*(?!True\b|=)|requires_grad_\((?!\)|True)", text) is not None
+        """Whether the file keeps some parameters from learning: which ones is not followed."""
         self.classes: list[Class] = []
         self.functions: list[tuple[Function, Frame]] = []
         self.callers: dict[ast.AST, list[CallSite]] = defaultdict(list)
@@ -181,6 +183,12 @@ class ModuleFacts:
 
     def attribute(self, owner: Object, name: str) -> Value | None:
         """Return an attribute of an object; None where nothing tells."""
+        held = self._attribute(owner, name)
+        if self.freezes and isinstance(held, Tensor) and held.parameter:
+            return replace(held, requires_grad=None)
+        return held
+
+    def _attribute(self, owner: Object, name: str) -> Value | None:
         if owner.cls is None:
             return modules.object_attribute(owner, name)
         member = owner.cls.member(name)

@@ -14,14 +14,32 @@ SAVES_OUTPUT = frozenset(
 
 SAVES_INPUT = frozenset(
     "avg_pool1d avg_pool2d avg_pool3d batch_norm binary_cross_entropy_with_logits celu conv1d conv2d conv3d elu gelu "
-    "group_norm hardshrink hardsigmoid hardswish hardtanh layer_norm leaky_relu linear logsigmoid max_pool1d max_pool2d "
+    "group_norm hardshrink hardsigmoid hardswish hardtanh layer_norm leaky_relu logsigmoid max_pool1d max_pool2d "
     "max_pool3d mish mse_loss normalize relu6 selu silu softplus softshrink softsign abs acos amax amin asin asinh atan "
-    "atanh bmm clamp cos cosh cumprod digamma einsum erf erfc erfinv gather lgamma log log10 log1p log2 logit logsumexp "
-    "max median min norm prod scaled_dot_product_attention sin sinc sinh square std maximum minimum var matmul mm".split()
+    "atanh clamp clamp_max clamp_min cos cosh cumprod digamma erf erfc erfinv gather lgamma log log10 log1p log2 logit logsumexp "
+    "max median min norm prod scaled_dot_product_attention sin sinc sinh square std maximum minimum var".split()
 )
-"""Operations whose first input must not be overwritten before backward (a parameter on the other side requires grad)."""
+"""Operations whose first input must not be overwritten before backward."""
 
-MULTIPLICATIVE = frozenset({"mul", "div", "matmul", "pow", "mm", "bmm"})
+SAVES_OUTPUT_IN_PLACE = (SAVES_OUTPUT | frozenset({"celu", "elu", "leaky_relu", "rrelu", "selu"})) - {
+    "amax",
+    "amin",
+    "log_softmax",
+    "logsumexp",
+    "max",
+    "median",
+    "min",
+    "norm",
+    "prod",
+    "softmax",
+    "std",
+}
+"""Operations whose in-place form keeps its result; an in-place form keeps no tensor that it overwrites."""
+
+REDUCES_TO_INDICES = frozenset({"max", "median", "min"})
+"""Operations that keep their input and output only without a ``dim``: with one, they keep the indices."""
+
+MULTIPLICATIVE = frozenset({"mul", "div", "matmul", "pow", "mm", "bmm", "linear"})
 """Operators that keep an operand for the gradient of the *other* one."""
 
 VIEWS = frozenset(
@@ -30,6 +48,11 @@ VIEWS = frozenset(
     "real imag positive ravel".split()
 )
 """Operations whose result may share its operand's memory."""
+
+COPIES_IF_SCATTERED = frozenset({"contiguous", "flatten", "ravel", "reshape", "reshape_as"})
+"""Views that copy where the memory of their operand is not in order."""
+SCATTERS = frozenset("expand expand_as getitem movedim narrow permute select t transpose unfold".split())
+"""Views whose memory may not be in order."""
 
 FACTORIES = frozenset(
     "zeros ones empty full rand randn randint arange linspace logspace eye randperm tensor as_tensor from_numpy "

@@ -66,7 +66,7 @@ def operator(
     shape = transfer.operator_shape(frame, node, operation, values)
     if any(v is UNKNOWN for v in values):
         shape = None
-    made = transfer.make(frame, node, operation, tensors, values, shape=shape)
+    made = replace(transfer.make(frame, node, operation, tensors, values), shape=shape)
     if operation == "sub" and _subtracts_itself(expressions, values):
         return replace(made, sign="zero")
     return made
@@ -86,8 +86,15 @@ def index(frame: Frame, tensor: Tensor, node: ast.Subscript) -> Tensor:
     except shapes.Mismatch as mismatch:
         frame.emit(ShapeMismatch(node, "getitem", mismatch.kind, mismatch.message, None, (tensor,)))
         shape = None
-    made = transfer.make(frame, node, "getitem", (tensor,), (tensor,), shape=shape)
-    return replace(made, dtype=tensor.dtype, cut=made.cut or tensor.cut)
+    made = transfer.make(frame, node, "getitem", (tensor,), (tensor,))
+    storage = tensor.storage if _is_view(frame, node.slice) else None
+    return replace(made, shape=shape, dtype=tensor.dtype, cut=made.cut or tensor.cut, storage=storage)
+
+
+def _is_view(frame: Frame, index: ast.expr) -> bool:
+    """Say whether an index surely gives a view: numbers and slices do, tensors and lists give copies."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(isinstance(part, ast.Slice) or isinstance(frame.evaluate(part), (Constant, Number)) for part in parts)
 
 
 def write(
@@ -107,12 +114,12 @@ def write(
     tensors = tuple(transfer.tensors_in(values))
     place = node if isinstance(node, ast.expr) else expression
     shape = target.shape if call is None else transfer.call_shape(frame, call)
-    made = transfer.make(frame, place, operation, tensors, values, call=call)
-    after = replace(made, dtype=target.dtype, device=target.device, storage=target.storage)
+    made = transfer.make(frame, place, operation, tensors, values, call=call, written=target)
+    after = replace(made, dtype=target.dtype, device=target.device)
     if not isinstance(shape, shapes.Outputs):
         after = replace(after, shape=shape)
-    if target.leaf and target.requires_grad and frame.state.grad is False:
-        after = replace(after, requires_grad=True, leaf=True, origin=target.origin)
+    if frame.state.grad is False:  # the tensor stays what it was to autograd
+        after = replace(after, requires_grad=target.requires_grad, leaf=target.leaf, origin=target.origin)
     name = dotted_text(expression)
     if name is not None:
         frame.state.names[name] = after
@@ -135,13 +142,23 @@ def accumulated(frame: Frame, node: ast.AugAssign, left: Value, right: Tensor, o
     """Return what ``total += loss`` makes of a total that is no tensor yet."""
     if not isinstance(left, (Constant, Number)):
         return UNKNOWN
-    return transfer.make(frame, node.target, operation, (right,), (left, right), shape=right.shape)
+    return replace(transfer.make(frame, node.target, operation, (right,), (left, right)), shape=right.shape)
 
 
 def python_number(left: Value, right: Value) -> Value:
     """Return what ``n += 1`` makes of a Python number."""
     numeric = (Constant, Number)
     return Number() if isinstance(left, numeric) and isinstance(right, numeric) else UNKNOWN
+
+
+def set_requires_grad(frame: Frame, expression: ast.expr, tensor: Tensor, wanted: Value) -> Tensor:
+    """Return what ``tensor.requires_grad = wanted`` makes of a tensor, and let its name stand for that."""
+    flag = wanted.value is True if isinstance(wanted, Constant) else None
+    changed = replace(tensor, requires_grad=flag, cut=tensor.cut if flag is False else None)
+    name = dotted_text(expression)
+    if name is not None:
+        frame.state.names[name] = changed
+    return changed
 
 
 def forget_graph(frame: Frame) -> None:
@@ -171,11 +188,11 @@ DEVICE_TYPES = frozenset({"cpu", "cuda", "mps", "xpu", "meta", "hpu", "npu", "xl
 def move(frame: Frame, call: TorchCall, tensor: Tensor, arguments: Arguments) -> Tensor:
     """Return the result of ``.to(...)``, ``.cuda()``, ``.cpu()``, ``.type(...)`` on a tensor."""
     device, dtype = destination(call.operation if call.target != "Tensor.type_as" else "type_as", arguments, tensor)
-    made = transfer.make(frame, call.node, "to", (tensor,), (tensor,), call=call, shape=tensor.shape)
+    made = transfer.make(frame, call.node, "to", (tensor,), (tensor,), call=call)
     same = device == tensor.device and dtype == tensor.dtype and device is not None and dtype is not None
     leaf = True if tensor.requires_grad is False else (tensor.leaf if same else made.leaf)
     storage = tensor.storage if same else call.node
-    return replace(made, device=device, dtype=dtype, cut=tensor.cut, leaf=leaf, storage=storage)
+    return replace(made, shape=tensor.shape, device=device, dtype=dtype, cut=tensor.cut, leaf=leaf, storage=storage)
 
 
 def destination(method: str, arguments: Arguments, current: Tensor) -> tuple[str | None, str | None]:

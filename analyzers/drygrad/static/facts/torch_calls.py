@@ -18,8 +18,8 @@ from drygrad.static.facts.operations import (
     SIGNATURES,
     TENSOR_METHODS,
 )
-from drygrad.static.facts.tensors import device_name, forget_graph, move, write
-from drygrad.static.facts.transfer import result_of
+from drygrad.static.facts.tensors import device_name, forget_graph, move, set_requires_grad, write
+from drygrad.static.facts.transfer import result_of, tensors_in
 from drygrad.static.facts.values import (
     UNKNOWN,
     Arguments,
@@ -105,6 +105,8 @@ def call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments
     package, _, last = name.rpartition(".")
     call = torch_call(node, name, "function", arguments)
     frame.record_call(call)
+    if name in ("torch.autograd.backward", "torch.autograd.grad"):
+        forget_graph(frame)
     if name == "torch.device":
         return Device(_device_argument(arguments, node))
     if name in ("torch.nn.Parameter", "torch.nn.Buffer"):
@@ -124,22 +126,19 @@ def _object(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
     if name == "torch.set_grad_enabled":
         contexts.set_grad_enabled(frame, arguments)
     last = name.rpartition(".")[2]
-    if last in (
-        "Tensor",
-        "FloatTensor",
-        "LongTensor",
-        "IntTensor",
-        "DoubleTensor",
-        "HalfTensor",
-        "BoolTensor",
-        "ByteTensor",
-    ):
-        dtype = DTYPES.get(last, frame.module.default_dtype)
-        device = "cuda" if ".cuda." in name else frame.module.default_device
-        return Tensor(None, dtype, device, False, True, Origin("tensor", node, arguments.positional), node)
+    if last == "Tensor":
+        return typed_tensor(node, arguments, frame.module.default_dtype, frame.module.default_device)
+    if name.startswith("torch.cuda.") and last in DTYPES:
+        return typed_tensor(node, arguments, DTYPES[last], "cuda")
     if name == "torch.nn.parallel.DistributedDataParallel" and arguments.positional:
         return arguments.positional[0]
     return Object(name, node, arguments)
+
+
+def typed_tensor(node: ast.Call, arguments: Arguments, dtype: str | None, device: str | None) -> Tensor:
+    """Return what ``torch.Tensor(...)``, ``torch.FloatTensor(...)`` and the like make."""
+    origin = Origin("tensor", node, arguments.positional)
+    return Tensor(None, dtype, device, False, True, origin, node, cut=_copied(node, arguments.positional))
 
 
 def _device_argument(arguments: Arguments, node: ast.Call) -> str:
@@ -185,7 +184,15 @@ def _with_tensor_first(call: TorchCall) -> TorchCall:
     return replace(call, values=(Tensor(), *call.values[1:]))
 
 
+def _copied(node: ast.expr, values: tuple[Value, ...]) -> ast.expr | None:
+    """``torch.tensor(loss)`` and ``torch.tensor([a, b])`` copy the numbers and leave the graph behind."""
+    return node if any(tensor.requires_grad for tensor in tensors_in(values[:1])) else None
+
+
 def _factory(frame: Frame, call: TorchCall) -> Tensor:
+    if call.operation == "as_tensor" and call.values and isinstance(call.values[0], Tensor):
+        return move(frame, call, call.values[0], Arguments(keywords=call.keyword_values))
+    frame.state.saved.pop(call.node, None)
     like = call.values[0] if call.values and isinstance(call.values[0], Tensor) else None
     inherits = like if call.operation.endswith("_like") or call.operation.startswith("new_") else None
     requires_grad = call.keyword_values.get("requires_grad")
@@ -198,11 +205,11 @@ def _factory(frame: Frame, call: TorchCall) -> Tensor:
         requires_grad=learnable if requires_grad is None or isinstance(requires_grad, Constant) else None,
         leaf=True,
         origin=Origin(call.operation, call.node, call.values, call),
-        storage=like.storage if call.operation == "as_tensor" and like else call.node,
+        storage=call.node,
         sign="positive" if call.operation in ("ones", "ones_like") else (
             "nonnegative" if call.operation in NONNEGATIVE_FACTORIES else (
                 "zero" if call.operation in ("zeros", "zeros_like", "new_zeros") else None)),
-        cut=call.node if call.operation in ("tensor", "as_tensor") and like is not None else None,
+        cut=_copied(call.node, call.values[-1:]) if call.operation in ("tensor", "as_tensor", "new_tensor") else None,
     )  # fmt: skip
 
 
@@ -317,10 +324,7 @@ def _special_method(frame: Frame, call: TorchCall, receiver: Tensor, name: str, 
 
 def _set_requires_grad(frame: Frame, call: TorchCall, receiver: Tensor, arguments: Arguments) -> Value:
     wanted = arguments.get("requires_grad", 0)
-    flag = True if wanted is None else (wanted.value is True if isinstance(wanted, Constant) else None)
-    changed = replace(receiver, requires_grad=flag, cut=None if flag else receiver.cut)
-    modules.rebind(frame, call.operands[0], changed)
-    return changed
+    return set_requires_grad(frame, call.operands[0], receiver, Constant(True) if wanted is None else wanted)
 
 
 def call_unknown_method(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:

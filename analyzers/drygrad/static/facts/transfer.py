@@ -6,19 +6,18 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from drygrad.static.facts import shapes
-from drygrad.static.facts.events import DeviceMismatch, Saved, ShapeMismatch
+from drygrad.static.facts import saving, shapes
+from drygrad.static.facts.events import DeviceMismatch, ShapeMismatch
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
     BOOLEAN,
+    COPIES_IF_SCATTERED,
     INTEGRAL,
-    MULTIPLICATIVE,
     NONNEGATIVE,
     NOT_DIFFERENTIABLE,
     PARAMETERLESS,
     POSITIVE,
-    SAVES_INPUT,
-    SAVES_OUTPUT,
+    SCATTERS,
     SIGN_KEEPING,
     VIEWS,
 )
@@ -55,6 +54,7 @@ def result_of(frame: Frame, call: TorchCall) -> Value:
     made = make(frame, call.node, call.operation, _tensors(call), call.values, call=call)
     if call.module is not None:
         made = _through_parameters(frame, made, call.module)
+        saving.note_module_input(frame, call, made)
     return _shaped(_structure(call, made) or made, shape)
 
 
@@ -97,29 +97,39 @@ def make(
     values: tuple[Value, ...],
     *,
     call: TorchCall | None = None,
-    shape: Shape | None = None,
+    written: Tensor | None = None,
 ) -> Tensor:
-    """Return the tensor that an operation on tensors (and numbers) gives, its shape aside."""
+    """Return the tensor that an operation on tensors (and numbers) gives, its shape aside.
+
+    ``written`` is the tensor that the operation overwrites, where it works in place.
+    """
     origin = Origin(operation, node, values, call)
     dtype = _dtype(frame, operation, tensors, values)
     requires_grad = _requires_grad(frame, operation, tensors, values, dtype)
     cut = node if operation in NOT_DIFFERENTIABLE else next((t.cut for t in tensors if t.cut), None)
     if requires_grad:
         cut = None
-    view_of = tensors[0].storage if operation in VIEWS and tensors else None
     made = Tensor(
-        shape=shape,
         dtype=dtype,
         device=_device(frame, node, operation, tensors, values, call),
         requires_grad=requires_grad,
         leaf=None if requires_grad is None else not requires_grad,
         origin=origin,
-        storage=view_of or node,
+        storage=_storage(frame, node, operation, tensors) if written is None else written.storage,
         sign=_sign(operation, values),
         cut=cut,
     )
-    note_saved(frame, node, operation, values, made)
+    (saving.note_saved if written is None else saving.note_saved_in_place)(frame, node, operation, values, made)
     return made
+
+
+def _storage(frame: Frame, node: ast.expr, operation: str, tensors: tuple[Tensor, ...]) -> object:
+    """Return where a result lives: with what it is a view of, nowhere known where it may be, else in new memory."""
+    if operation in VIEWS and tensors:
+        viewed = tensors[0]
+        return None if operation in COPIES_IF_SCATTERED and viewed.made_by(*SCATTERS) else viewed.storage
+    frame.state.saved.pop(node, None)
+    return node
 
 
 def _tensors(call: TorchCall) -> tuple[Tensor, ...]:
@@ -222,7 +232,7 @@ def _through_parameters(frame: Frame, made: Tensor, module: Object) -> Tensor:
     """A module's parameters require grad, so what it computes does too, where a graph is recorded."""
     if module.type.rpartition(".")[2] in PARAMETERLESS or frame.state.grad is False:
         return made
-    if frame.state.grad and not module.frozen:
+    if frame.state.grad and not module.frozen and not frame.module.freezes:
         return replace(made, requires_grad=True, leaf=False, cut=None)
     return replace(made, requires_grad=made.requires_grad or None)
 
@@ -277,51 +287,6 @@ def _requires_grad(
         return True if frame.state.grad else None
     certain = all(isinstance(v, (Tensor, Constant, Number, Device, Object)) for v in values)
     return False if tensors and certain and all(t.requires_grad is False for t in tensors) else None
-
-
-def note_saved(frame: Frame, node: ast.expr, operation: str, values: tuple[Value, ...], made: Tensor) -> None:
-    """Note whose content the operation keeps for its backward."""
-    if made.requires_grad is False:
-        return
-    if operation in SAVES_OUTPUT:
-        _save(frame, made, Saved(operation, node, "output", made.requires_grad))
-    operands = [v for v in values if isinstance(v, Tensor)]
-    if operation in MULTIPLICATIVE:
-        _save_factors(frame, node, operation, operands, values)
-    elif operation in SAVES_INPUT and operands:
-        _save(frame, operands[0], Saved(operation, node, "input", made.requires_grad))
-
-
-def _save_factors(
-    frame: Frame, node: ast.expr, operation: str, operands: list[Tensor], values: tuple[Value, ...]
-) -> None:
-    """A factor is kept for the gradient of the other one; a denominator and a base for their own as well."""
-    if len(values) != 2:
-        return
-    for index, mine in enumerate(values):
-        other = values[1 - index]
-        if not isinstance(mine, Tensor):
-            continue
-        own = (operation == "div" and index == 1) or (operation == "pow" and _saves_base(values[1]))
-        needed: bool | None = other.requires_grad if isinstance(other, Tensor) else False
-        if own:
-            needed = mine.requires_grad or needed
-        if operation == "div" and index == 0:
-            needed = other.requires_grad if isinstance(other, Tensor) else False
-        if needed is not False:
-            _save(frame, mine, Saved(operation, node, "input", needed))
-
-
-def _saves_base(exponent: Value) -> bool:
-    return not (isinstance(exponent, Constant) and exponent.value in (0, 1))
-
-
-def _save(frame: Frame, tensor: Tensor, entry: Saved) -> None:
-    if tensor.storage is None or (tensor.requires_grad is False and entry.role == "output"):
-        return
-    present = frame.state.saved.get(tensor.storage, ())
-    if all(known.node is not entry.node or known.role != entry.role for known in present):
-        frame.state.saved[tensor.storage] = (*present, entry)
 
 
 # -- sign -------------------------------------------------------------------------------------------------------
