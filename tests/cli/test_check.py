@@ -102,12 +102,18 @@ def test_what_cannot_be_checked_is_said_and_the_rest_is_checked(
     assert message in line
     assert "Traceback" not in outcome.err
     assert "other.py:1:1: warning[DG904]" in outcome.out
+    assert "in 1 file;" in outcome.out or name == "missing.py"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
 def test_an_unreadable_file(cli: Cli) -> None:
     cli.write("a.py", "bad\n").chmod(0)
     assert "cannot read: Permission denied" in cli("check", "a.py").err
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no endless file here")
+def test_an_endless_file_is_refused(cli: Cli) -> None:
+    assert "more than 64 MiB" in cli("check", "/dev/zero").err
 
 
 def test_a_broken_link_is_said(cli: Cli) -> None:

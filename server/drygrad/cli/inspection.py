@@ -23,6 +23,9 @@ from drygrad.static.source import Source, SourceError, SourceSyntaxError, decode
 
 from .report import FileResult, Item
 
+MAX_BYTES = 64 << 20
+"""No text is that long; a notebook with pictures may come near, and a device never ends."""
+
 
 @dataclass(frozen=True)
 class Mode:
@@ -47,23 +50,32 @@ class Job:
 def inspect(job: Job) -> FileResult:
     """Check a file and fix it if asked to. Never raises: what went wrong is part of the result."""
     try:
-        data = job.path.read_bytes() if job.data is None else job.data
+        data = _read(job.path) if job.data is None else job.data
         return _inspect(job, data)
     except SourceError as error:
         line, column = error.position
         place = f" (line {line}, column {column + 1})" if (line, column) != (1, 0) else ""
-        return _failed(job, f"{error.message}{place}")
+        return failed(job, f"{error.message}{place}")
     except OSError as error:
-        return _failed(job, f"cannot read: {error.strerror or error}")
+        return failed(job, f"cannot read: {error.strerror or error}")
     except (RecursionError, MemoryError):
-        return _failed(job, "cannot check: an expression is nested too deeply")
+        return failed(job, "cannot check: an expression is nested too deeply")
     except Exception as error:  # noqa: BLE001 - a bug of ours in one file must not hide the findings in the others
         place = traceback.format_exc() if os.environ.get("DRYGRAD_DEBUG") else "set DRYGRAD_DEBUG=1 for the traceback"
-        return _failed(job, f"internal error, please report it: {type(error).__name__}: {error} ({place})")
+        return failed(job, f"internal error, please report it: {type(error).__name__}: {error} ({place})")
 
 
-def _failed(job: Job, message: str) -> FileResult:
-    return FileResult(job.shown, problems=(message,))
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise SourceError(f"the file has more than {MAX_BYTES >> 20} MiB")
+    return data
+
+
+def failed(job: Job, message: str) -> FileResult:
+    """Return the result of a file that could not be checked."""
+    return FileResult(job.shown, problems=(message,), failed=True)
 
 
 def _inspect(job: Job, data: bytes) -> FileResult:
@@ -181,7 +193,7 @@ def _fixed_result(check: _Check, document: Document, fixed: Fixed) -> FileResult
     result = _result(check, fixed.text, Notebook.load(text) if notebook else None)
     changed = encode(text, document.data) if fixed.applied else document.data
     if mode == "write" and fixed.applied and (problem := _write(check.job.path, changed)):
-        return FileResult(result.path, problems=(problem,))
+        return failed(check.job, problem)
     return replace(result, problems=tuple(problems), fixed=fixed.applied, text=changed if mode == "text" else None)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .inspection import Job, inspect, prepare_worker
+from .inspection import Job, failed, inspect, prepare_worker
 from .report import FileResult
 
 if TYPE_CHECKING:
@@ -49,12 +49,20 @@ def _size(jobs: Sequence[Job]) -> int:
 def _in_processes(jobs: Sequence[Job], count: int) -> Iterator[FileResult]:
     import multiprocessing  # noqa: PLC0415 - one file needs no processes
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
 
     method = "fork" if sys.platform == "linux" else "spawn"
     context = multiprocessing.get_context(method)
     chunk = max(1, min(len(jobs) // (count * 4), 50))
-    with ProcessPoolExecutor(count, context, prepare_worker) as pool:
-        yield from pool.map(inspect, jobs, chunksize=chunk)
+    done = 0
+    try:
+        with ProcessPoolExecutor(count, context, prepare_worker) as pool:
+            for result in pool.map(inspect, jobs, chunksize=chunk):
+                done += 1
+                yield result
+    except BrokenProcessPool:
+        message = "not checked: a process ended unexpectedly, perhaps for want of memory; --jobs 1 shows at which file"
+        yield from (failed(job, message) for job in jobs[done:])
 
 
 def _with_progress(results: Iterator[FileResult], total: int) -> Iterator[FileResult]:

@@ -24,7 +24,7 @@ class Item:
 
 @dataclass(frozen=True)
 class FileResult:
-    """One file, checked: what was found, or the problem that kept it from being checked.
+    """One file, checked: what was found, or, where it ``failed``, the problem that kept it from being checked.
 
     ``known`` counts findings that the baseline has; ``fixed`` the fixes that were applied; ``text`` is what fixing made
     of the file where it is not written; ``keys`` are what a baseline knows the findings by.
@@ -33,6 +33,7 @@ class FileResult:
     path: str
     items: tuple[Item, ...] = ()
     problems: tuple[str, ...] = ()
+    failed: bool = False
     known: int = 0
     fixed: int = 0
     diff: str = ""
@@ -50,6 +51,11 @@ class Report:
     def items(self) -> list[Item]:
         """Every finding, file by file."""
         return [item for result in self.results for item in result.items]
+
+    @property
+    def failed(self) -> int:
+        """How many files could not be checked."""
+        return sum(result.failed for result in self.results)
 
     @property
     def fixed(self) -> int:

@@ -16,13 +16,15 @@ def render(report: Report, *, coloured: bool) -> str:
 def _parts(report: Report) -> Iterator[str]:
     if report.fixed:
         yield f"Applied {_count(report.fixed, 'fix')}"
-    files = _count(len(report.results), "file")
+    files = _count(len(report.results) - report.failed, "file")
     counts = ", ".join(_count(number, severity) for severity, number in report.counts().items())
     yield f"Found {counts} in {files}" if counts else f"Found nothing in {files}"
     if safe := report.fixable("safe"):
         yield f"{safe} fixable with --fix"
     if unsafe := report.fixable("unsafe"):
         yield f"{unsafe} {'more ' if safe else ''}with --unsafe-fixes"
+    if report.failed:
+        yield f"{_count(report.failed, 'file')} could not be checked"
     if report.known:
         yield f"{report.known} known from the baseline"
 
