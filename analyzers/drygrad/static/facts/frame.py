@@ -125,6 +125,12 @@ class Frame:
         if self.recording is not None:
             self.recording.events.pop((kind, node), None)
 
+    def take_mismatches(self, node: ast.AST) -> list[Event]:
+        """Take back what was noted of sizes and devices that cannot meet at a node."""
+        events = self.recording.events if self.recording is not None else {}
+        taken = [events.pop((kind, node), None) for kind in (DeviceMismatch, ShapeMismatch)]
+        return [event for event in taken if event is not None]
+
     def leave(self, value: Value) -> None:
         """Return from the body."""
         self.result = value if self.result is None else join(self.result, value)

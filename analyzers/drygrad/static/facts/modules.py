@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from drygrad.static.facts import tensors, transfer
 from drygrad.static.facts.effects import forget_mutable
-from drygrad.static.facts.frame import Frame, dotted_text
+from drygrad.static.facts.frame import Event, Frame, dotted_text
 from drygrad.static.facts.iteration import contained_modules
 from drygrad.static.facts.operations import CASTS, CONSTRUCTORS, MODULE_OPERATIONS, PARAMETERLESS, SIGNATURES
 from drygrad.static.facts.values import (
@@ -42,15 +42,20 @@ def _shared_device(arguments: Arguments, default: str | None) -> str | None:
     return parts.pop() if len(parts) == 1 else (default if not parts else None)
 
 
-def call(frame: Frame, node: ast.Call, target: Object, arguments: Arguments) -> Value:
-    """Return what calling an object gives: a module's forward."""
+def call(frame: Frame, node: ast.Call, target: Object, arguments: Arguments, *, inside: bool = False) -> Value:
+    """Return what calling an object gives: a module's forward.
+
+    ``inside`` says that the module stands inside an ``nn.Sequential`` and takes what its predecessor made.
+    """
     if target.cls is not None:
         return _call_own(frame, node, target, arguments)
     name = target.type.rpartition(".")[2]
     if target.type == "torch.nn.Sequential":
-        return _call_sequential(frame, node, target, arguments)
+        return _call_sequential(frame, node, target, arguments, inside)
     if target.type.startswith("torch.nn.") and name in MODULE_OPERATIONS:
         torch_call = _module_call(node, target, name, arguments)
+        if inside:
+            torch_call = replace(torch_call, operands=())
         frame.record_call(torch_call)
         return _run(frame, torch_call, arguments)
     if target.type in ("torch.nn.DataParallel", "torch.compile") and arguments.positional:
@@ -110,17 +115,21 @@ def _run(frame: Frame, torch_call: TorchCall, arguments: Arguments) -> Value:
     return transfer.result_of(frame, torch_call)
 
 
-def _call_sequential(frame: Frame, node: ast.Call, target: Object, arguments: Arguments) -> Value:
+def _call_sequential(frame: Frame, node: ast.Call, target: Object, arguments: Arguments, inside: bool) -> Value:
     """Send a value through the modules of an ``nn.Sequential``, each on the device of the whole."""
     parts = contained_modules(target)
     if parts is None or parts.items is None:
         return Tensor() if arguments.positional else UNKNOWN
     value = arguments.positional[0] if arguments.positional else UNKNOWN
-    for part in parts.items:
+    mismatches: list[Event] = []
+    for index, part in enumerate(parts.items):
         if not isinstance(part, Object):
             return UNKNOWN
         moved = replace(part, device=target.device, frozen=part.frozen or target.frozen)
-        value = call(frame, node, moved, Arguments((value,)))
+        value = call(frame, node, moved, Arguments((value,)), inside=inside or index > 0)
+        mismatches += frame.take_mismatches(node)
+    for mismatch in reversed(mismatches):
+        frame.emit(mismatch)
     return value
 
 
