@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import Origin, Tensor
+from drygrad.static.rules.loss.activations import applied, related, without
 
 
 class SoftmaxBeforeCrossEntropy(Rule):
@@ -30,7 +30,7 @@ class SoftmaxBeforeCrossEntropy(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the value of the loss.
+    Unsafe: it changes the value of the loss, and what a model returns that ends in a softmax.
     """
 
     code, name, since = "DG304", "softmax-before-cross-entropy", "0.1"
@@ -38,8 +38,29 @@ class SoftmaxBeforeCrossEntropy(Rule):
     calls = frozenset({"cross_entropy"})
     VALID = [
         Valid("def f(x, y):\n    return F.cross_entropy(x, y)"),
-        Valid("def f(x, y):\n    # twice changes nothing\n    return F.cross_entropy(F.log_softmax(x, 1), y)"),
+        Valid(
+            "def f(x, y):\n    # a second log_softmax changes nothing\n"
+            "    return F.cross_entropy(F.log_softmax(x, 1), y)"
+        ),
         Valid("def f(x, y):\n    p = x.softmax(-1)\n    return F.nll_loss(p.log(), y), F.cross_entropy(x, y)"),
+        Valid("def f(x, y, t):\n    return F.cross_entropy(x, y.softmax(-1)), F.cross_entropy(x.softmax(-1) / t, y)"),
+        Valid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.fc = nn.Linear(8, 3)
+
+                def forward(self, x):
+                    x = self.fc(x)
+                    if not self.training:
+                        x = x.softmax(dim=-1)
+                    return x
+
+            def loss(batch, target):
+                return nn.CrossEntropyLoss()(Net()(batch), target)
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -47,28 +68,111 @@ class SoftmaxBeforeCrossEntropy(Rule):
             "def f(x, y):\n    return F.cross_entropy(x, y)",
             at=(2, 27, 2, 40),
         ),
-        Invalid("def f(x, y):\n    p = torch.softmax(x, 1)\n    return nn.CrossEntropyLoss()(p, y)", at=(3, 33, 3, 34)),
+        Invalid(
+            "def f(x, y):\n    p = torch.softmax(x, 1)\n    return nn.CrossEntropyLoss()(p, y)",
+            "def f(x, y):\n    p = x\n    return nn.CrossEntropyLoss()(p, y)",
+            at=(3, 33, 3, 34),
+        ),
+        Invalid(
+            """
+            def step(model, x, y):
+                logits = model(x)
+                probabilities = F.softmax(logits, dim=1)
+                loss = F.cross_entropy(probabilities, y)
+                return loss, probabilities.max(dim=1)
+            """,
+            """
+            def step(model, x, y):
+                logits = model(x)
+                probabilities = F.softmax(logits, dim=1)
+                loss = F.cross_entropy(logits, y)
+                return loss, probabilities.max(dim=1)
+            """,
+        ),
+        Invalid(
+            """
+            model = nn.Sequential(
+                nn.Flatten(),
+                nn.Linear(784, 10),
+                nn.Softmax(dim=1),
+            )
+            criterion = nn.CrossEntropyLoss()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for images, labels in torch.utils.data.DataLoader(data):
+                optimizer.zero_grad()
+                loss = criterion(model(images), labels)
+                loss.backward()
+                optimizer.step()
+            """,
+            """
+            model = nn.Sequential(
+                nn.Flatten(),
+                nn.Linear(784, 10),
+            )
+            criterion = nn.CrossEntropyLoss()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for images, labels in torch.utils.data.DataLoader(data):
+                optimizer.zero_grad()
+                loss = criterion(model(images), labels)
+                loss.backward()
+                optimizer.step()
+            """,
+        ),
+        Invalid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.hidden = nn.Linear(20, 64)
+                    self.out = nn.Linear(64, 3)
+                    self.softmax = nn.Softmax(dim=1)
+
+                def forward(self, x):
+                    x = torch.relu(self.hidden(x))
+                    return self.softmax(self.out(x))
+
+            def train(loader):
+                model = Net()
+                criterion = nn.CrossEntropyLoss()
+                for x, y in loader:
+                    scores = model(x)
+                    loss = criterion(scores, y)
+                    loss.backward()
+            """,
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.hidden = nn.Linear(20, 64)
+                    self.out = nn.Linear(64, 3)
+                    self.softmax = nn.Softmax(dim=1)
+
+                def forward(self, x):
+                    x = torch.relu(self.hidden(x))
+                    return self.out(x)
+
+            def train(loader):
+                model = Net()
+                criterion = nn.CrossEntropyLoss()
+                for x, y in loader:
+                    scores = model(x)
+                    loss = criterion(scores, y)
+                    loss.backward()
+            """,
+            at=(17, 25, 17, 31),
+        ),
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node)
         given = call.operand("input") if call else None
-        tensor = ctx.tensor(given)
-        if given is None or tensor is None or not tensor.made_by("softmax"):
+        origin = applied(ctx, call, frozenset({"softmax"})) if call else None
+        if given is None or origin is None:
             return
-        origin = tensor.origin
-        assert origin is not None
         yield ctx.finding(
             self,
             given,
-            f"cross_entropy applies log_softmax itself; here it gets the result of {origin.operation}",
-            related=[] if origin.node is given else [(f"{origin.operation} is applied here", origin.node)],
-            fixes=[self._fix(given, origin, ctx)],
+            "cross_entropy applies log_softmax itself; here it gets the result of softmax",
+            related=related(ctx, given, origin),
+            fixes=[ctx.fix("Pass the logits: remove softmax", without(ctx, given, origin))],
         )
-
-    def _fix(self, given: ast.expr, origin: Origin, ctx: Context) -> Fix | None:
-        """Pass what softmax was applied to, where it is applied right in the call."""
-        if origin.node is not given or origin.call is None or not isinstance(origin.operands[0], Tensor):
-            return None
-        logits = ctx.source_of(origin.call.operands[0])
-        return ctx.fix(f"Pass the logits: remove {origin.operation}", ctx.replace(given, logits))

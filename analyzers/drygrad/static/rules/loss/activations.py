@@ -1,0 +1,154 @@
+"""What was applied to a loss's input before it got there, and how to apply something else."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Edit, Position, Span
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Origin, Tensor, TorchCall
+
+RELAYOUTS = frozenset(
+    "view view_as reshape reshape_as squeeze unsqueeze flatten ravel permute transpose t movedim contiguous clone "
+    "expand to float double half bfloat16 getitem detach".split()
+)
+"""Operations that leave the values as they are: they move them, convert them or pick some."""
+LOGITS = frozenset(
+    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d bilinear addmm".split()
+)
+"""Operations whose results are unbounded numbers."""
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
+
+
+def maker(tensor: Tensor | None) -> Origin | None:
+    """Return the operation that computed a tensor's values, its layout and dtype aside; None where paths differ."""
+    origin = tensor.origin if tensor is not None else None
+    while origin is not None and origin.operation in RELAYOUTS:
+        source = origin.operands[0] if origin.operands else None
+        origin = source.origin if isinstance(source, Tensor) else None
+    return origin
+
+
+def applied(ctx: Context, call: TorchCall, operations: frozenset[str], argument: str = "input") -> Origin | None:
+    """Return the operation that made a loss's argument where it is one of these."""
+    origin = maker(ctx.tensor(call.operand(argument)))
+    return origin if origin is not None and origin.operation in operations else None
+
+
+def related(ctx: Context, given: ast.expr, origin: Origin) -> list[tuple[str, ast.expr]]:
+    """Point at the operation where it does not stand in the loss's own argument."""
+    place = layer_of(ctx, origin) or origin.node
+    return [] if _holds(ctx, given, place) else [(f"{origin.operation} is applied here", place)]
+
+
+def layer_of(ctx: Context, origin: Origin) -> ast.Call | None:
+    """Return the constructor call of the layer that applies an operation within an ``nn.Sequential``."""
+    module = origin.call.module if origin.call is not None else None
+    if module is None or not isinstance(module.node, ast.Call):
+        return None
+    parent = ctx.parent(module.node)
+    if not isinstance(parent, ast.Call) or module.node not in parent.args:
+        return None
+    return module.node if ctx.name(parent.func) == "torch.nn.Sequential" else None
+
+
+def without(ctx: Context, given: ast.expr, origin: Origin) -> Edit | None:
+    """Let the loss have what the operation was applied to."""
+    layer = layer_of(ctx, origin)
+    if layer is not None:
+        return _without_layer(ctx, layer)
+    if origin.call is None or not origin.call.operands:
+        return None
+    operand = origin.call.operands[0]
+    if serves_only(ctx, given, origin.node):
+        return ctx.replace(origin.node, _as_text(ctx, origin.node, operand))
+    if isinstance(operand, ast.Name) and _is_alias(ctx, given, origin.node) and _keeps_its_value(ctx, operand, given):
+        return ctx.replace(given, operand.id)
+    return None
+
+
+def renamed(ctx: Context, given: ast.expr, origin: Origin, function: str, module: str) -> Edit | None:
+    """Apply another operation of the same parameters instead."""
+    call = origin.call
+    if call is None:
+        return None
+    if call.module is not None:
+        return rename(ctx, call.module.node, module)
+    return rename(ctx, call.node, function) if serves_only(ctx, given, origin.node) else None
+
+
+def loss_renamed(ctx: Context, call: TorchCall, function: str, module: str) -> Edit | None:
+    """Compute another loss of the same arguments instead, where that changes this call only."""
+    if call.module is None:
+        return rename(ctx, call.node, function)
+    uses = [c for c in ctx.facts.recording.calls.values() if c.module and c.module.node is call.module.node]
+    return rename(ctx, call.module.node, module) if len(uses) == 1 else None
+
+
+def rename(ctx: Context, node: ast.expr | None, name: str) -> Edit | None:
+    """Call another function of the same package: replace what stands behind the last dot."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    end = ctx.source.end(node.func)
+    return Edit(Span(Position(end.line, end.column - len(node.func.attr)), end), name)
+
+
+def serves_only(ctx: Context, given: ast.expr, node: ast.expr) -> bool:
+    """Say whether a result goes nowhere but into the loss's argument (or out of a function of its own)."""
+    if _holds(ctx, given, node):
+        return True
+    statement = ctx.parent(node)
+    if isinstance(statement, ast.Return):
+        return True
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    uses = list(_later_loads(ctx, statement, statement.targets[0].id))
+    return len(uses) == 1 and (_holds(ctx, given, uses[0]) or isinstance(ctx.parent(uses[0]), ast.Return))
+
+
+def _holds(ctx: Context, outer: ast.expr, inner: ast.expr) -> bool:
+    return inner is outer or any(ancestor is outer for ancestor in ctx.ancestors(inner))
+
+
+def _later_loads(ctx: Context, statement: ast.stmt, name: str) -> Iterator[ast.Name]:
+    end = statement.end_lineno or statement.lineno
+    for node in ast.walk(ctx.function(statement) or ctx.tree):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and node.lineno > end:
+            yield node
+
+
+def _is_alias(ctx: Context, given: ast.expr, node: ast.expr) -> bool:
+    """Say whether the loss's argument is the plain name that a result was assigned to."""
+    statement = ctx.parent(node)
+    names = statement.targets if isinstance(statement, ast.Assign) else []
+    return isinstance(given, ast.Name) and any(isinstance(n, ast.Name) and n.id == given.id for n in names)
+
+
+def _keeps_its_value(ctx: Context, operand: ast.Name, given: ast.expr) -> bool:
+    """Say whether a name still means the same at the loss: it is assigned once at most in the one scope of both."""
+    scope = ctx.function(given)
+    if ctx.function(operand) is not scope:
+        return False
+    stores = [n for n in ast.walk(scope or ctx.tree) if isinstance(n, ast.Name) and n.id == operand.id]
+    parameters = [] if scope is None else [a for a in ast.walk(scope.args) if isinstance(a, ast.arg)]
+    bound = sum(isinstance(n.ctx, ast.Store) for n in stores) + sum(a.arg == operand.id for a in parameters)
+    return bound == 1
+
+
+def _as_text(ctx: Context, node: ast.expr, operand: ast.expr) -> str:
+    """Return an operand's text, in parentheses where the place of the whole needs them."""
+    text, parent = ctx.source_of(operand), ctx.parent(node)
+    if isinstance(parent, (ast.Call, ast.keyword)) and node is not getattr(parent, "func", None):
+        return text
+    loose = not isinstance(operand, _ATOMS) and not isinstance(parent, (ast.Assign, ast.Return))
+    return f"({text})" if loose or "\n" in text else text
+
+
+def _without_layer(ctx: Context, layer: ast.Call) -> Edit | None:
+    parent = ctx.parent(layer)
+    if not isinstance(parent, ast.Call) or parent.args.index(layer) == 0:
+        return None
+    start, end = ctx.source.end(parent.args[parent.args.index(layer) - 1]), ctx.source.end(layer)
+    between = [ctx.source.line_text(line) for line in range(start.line, end.line)]
+    return None if any("#" in line for line in between) else Edit(Span(start, end), "")

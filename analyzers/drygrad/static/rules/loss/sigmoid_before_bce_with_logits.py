@@ -1,0 +1,119 @@
+"""Rule DG305: sigmoid before binary cross-entropy with logits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.rules.loss.activations import applied, related, without
+
+
+class SigmoidBeforeBceWithLogits(Rule):
+    """
+    ## What it does
+    Finds probabilities (the result of `sigmoid`) passed to `binary_cross_entropy_with_logits`.
+
+    ## Why is this bad?
+    The loss applies `sigmoid` itself. Of values between 0 and 1 it makes probabilities between 0.5 and 0.73, so that
+    no example can be called negative with confidence; where the first sigmoid saturates, the gradient is zero. Nothing
+    raises.
+
+    ## Example
+    ```python
+    loss = F.binary_cross_entropy_with_logits(torch.sigmoid(logits), target)
+    ```
+    Use instead:
+    ```python
+    loss = F.binary_cross_entropy_with_logits(logits, target)
+    ```
+
+    ## Fix safety
+    Unsafe: it changes the value of the loss, and what a model returns that ends in a sigmoid.
+    """
+
+    code, name, since = "DG305", "sigmoid-before-bce-with-logits", "0.1"
+    severity = "warning"
+    calls = frozenset({"binary_cross_entropy_with_logits"})
+    VALID = [
+        Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, y)"),
+        Valid("def f(x, y):\n    p = x.sigmoid()\n    return F.binary_cross_entropy_with_logits(x, y), p.round()"),
+        Valid(
+            "def f(x, y):\n    # distillation: the target is what another model believes\n"
+            "    return F.binary_cross_entropy_with_logits(x, torch.sigmoid(y))"
+        ),
+        Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(torch.logit(x.sigmoid()), y)"),
+    ]
+    INVALID = [
+        Invalid(
+            "def f(x, y):\n    return F.binary_cross_entropy_with_logits(torch.sigmoid(x + 1), y)",
+            "def f(x, y):\n    return F.binary_cross_entropy_with_logits(x + 1, y)",
+            at=(2, 46, 2, 66),
+        ),
+        Invalid(
+            "def f(x, y):\n    return nn.BCEWithLogitsLoss()(torch.sigmoid(x + 1).squeeze(1), y)",
+            "def f(x, y):\n    return nn.BCEWithLogitsLoss()((x + 1).squeeze(1), y)",
+        ),
+        Invalid(
+            """
+            class Critic(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid())
+
+                def forward(self, x):
+                    return self.net(x)
+
+            class Trainer:
+                def __init__(self):
+                    self.critic = Critic()
+                    self.loss = nn.BCEWithLogitsLoss()
+
+                def step(self, real, labels):
+                    return self.loss(self.critic(real), labels)
+            """,
+            """
+            class Critic(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
+
+                def forward(self, x):
+                    return self.net(x)
+
+            class Trainer:
+                def __init__(self):
+                    self.critic = Critic()
+                    self.loss = nn.BCEWithLogitsLoss()
+
+                def step(self, real, labels):
+                    return self.loss(self.critic(real), labels)
+            """,
+        ),
+        Invalid(
+            """
+            def train(model, batches):
+                criterion = nn.BCEWithLogitsLoss()
+                for x, y in batches:
+                    output = torch.sigmoid(model(x))
+                    loss = criterion(output, y)
+                    loss.backward()
+                    correct = ((output > 0.5) == y).sum()
+            """,
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        given = call.operand("input") if call else None
+        origin = applied(ctx, call, frozenset({"sigmoid"})) if call else None
+        if given is None or origin is None:
+            return
+        yield ctx.finding(
+            self,
+            given,
+            "binary_cross_entropy_with_logits applies sigmoid itself; here it gets the result of sigmoid",
+            related=related(ctx, given, origin),
+            fixes=[ctx.fix("Pass the logits: remove sigmoid", without(ctx, given, origin))],
+        )

@@ -1,0 +1,111 @@
+"""Rule DG306: sigmoid, then binary cross-entropy, in two steps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.rules.loss.activations import applied, loss_renamed, related, without
+
+
+class SigmoidThenBce(Rule):
+    """
+    ## What it does
+    Finds `binary_cross_entropy` of the result of `sigmoid`, where one function computes both.
+
+    ## Why is this bad?
+    In float32 `sigmoid(x)` is exactly 1 from about x = 17 on. The loss of such a wrong prediction is cut off at 100 and
+    its gradient is 0, so the model cannot correct its most confident mistakes. `binary_cross_entropy_with_logits`
+    computes the same loss from the logits without that loss of precision; under autocast it is the only one that runs.
+
+    ## Example
+    ```python
+    loss = F.binary_cross_entropy(torch.sigmoid(logits), target)
+    ```
+    Use instead:
+    ```python
+    loss = F.binary_cross_entropy_with_logits(logits, target)
+    ```
+
+    ## Fix safety
+    Unsafe: the loss changes where the sigmoid was saturated.
+    """
+
+    code, name, since = "DG306", "sigmoid-then-bce", "0.1"
+    severity = "hint"
+    calls = frozenset({"binary_cross_entropy"})
+    VALID = [
+        Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, y)"),
+        Valid("def f(p, y):\n    return F.binary_cross_entropy(p, y)"),
+        Valid("def f(x, y):\n    return F.binary_cross_entropy(x.sigmoid().clamp(1e-6, 1 - 1e-6), y)"),
+        Valid("def f(a, b, y):\n    return F.binary_cross_entropy(a.sigmoid() * b.sigmoid(), y)"),
+        Valid("def f(x, y):\n    return F.binary_cross_entropy(x.softmax(1)[:, 1], y)"),
+    ]
+    INVALID = [
+        Invalid(
+            "def f(x, y):\n    return F.binary_cross_entropy(x.sigmoid(), y)",
+            "def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, y)",
+            at=(2, 34, 2, 45),
+        ),
+        Invalid(
+            """
+            criterion = nn.BCELoss()
+
+            def step(model, x, y):
+                out = torch.sigmoid(model(x))
+                return criterion(out, y)
+            """,
+            """
+            criterion = nn.BCEWithLogitsLoss()
+
+            def step(model, x, y):
+                out = model(x)
+                return criterion(out, y)
+            """,
+        ),
+        Invalid(
+            """
+            class Classifier(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.fc1 = nn.Linear(30, 16)
+                    self.fc2 = nn.Linear(16, 1)
+
+                def forward(self, x):
+                    x = F.relu(self.fc1(x))
+                    x = torch.sigmoid(self.fc2(x))
+                    return x
+
+            model = Classifier()
+            criterion = nn.BCELoss()
+            optimizer = torch.optim.Adam(model.parameters())
+            for epoch in range(10):
+                optimizer.zero_grad()
+                loss = criterion(model(torch.rand(64, 30)), torch.ones(64, 1))
+                loss.backward()
+                optimizer.step()
+            """,
+            at=(17, 21, 17, 46),
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        given = call.operand("input") if call else None
+        origin = applied(ctx, call, frozenset({"sigmoid"})) if call else None
+        if call is None or given is None or origin is None:
+            return
+        both = [
+            without(ctx, given, origin) if ctx.function(origin.node) is ctx.function(given) else None,
+            loss_renamed(ctx, call, "binary_cross_entropy_with_logits", "BCEWithLogitsLoss"),
+        ]
+        yield ctx.finding(
+            self,
+            given,
+            "sigmoid rounds to 0 or 1 for large logits, where binary_cross_entropy has no gradient; "
+            "binary_cross_entropy_with_logits computes both in one",
+            related=related(ctx, given, origin),
+            fixes=[ctx.fix("Use binary_cross_entropy_with_logits", *both)],
+        )
