@@ -72,7 +72,7 @@ class Notebook:
             return {uri: [i["code"] for i in items] for uri, items in self.shown().items()} == wanted
 
         try:
-            self.client.wait(reached, timeout=30)
+            self.client.wait(reached)
         except TimeoutError:
             pytest.fail(f"shown: {self.shown()}")
         return self.shown()

@@ -16,7 +16,7 @@ from typing import Any
 
 JSON = dict[str, Any]
 
-TIMEOUT = 60.0
+TIMEOUT = 30.0
 """Generous: the machine may be busy with other work."""
 
 CAPABILITIES: JSON = {
