@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import Client, Start
+from lsp_client import Client, Start, debounced
 
 ROOT = Path(__file__).parents[2]
 SUPPORT = ROOT / "tests" / "support"
@@ -46,7 +46,7 @@ def start(log_file: Path) -> Iterator[Start]:
 @pytest.fixture
 def client(start: Start, tmp_path: Path) -> Client:
     """Return a client of a running server of its own, which does not wait for pauses."""
-    client = start(settings=lambda item: {"debounce": 0})
+    client = start(settings=debounced(0))
     client.initialize(tmp_path, options={"debounce": 0})
     return client
 
@@ -55,7 +55,7 @@ def client(start: Start, tmp_path: Path) -> Client:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """Return a client of a server that many tests use, each with texts of its own."""
     folder = tmp_path_factory.mktemp("shared")
-    client = launch(folder / "server.log", settings=lambda item: {"debounce": 0})
+    client = launch(folder / "server.log", settings=debounced(0))
     client.initialize(folder, options={"debounce": 0})
     yield client
     assert client.stop() == 0

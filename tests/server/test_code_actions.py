@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from lsp_client import JSON, Client, Start, apply_edits, edit
+from lsp_client import JSON, Client, Start, apply_edits, debounced, edit
 
 NO_DATA: JSON = {"textDocument": {"publishDiagnostics": {"dataSupport": None}}}
 RESOLVES: JSON = {"textDocument": {"codeAction": {"dataSupport": True, "resolveSupport": {"properties": ["edit"]}}}}
@@ -76,13 +77,14 @@ def test_diagnostics_of_another_text_give_no_action(shared: Client, uri: str) ->
 def test_diagnostics_of_other_tools_give_no_action(shared: Client, uri: str) -> None:
     (found,) = shared.checked(uri, "leak()\n")
     assert shared.actions(uri, [{**found, "source": "other"}]) == []
-    for data in (None, [], "x", {"version": 1, "fixes": [{"title": 3}]}, {"version": 1, "fixes": [7]}):
+    strange: list[Any] = [None, [], "x", {"version": 1, "fixes": [{"title": 3}]}, {"version": 1, "fixes": [7]}]
+    for data in strange:
         titles = [a["title"] for a in shared.actions(uri, [{**found, "data": data}])]
         assert "Ignore DG101 on this line" in titles or data in ([], "x")
 
 
 def test_a_client_that_drops_the_data_has_fixes_too(start: Start, tmp_path: Path) -> None:
-    client = start(settings=lambda item: {"debounce": 0})
+    client = start(settings=debounced(0))
     client.initialize(tmp_path, capabilities=NO_DATA)
     uri = "file:///a.py"
     found = [{k: v for k, v in item.items() if k != "data"} for item in client.checked(uri, "leak()\n")]

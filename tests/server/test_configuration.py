@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import JSON, Client, Start
+from lsp_client import JSON, Client, Start, params_of, progress_ends
 
 PROJECT = "pyproject.toml"
 
@@ -25,6 +26,10 @@ def wait_for_codes(client: Client, uri: str, wanted: list[str]) -> None:
         return bool(found) and codes(found[-1]) == wanted
 
     client.wait(reached)
+
+
+def answering(value: Any) -> Callable[[JSON], Any]:
+    return lambda item: value
 
 
 def write(folder: Path, text: str) -> Path:
@@ -67,8 +72,7 @@ def test_wrong_settings_are_shown_in_the_file_and_go_when_mended(client: Client,
     changed(client, project)
 
     def cleared(message: JSON) -> bool:
-        params = message.get("params") or {}
-        return params.get("uri") == project.as_uri() and params.get("diagnostics") == []
+        return params_of(message) == {"uri": project.as_uri(), "diagnostics": []}
 
     client.wait(cleared)
     assert client.sent("window/showMessage") == []
@@ -86,7 +90,11 @@ def test_each_folder_has_its_own(start: Start, tmp_path: Path) -> None:
     write(one, "")
     write(two, '[tool.drygrad]\nignore = ["DG101"]\n')
     answers: dict[str | None, JSON] = {one.as_uri(): {"ignore": ["DG102"], "debounce": 0}}
-    client = start(settings=lambda item: answers.get(item.get("scopeUri"), {"debounce": 0}))
+
+    def answer(item: JSON) -> JSON:
+        return answers.get(item.get("scopeUri"), {"debounce": 0})
+
+    client = start(settings=answer)
     client.initialize(folders=[one, two])
     for folder, wanted in ((one, ["DG101"]), (two, ["DG102"])):
         uri = (folder / "a.py").as_uri()
@@ -107,7 +115,7 @@ def test_settings_from_the_options_and_from_a_client_that_pushes_them(start: Sta
     "wrong", [{"debounce": "fast", "nonsense": 1}, 7, [], {"debounce": -1}, {"select": {"x": 1}}, {"ignore": "DG1"}]
 )
 def test_wrong_settings_of_the_editor_are_said_once(start: Start, tmp_path: Path, wrong: Any) -> None:
-    client = start(settings=lambda item: wrong)
+    client = start(settings=answering(wrong))
     client.initialize(tmp_path, options=wrong)
     client.wait(lambda message: message.get("method") == "window/showMessage")
     for _ in range(3):
@@ -120,7 +128,7 @@ def test_wrong_settings_of_the_editor_are_said_once(start: Start, tmp_path: Path
 
 
 def test_a_client_that_refuses_to_tell_its_settings(start: Start, tmp_path: Path) -> None:
-    client = start(settings=lambda item: None)
+    client = start(settings=answering(None))
     client.initialize(tmp_path, options={"ignore": ["DG101"]})
     uri = (tmp_path / "a.py").as_uri()
     assert client.checked(uri, "leak()\n") == []
@@ -135,7 +143,7 @@ def test_progress_ends(client: Client, tmp_path: Path) -> None:
         client.checked((tmp_path / f"{name}.py").as_uri(), "leak()\n")
     project.write_text('[tool.drygrad]\nignore = ["DG101"]\n')
     changed(client, project)
-    client.wait(lambda message: (message.get("params") or {}).get("value", {}).get("kind") == "end")
+    client.wait(progress_ends)
     values = [params["value"] for params in client.sent("$/progress")]
     assert [value["kind"] for value in values] == ["begin", "report", "report", "report", "end"]
     assert len({params["token"] for params in client.sent("$/progress")}) == 1

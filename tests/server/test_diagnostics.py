@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lsp_client import JSON, Client, Start, edit, span
+from lsp_client import JSON, Client, Start, debounced, edit, span
 
 PULLS: JSON = {
     "textDocument": {"diagnostic": {"dynamicRegistration": False}},
@@ -81,7 +81,7 @@ def test_only_python_is_checked(shared: Client, uri: str) -> None:
 @pytest.fixture
 def puller(start: Start, tmp_path: Path) -> Client:
     (tmp_path / "pyproject.toml").write_text("")
-    client = start(settings=lambda item: {"debounce": 0})
+    client = start(settings=debounced(0))
     client.initialize(tmp_path, capabilities=PULLS)
     return client
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lsp_client import JSON, Client, Start, edit, span
+from lsp_client import JSON, Client, Start, debounced, edit, params_of, progress_ends, span
 
 URI = "file:///nowhere/a.py"
 
@@ -85,10 +85,11 @@ def text_of(numbers: list[int]) -> str:
 
 
 def test_03_no_diagnostics_of_an_older_text(start: Start) -> None:
-    client = start(settings=lambda item: {"debounce": 5}, env={"SLOW": "0.02"})
+    client = start(settings=debounced(5), env={"SLOW": "0.02"})
     client.initialize(options={"debounce": 5})
     random_numbers = random.Random(3)
-    numbers, truth = [0, 1, 2], {}
+    numbers = [0, 1, 2]
+    truth: dict[int, str] = {}
     client.open(URI, text_of(numbers))
     truth[1] = text_of(numbers)
     for _ in range(200):
@@ -112,7 +113,7 @@ def test_03_no_diagnostics_of_an_older_text(start: Start) -> None:
 
 @pytest.mark.parametrize("delay", [0.0, 0.05])
 def test_04_a_closed_text_stays_silent(start: Start, delay: float) -> None:
-    client = start(settings=lambda item: {"debounce": 20}, env={"SLOW": "0.2"})
+    client = start(settings=debounced(20), env={"SLOW": "0.2"})
     client.initialize(options={"debounce": 20})
     client.checked(URI, "leak()\n")
     client.change(URI, {"text": "slow()\nrisk()\n"})
@@ -165,7 +166,7 @@ def test_06_a_storm_of_file_events_costs_one_check(client: Client, tmp_path: Pat
         (tmp_path / f"module_{n}.py").write_text("leak()\n")
     changes = [{"uri": path.as_uri(), "type": 2} for path in tmp_path.iterdir()]
     client.notify("workspace/didChangeWatchedFiles", {"changes": changes})
-    client.wait(lambda message: (message.get("params") or {}).get("value", {}).get("kind") == "end")
+    client.wait(progress_ends)
     client.hover(uri, 0, 0)
     published = client.sent("textDocument/publishDiagnostics")
     assert [params["uri"] for params in published] == [uri, uri]
@@ -175,7 +176,8 @@ def test_07_a_burst_is_answered_once_it_pauses(start: Start) -> None:
     client = start(env={"SLOW": "0.3"})
     client.initialize()
     client.checked(URI, "x = 1\n")
-    before, hovers, version = len(client.sent("textDocument/publishDiagnostics")), [], 0
+    before, version = len(client.sent("textDocument/publishDiagnostics")), 0
+    hovers: list[float] = []
     for n in range(100):
         version = client.change(URI, {"text": f"slow()\nleak()\nx = {n}\n"})
         if n % 10 == 9:
@@ -189,7 +191,7 @@ def test_07_a_burst_is_answered_once_it_pauses(start: Start) -> None:
 
 
 def test_08_a_cancelled_request_is_answered_and_the_next_works(start: Start) -> None:
-    client = start(env={"SLOW": "3"}, settings=lambda item: {"debounce": 0})
+    client = start(env={"SLOW": "3"}, settings=debounced(0))
     client.initialize(options={"debounce": 0})
     client.open(URI, "slow()\nleak()\n")
     for delay in (0.0, 0.05, 0.5):
@@ -267,7 +269,7 @@ def test_11_results_are_published_under_the_clients_uri(shared: Client, uri: str
     assert shared.hover(uri, 1, 0) is not None
     assert found["data"]["fixes"][0]["changes"][0]["uri"] == uri
     shared.close(uri)
-    shared.wait(lambda m: (m.get("params") or {}).get("uri") == uri and m["params"].get("diagnostics") == [])
+    shared.wait(lambda message: params_of(message) == {"uri": uri, "diagnostics": []})
 
 
 def test_12_what_is_printed_stays_off_the_wire(start: Start) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from lsp_client import Client, ResponseError, span
 
@@ -39,7 +41,8 @@ def test_explain(shared: Client) -> None:
     for argument in ({"code": "DG904"}, "dg904", "unused-suppression"):
         text = shared.request("workspace/executeCommand", {"command": "drygrad.explain", "arguments": [argument]})
         assert "## What it does" in text
-    for arguments in ([{"code": "DG000"}], [{}], [7], [], ["DG904", "DG904"], None):
+    wrong: list[Any] = [[{"code": "DG000"}], [{}], [7], [], ["DG904", "DG904"], None]
+    for arguments in wrong:
         with pytest.raises(ResponseError) as caught:
             shared.request("workspace/executeCommand", {"command": "drygrad.explain", "arguments": arguments})
         assert caught.value.code == -32602

@@ -43,9 +43,10 @@ class Notebook:
     def edit(self, uri: str, text: str) -> int:
         self.texts[uri] = text
         self.client.versions[uri] += 1
-        document = {"uri": uri, "version": self.client.versions[uri]}
+        version = self.client.versions[uri]
+        document = {"uri": uri, "version": version}
         self.change(textContent=[{"document": document, "changes": [{"text": text}]}])
-        return document["version"]
+        return version
 
     def splice(self, start: int, remove: int, *added: str) -> None:
         uris = list(self.texts)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lsp_client import JSON, Client, apply_edits, edit, span, units
+from lsp_client import JSON, Client, apply_edits, debounced, edit, span, units
 from lsprotocol import types as lsp
 
 from drygrad.lsp.base.documents import Document, Documents
@@ -131,7 +131,7 @@ def test_our_positions_beyond_the_text_mean_its_end() -> None:
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_edits_on_the_wire(start: Any, encoding: str) -> None:
-    client: Client = start(settings=lambda item: {"debounce": 0})
+    client: Client = start(settings=debounced(0))
     client.initialize(options={"debounce": 0}, encoding=encoding)
     assert client.capabilities["positionEncoding"] == encoding
     text = '# 😀\f\u2028\n"é中😀"; leak()\r\nx = "\x85"; leak()\rleak()\n'

@@ -1,6 +1,7 @@
 """The server on the small analyzer of the tests: ``python faulty_server.py [LOG]``."""
 
 import sys
+from functools import cache
 from pathlib import Path
 
 from faulty_analyzer import CODES, FaultyAnalyzer
@@ -10,15 +11,20 @@ from drygrad.lsp.server import DrygradServer
 from drygrad.model import Rule
 from drygrad.static import registry
 
+real_rules = registry.all_rules
 
+
+@cache
 def known_rules() -> tuple[type[Rule], ...]:
     """Make the codes of the small analyzer known, so that settings may name them."""
-    text = "## What it does\nFinds it."
-    ours = [
-        type(name, (Rule,), {"code": c, "name": f"{name}-found", "__doc__": text}) for name, (c, _) in CODES.items()
-    ]
+    ours = [_rule(name, code) for name, (code, _) in CODES.items()]
     codes = {rule.code for rule in ours}
-    return (*ours, *(rule for rule in registry.all_rules() if rule.code not in codes))
+    return (*ours, *(rule for rule in real_rules() if rule.code not in codes))
+
+
+def _rule(name: str, code: str) -> type[Rule]:
+    about = {"code": code, "name": f"{name}-found", "since": "0.1", "__doc__": "## What it does\nFinds it."}
+    return type(name, (Rule,), about)
 
 
 if __name__ == "__main__":

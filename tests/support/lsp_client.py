@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 JSON = dict[str, Any]
 
@@ -53,7 +53,8 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> JSON:
     result = dict(base)
     for key, value in changes.items():
         old = result.get(key)
-        result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+        both = isinstance(old, dict) and isinstance(value, dict)
+        result[key] = merged(cast("JSON", old), cast("JSON", value)) if both else value
     return {key: value for key, value in result.items() if value is not None}
 
 
@@ -158,7 +159,7 @@ class Client:
             pending.answers.put(message)
 
     def _answer(self, message: JSON) -> None:
-        params = message.get("params") or {}
+        params = params_of(message)
         result: Any = None
         if message["method"] == "workspace/configuration":
             result = [self.settings(item) for item in params["items"]]
@@ -235,7 +236,7 @@ class Client:
         """Wait for the diagnostics of a version (None: any) of a text."""
 
         def wanted(message: JSON) -> bool:
-            params = message.get("params") or {}
+            params = params_of(message)
             return (
                 message.get("method") == "textDocument/publishDiagnostics"
                 and params["uri"] == uri
@@ -275,6 +276,22 @@ class Client:
         """End the server, whatever it does."""
         self.process.kill()
         self.process.wait()
+
+
+def debounced(milliseconds: int) -> Callable[[JSON], JSON]:
+    """Return what answers every question for settings with a debounce."""
+    return lambda item: {"debounce": milliseconds}
+
+
+def params_of(message: JSON) -> JSON:
+    """Return a message's parameters."""
+    return cast("JSON", message.get("params") or {})
+
+
+def progress_ends(message: JSON) -> bool:
+    """Say whether a message ends a progress."""
+    value: object = params_of(message).get("value")
+    return isinstance(value, dict) and cast("JSON", value).get("kind") == "end"
 
 
 Start = Callable[..., Client]
@@ -325,7 +342,8 @@ def _offset(text: str, position: JSON, encoding: str) -> int:
 
 def _lines(text: str) -> list[str]:
     """Split a text at CRLF, LF and CR, by hand; a line after the last line end counts."""
-    lines, start, index = [], 0, 0
+    lines: list[str] = []
+    start = index = 0
     while index < len(text):
         if text[index] == "\n" or (text[index] == "\r" and text[index + 1 : index + 2] != "\n"):
             lines.append(text[start : index + 1])
