@@ -36,7 +36,7 @@ class Analyzer:
 
     def __init__(self, settings: Settings | None = None, known: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self.settings = settings or Settings()
-        self.known = known or {}
+        self.known: Mapping[str, tuple[str, ...]] = known or {}
         self._tree: Tree | None = None
         self._facts: ModuleFacts | None = None
 

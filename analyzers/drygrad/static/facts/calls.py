@@ -85,11 +85,11 @@ def _call_reference(frame: Frame, node: ast.Call, name: str, arguments: Argument
         return torch_calls.call_reference(frame, node, name, arguments)
     if name.startswith("builtins."):
         return builtin_calls.call(frame, node, name.removeprefix("builtins."), arguments)
-    if name in frame.module.known:
-        bases = frame.module.known[name]
-        return Object(name, node, arguments, bases=bases, device=frame.module.default_device)
     if name == "copy.deepcopy" and arguments.positional:
         return arguments.positional[0]
+    ancestry = frame.module.ancestry(name)
+    if ancestry:
+        return Object(ancestry[0], node, arguments, bases=ancestry[1:])
     forget_mutable(frame, node)
     return UNKNOWN
 

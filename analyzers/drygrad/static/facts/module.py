@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from drygrad.static.facts import calls, contexts, expressions, iteration, modules, torch_calls
-from drygrad.static.facts.canonical import canonical
+from drygrad.static.facts import calls, contexts, expressions, iteration, modules
 from drygrad.static.facts.frame import Frame, Recording
 from drygrad.static.facts.notes import Body, CallSite, Notes, Outcome
 from drygrad.static.facts.state import OFF, Autocast, State
@@ -63,12 +63,14 @@ def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 _BUILTINS = frozenset(dir(builtins))
+_WELL_KNOWN = ("torch.", "builtins.", "numpy.", *(f"{name}." for name in sys.stdlib_module_names))
 
 
 class ModuleFacts:
     """All that the interpretation of one file finds out.
 
-    ``known`` tells what the file alone cannot: imported full names to the full names of their base classes.
+    ``known`` tells what the file alone cannot: imported names to the full names of the class (and its bases) that they
+    are, or that calling them gives.
     ``previous`` are the facts of the version before; what they found out about functions whose nodes are still the
     same, and all that these read, is taken over.
     """
@@ -141,7 +143,7 @@ class ModuleFacts:
         self, frame: Frame, node: ast.ClassDef, bases: tuple[Value, ...], members: Mapping[str, Value]
     ) -> Class:
         """Make the class of a class statement whose body has been executed."""
-        inherited = [Reference(a) for b in bases if isinstance(b, Reference) for a in self.known.get(b.name, ())]
+        inherited = [Reference(a) for b in bases if isinstance(b, Reference) for a in self.ancestry(b.name) or ()]
         owned: dict[str, Value] = {}
         cls = Class(node.name, node, (*bases, *inherited), owned)
         for name, member in members.items():
@@ -152,12 +154,14 @@ class ModuleFacts:
             self._define_functions([(m, frame) for m in owned.values() if isinstance(m, Function) and m.owner is cls])
         return cls
 
-    def imported(self, name: str) -> Value:
-        """Return what an import binds; names of unknown packages become questions."""
-        name = canonical(name)
-        if not name.startswith(("torch", "numpy", "math", "typing", "collections", "contextlib", "functools")):
+    def ancestry(self, name: str) -> tuple[str, ...] | None:
+        """Return the full names of an imported class and its bases, or of the class that a function returns.
+
+        None where nobody has told yet, or the name is of another nature; the name becomes a question.
+        """
+        if name not in self.known and not name.startswith(_WELL_KNOWN):
             self.notes.questions.add(name)
-        return torch_calls.dtype_or_reference(name)
+        return self.known.get(name)
 
     def star_import(self) -> None:
         """``from package import *``: from here on, a name that nothing binds may come from there."""

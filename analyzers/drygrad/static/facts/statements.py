@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from drygrad.static.facts import calls, containers, contexts, tensors
+from drygrad.static.facts import calls, containers, contexts, tensors, torch_calls
 from drygrad.static.facts.canonical import canonical
 from drygrad.static.facts.expressions import automatic_device, evaluate
 from drygrad.static.facts.frame import Frame, dotted_text
@@ -152,7 +152,9 @@ def _import_from(frame: Frame, node: ast.ImportFrom) -> None:
             frame.module.star_import()
             continue
         separator = "" if package.endswith(".") or not package else "."
-        frame.bind(alias.asname or alias.name, frame.module.imported(f"{package}{separator}{alias.name}"))
+        frame.bind(
+            alias.asname or alias.name, torch_calls.dtype_or_reference(canonical(f"{package}{separator}{alias.name}"))
+        )
 
 
 def _function(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
