@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import ClassVar
 
 from drygrad.model import Finding, Invalid, Rule, Severity, Span, Valid
@@ -11,7 +12,8 @@ from drygrad.static.source import Source, SourceError
 
 class SyntaxErrorInText(Rule):
     """## What it does
-    Says that a file is not valid Python, in Python's own words.
+    Says that a file is not valid Python, in the words of the Python that drygrad runs with. A newer syntax needs a
+    newer one.
 
     ## Why is this bad?
     Nothing in the file can run, and no other rule can look at it.
@@ -38,4 +40,6 @@ class SyntaxErrorInText(Rule):
         line, column = error.position
         end = min(column + 1, max(len(source.line_text(line)), column))
         severity = settings.severity_of(cls.code, cls.severity)
-        return Finding(cls.code, cls.name, error.message, severity, Span.of(line, column, line, end))
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        message = f"{error.message} (read by Python {version})"
+        return Finding(cls.code, cls.name, message, severity, Span.of(line, column, line, end))
