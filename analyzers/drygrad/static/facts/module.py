@@ -63,7 +63,7 @@ def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 _BUILTINS = frozenset(dir(builtins))
-_WELL_KNOWN = ("torch.", "builtins.", "numpy.", *(f"{name}." for name in sys.stdlib_module_names))
+_WELL_KNOWN = frozenset({"torch", "builtins", "numpy"}) | sys.stdlib_module_names
 
 
 class ModuleFacts:
@@ -159,7 +159,7 @@ class ModuleFacts:
 
         None where nobody has told yet, or the name is of another nature; the name becomes a question.
         """
-        if name not in self.known and not name.startswith(_WELL_KNOWN):
+        if name not in self.known and name.partition(".")[0] not in _WELL_KNOWN:
             self.notes.questions.add(name)
         return self.known.get(name)
 
