@@ -59,7 +59,6 @@ FACTORIES = frozenset(
     "zeros_like ones_like empty_like full_like rand_like randn_like randint_like normal bernoulli multinomial "
     "new_zeros new_ones new_empty new_full new_tensor tril_indices triu_indices range hann_window".split()
 )
-NONNEGATIVE_FACTORIES = frozenset({"ones", "rand", "ones_like", "rand_like", "eye"})
 
 NOT_DIFFERENTIABLE = frozenset(
     "argmax argmin argsort eq ne lt le gt ge equal isnan isinf isfinite isclose logical_and logical_or logical_not "
@@ -94,18 +93,17 @@ DTYPES = {
 }  # fmt: skip
 """``torch.<name>`` to the full dtype name."""
 
-POSITIVE = frozenset({"exp", "exp2", "cosh", "softplus"})
-"""Operations whose result is above zero (up to underflow)."""
-NONNEGATIVE = frozenset(
-    "abs square sqrt relu relu6 norm std var sigmoid softmax hardsigmoid one_hot cdist vector_norm count_nonzero "
-    "mse_loss l1_loss cross_entropy smooth_l1_loss huber_loss".split()
+AUTOCAST_LOWERS = frozenset(
+    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d matmul mm bmm addmm addbmm baddbmm "
+    "scaled_dot_product_attention".split()
 )
-SIGN_KEEPING = frozenset(
-    "sum mean amax amin max min prod median cumsum view reshape permute transpose t squeeze unsqueeze expand flatten "
-    "contiguous clone detach to float double half bfloat16 cuda cpu repeat getitem maximum expand_as view_as roll flip "
-    "gather index_select cat stack sqrt".split()
-)
-"""Operations whose result has the sign of its first operand."""
+"""Operations that autocast runs in its own dtype, on every device."""
+AUTOCAST_KEEPS = frozenset(
+    "float double half bfloat16 to type add sub mul div neg abs relu relu6 leaky_relu sigmoid tanh clamp clamp_min "
+    "clamp_max maximum minimum masked_fill fill zero dropout max_pool1d max_pool2d max_pool3d sqrt amax amin max min "
+    "clone repeat roll flip gather index_select mean getitem setitem triu tril positive".split()
+) | VIEWS  # fmt: skip
+"""Operations that autocast leaves in the dtype of their operands, on every device."""
 
 LOSSES = frozenset(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy kl_div "
@@ -163,6 +161,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
         "clamp": "input min max",
         "clamp_min": "input min",
         "clamp_max": "input max",
+        "maximum minimum": "input other",
         "div": "input other",
         "norm": "input p dim keepdim",
         "sum mean": "input dim keepdim dtype",
@@ -297,6 +296,6 @@ TENSOR_METHODS = frozenset(
     "uniform_ bernoulli_ random_ abs_ neg_ floor_ ceil_ round_ addcmul addcmul_ addcdiv addcdiv_ lerp lerp_ half "
     "bfloat16 chunk unbind narrow erf erfinv reciprocal lt_ gt_ argwhere cumprod amax amin is_cuda register_hook "
     "share_memory_ pin_memory squeeze_ transpose_ t_ clip_ nan_to_num nan_to_num_ numel new_tensor type_as "
-    "addmm baddbmm repeat_interleave unfold movedim sign sign_ logical_not logical_and logical_or bitwise_not".split()
+    "norm square addmm baddbmm repeat_interleave unfold movedim sign sign_ logical_not logical_and logical_or bitwise_not".split()
 )
 """Method names that, on a value of unknown type, mean a tensor: numpy, pandas and Python's own types have none of them."""

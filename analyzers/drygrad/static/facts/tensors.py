@@ -120,10 +120,19 @@ def write(
         after = replace(after, shape=shape)
     if frame.state.grad is False:  # the tensor stays what it was to autograd
         after = replace(after, requires_grad=target.requires_grad, leaf=target.leaf, origin=target.origin)
+    _forget_signs(frame, target.storage)
     name = dotted_text(expression)
     if name is not None:
         frame.state.names[name] = after
     return after
+
+
+def _forget_signs(frame: Frame, storage: object) -> None:
+    """Other names of memory that is overwritten see the new content."""
+    names = frame.state.names
+    for name, value in names.items():
+        if isinstance(value, Tensor) and value.sign is not None and value.storage is storage:
+            names[name] = replace(value, sign=None)
 
 
 def assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from drygrad.static.facts import containers, contexts, modules, shapes
+from drygrad.static.facts import containers, contexts, modules, shapes, signs
 from drygrad.static.facts.effects import forget_mutable
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
@@ -13,7 +13,6 @@ from drygrad.static.facts.operations import (
     CASTS,
     DTYPES,
     FACTORIES,
-    NONNEGATIVE_FACTORIES,
     OTHER_SIGNATURES,
     SIGNATURES,
     TENSOR_METHODS,
@@ -206,11 +205,9 @@ def _factory(frame: Frame, call: TorchCall) -> Tensor:
         leaf=True,
         origin=Origin(call.operation, call.node, call.values, call),
         storage=call.node,
-        sign="positive" if call.operation in ("ones", "ones_like") else (
-            "nonnegative" if call.operation in NONNEGATIVE_FACTORIES else (
-                "zero" if call.operation in ("zeros", "zeros_like", "new_zeros") else None)),
+        sign=signs.sign_of_result(call.operation, call.values, call),
         cut=_copied(call.node, call.values[-1:]) if call.operation in ("tensor", "as_tensor", "new_tensor") else None,
-    )  # fmt: skip
+    )
 
 
 def result_of_shape(frame: Frame, call: TorchCall) -> tuple[int | str | None, ...] | None:

@@ -6,19 +6,18 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from drygrad.static.facts import saving, shapes
+from drygrad.static.facts import saving, shapes, signs
 from drygrad.static.facts.events import DeviceMismatch, ShapeMismatch
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
+    AUTOCAST_KEEPS,
+    AUTOCAST_LOWERS,
     BOOLEAN,
     COPIES_IF_SCATTERED,
     INTEGRAL,
-    NONNEGATIVE,
     NOT_DIFFERENTIABLE,
     PARAMETERLESS,
-    POSITIVE,
     SCATTERS,
-    SIGN_KEEPING,
     VIEWS,
 )
 from drygrad.static.facts.values import (
@@ -31,7 +30,6 @@ from drygrad.static.facts.values import (
     Origin,
     Sequence,
     Shape,
-    Sign,
     Tensor,
     TorchCall,
     Value,
@@ -45,7 +43,8 @@ _FLOAT_RESULT = frozenset(
     "var".split()
 )
 _SUMS = frozenset({"sum", "prod", "cumsum", "cumprod"})
-_AUTOCAST_KEEPS = frozenset({"float", "double", "half", "bfloat16", "to", "type"})
+_AUTOCAST_CASTS = frozenset({"float16", "bfloat16", "float32"})
+"""The dtypes that autocast changes: it leaves float64 and integers alone."""
 
 
 def result_of(frame: Frame, call: TorchCall) -> Value:
@@ -104,7 +103,7 @@ def make(
     ``written`` is the tensor that the operation overwrites, where it works in place.
     """
     origin = Origin(operation, node, values, call)
-    dtype = _dtype(frame, operation, tensors, values)
+    dtype = _dtype(frame, operation, tensors, values, call)
     requires_grad = _requires_grad(frame, operation, tensors, values, dtype)
     cut = node if operation in NOT_DIFFERENTIABLE else next((t.cut for t in tensors if t.cut), None)
     if requires_grad:
@@ -116,7 +115,7 @@ def make(
         leaf=None if requires_grad is None else not requires_grad,
         origin=origin,
         storage=_storage(frame, node, operation, tensors) if written is None else written.storage,
-        sign=_sign(operation, values),
+        sign=signs.sign_of_result(operation, values, call),
         cut=cut,
     )
     (saving.note_saved if written is None else saving.note_saved_in_place)(frame, node, operation, values, made)
@@ -240,17 +239,22 @@ def _through_parameters(frame: Frame, made: Tensor, module: Object) -> Tensor:
 # -- dtype ------------------------------------------------------------------------------------------------------
 
 
-def _dtype(frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...]) -> str | None:
+def _dtype(
+    frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...], call: TorchCall | None
+) -> str | None:
     if operation in BOOLEAN:
         return "bool"
     if operation in INTEGRAL:
         return "int64"
+    if frame.state.autocast in FLOATING and operation in AUTOCAST_LOWERS:
+        sure = call is not None and call.module is not None
+        return frame.state.autocast if sure or any(t.dtype in _AUTOCAST_CASTS for t in tensors) else None
     known = {t.dtype for t in tensors if t.shape != ()} or {t.dtype for t in tensors}
     if len(known) != 1:
         return _promoted(known)
     dtype = known.pop()
     if dtype in FLOATING:
-        return None if frame.state.autocast != "off" and operation not in _AUTOCAST_KEEPS else dtype
+        return None if frame.state.autocast != "off" and operation not in AUTOCAST_KEEPS else dtype
     if dtype in INTEGERS or dtype == "bool":
         return _integer_result(frame, operation, dtype, values)
     return dtype
@@ -287,48 +291,3 @@ def _requires_grad(
         return True if frame.state.grad else None
     certain = all(isinstance(v, (Tensor, Constant, Number, Device, Object)) for v in values)
     return False if tensors and certain and all(t.requires_grad is False for t in tensors) else None
-
-
-# -- sign -------------------------------------------------------------------------------------------------------
-
-
-def sign_of(value: Value) -> Sign | None:
-    """Return what is known of the sign of a number or of all elements of a tensor."""
-    if isinstance(value, Tensor):
-        return value.sign
-    if isinstance(value, Constant) and isinstance(value.value, (int, float)) and value.value >= 0:
-        return "positive" if value.value > 0 else "zero"
-    return None
-
-
-def _sign(operation: str, values: tuple[Value, ...]) -> Sign | None:
-    signs: tuple[Sign | None, ...] = tuple([sign_of(value) for value in values])
-    first = signs[0] if signs else None
-    if operation in POSITIVE:
-        return "positive"
-    if operation in SIGN_KEEPING and first:
-        return first
-    if operation in NONNEGATIVE:
-        return "nonnegative"
-    if len(values) == 2:
-        return _sign_of_two(operation, values, signs)
-    return None
-
-
-def _sign_of_two(operation: str, values: tuple[Value, ...], signs: tuple[Sign | None, ...]) -> Sign | None:
-    first, second = signs
-    match operation:
-        case "add" if first and second:
-            return "positive" if "positive" in signs else ("zero" if signs == ("zero", "zero") else "nonnegative")
-        case "mul" if "zero" in signs:
-            return "zero"
-        case "mul" | "div" if first and second:
-            return "positive" if signs == ("positive", "positive") else "nonnegative"
-        case "mul" if isinstance(values[0], Tensor) and values[0] == values[1] and values[0].origin is not None:
-            return "nonnegative"
-        case "pow" if isinstance(values[1], Constant) and isinstance(values[1].value, int) and values[1].value % 2 == 0:
-            return "positive" if first == "positive" else "nonnegative"
-        case "maximum" if "positive" in signs:
-            return "positive"
-        case _:
-            return None
