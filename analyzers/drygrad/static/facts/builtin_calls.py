@@ -12,6 +12,8 @@ from drygrad.static.facts.values import (
     Arguments,
     Constant,
     Number,
+    Object,
+    ParameterList,
     Sequence,
     Super,
     Tensor,
@@ -40,7 +42,7 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value
         case "list" | "tuple" | "reversed" | "sorted" | "iter" | "set":
             return _as_sequence(name, first)
         case "next":
-            return element(frame, first, node)
+            return _first_parameter(first) if isinstance(first, ParameterList) else element(frame, first, node)
         case "int" | "float" | "round" | "abs" | "bool":
             return _number(first)
         case "isinstance" | "hasattr" | "print" | "id" | "type" | "str" | "repr" | "callable":
@@ -55,6 +57,13 @@ def _super(frame: Frame) -> Value:
     if function is None or function.owner is None or function.receiver is None:
         return UNKNOWN
     return Super(function.owner, function.receiver)
+
+
+def _first_parameter(parameters: ParameterList) -> Value:
+    """``next(model.parameters())`` is asked for the device or dtype of a model."""
+    module = parameters.module
+    named = parameters.kind.startswith("named")
+    return Tensor(dtype=module.dtype, device=module.device) if isinstance(module, Object) and not named else UNKNOWN
 
 
 def _length(value: Value) -> Value:

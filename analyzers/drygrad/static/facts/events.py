@@ -41,7 +41,11 @@ class InplaceWrite:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMismatch:
-    """An operation gets tensors (or a module and a tensor) that live on different devices."""
+    """An operation gets tensors (or a module and a tensor) that live on different devices.
+
+    ``certain`` is False where one of the devices is only known by a name (``$device``) and the other is the CPU: the
+    operation fails unless the name stands for the CPU.
+    """
 
     node: ast.expr
     operation: str
@@ -49,6 +53,7 @@ class DeviceMismatch:
     devices: tuple[str, ...]
     values: tuple[Value, ...]
     call: TorchCall | None = None
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def attribute(frame: Frame, base: Value, name: str, node: ast.expr) -> Value:
             return tensors.attribute(frame, base, name, node)
         case Object():
             found = frame.module.attribute(base, name)
-            return Method(base, name) if found is None else found
+            return _unknown_attribute(base, name, node) if found is None or found is UNKNOWN else found
         case Super(cls=cls, receiver=receiver):
             return _of_super(cls, receiver, name)
         case Class():
@@ -90,7 +90,12 @@ def attribute(frame: Frame, base: Value, name: str, node: ast.expr) -> Value:
             options = options_of(base)
             if len(options) > 1:
                 return join_all(attribute(frame, option, name, node) for option in options)
-            return Method(base, name)
+            return _unknown_attribute(base, name, node)
+
+
+def _unknown_attribute(base: Value, name: str, node: ast.expr) -> Value:
+    """Return a method; ``args.device`` and ``self.device`` are devices, known by their text."""
+    return Device(f"${ast.unparse(node)}") if name == "device" else Method(base, name)
 
 
 def _of_reference(name: str) -> Value:

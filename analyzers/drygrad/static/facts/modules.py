@@ -23,6 +23,8 @@ from drygrad.static.facts.values import (
 )
 
 _CHANGES_MODULE = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_", *CASTS})
+_WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel"})
+"""Modules that send their inputs to the device of the module that they hold."""
 _PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "named_buffers"})
 
 
@@ -30,7 +32,7 @@ def construct(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> 
     """Return a new module of torch's."""
     device = arguments.get("device")
     placed = frame.module.default_device if device is None else tensors.device_name(device)
-    if name.rpartition(".")[2] in PARAMETERLESS:
+    if name.rpartition(".")[2] in PARAMETERLESS or name in _WRAPPERS:
         placed = None
     if name == "torch.nn.Sequential":
         placed = _shared_device(arguments, placed)
@@ -58,9 +60,9 @@ def call(frame: Frame, node: ast.Call, target: Object, arguments: Arguments, *, 
             torch_call = replace(torch_call, operands=())
         frame.record_call(torch_call)
         return _run(frame, torch_call, arguments)
-    if target.type in ("torch.nn.DataParallel", "torch.compile") and arguments.positional:
+    if target.type in _WRAPPERS:
         inner = target.arguments.get("module", 0)
-        return call(frame, node, inner, arguments) if isinstance(inner, Object) else UNKNOWN
+        return call(frame, node, replace(inner, device=None), arguments) if isinstance(inner, Object) else UNKNOWN
     return UNKNOWN
 
 

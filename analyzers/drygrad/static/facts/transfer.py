@@ -36,8 +36,18 @@ from drygrad.static.facts.values import (
     element_of,
 )
 
-_KEEPS_DEVICE_APART = frozenset({"to", "cuda", "cpu", "copy", "type", "getitem", "setitem", "index_put", "move"})
+_KEEPS_DEVICE_APART = frozenset(
+    "to cuda cpu copy type getitem setitem index_put move expand_as view_as reshape_as broadcast_tensors tensor_split "
+    "ctc_loss".split()
+)
 """Operations that may take tensors of several devices."""
+_NEEDS_DIMENSIONS = frozenset(
+    "cat stack hstack vstack linear conv1d conv2d conv3d matmul mm bmm embedding cross_entropy nll_loss softmax "
+    "layer_norm batch_norm group_norm".split()
+)
+"""Operations that a CPU tensor without dimensions cannot join from another device either."""
+_FILLED = frozenset("batch zeros ones empty rand randn randint arange linspace eye randperm tril triu".split())
+"""Origins whose tensors have dimensions, as good as always."""
 _FLOAT_RESULT = frozenset(
     "exp log log2 log10 log1p sqrt rsqrt sigmoid tanh sin cos div reciprocal expm1 erf softplus logit atan std "
     "var".split()
@@ -196,22 +206,39 @@ def _device(
     module_device = call.module.device if call is not None and call.module is not None else None
     placed = [t for t in tensors if not _is_free_scalar(t)]
     if operation not in _KEEPS_DEVICE_APART:
-        known = [d for d in (module_device, *(t.device for t in placed)) if d is not None]
-        if any(same_device(known[0], other) is False for other in known[1:]):
+        bound = placed if operation in _NEEDS_DIMENSIONS else [t for t in placed if not _may_be_free_scalar(t)]
+        known = [d for d in (module_device, *(t.device for t in bound)) if d is not None]
+        certain = any(same_device(known[0], other) is False for other in known[1:])
+        if certain or _may_differ(known):
             expressions = (*call.operands, *call.keywords.values()) if call is not None else operands_of(node)
-            frame.emit(DeviceMismatch(node, operation, tuple(expressions), tuple(known), values, call))
+            frame.emit(DeviceMismatch(node, operation, tuple(expressions), tuple(known), values, call, certain))
             return None
-    devices = {t.device for t in placed}
-    if len(devices) == 1:
-        return devices.pop()
-    if not placed and module_device is not None:
-        return module_device
-    return None
+    elif tensors:
+        return tensors[0].device
+    return module_device or _common_device(placed)
+
+
+def _common_device(tensors: list[Tensor]) -> str | None:
+    """Return the device of a result: where one operand is on a GPU, all are that the operation can take."""
+    devices = {tensor.device for tensor in tensors}
+    if devices == {"cpu"}:
+        return "cpu"
+    devices -= {None}
+    return devices.pop() if len(devices) == 1 and "cpu" not in devices else None
 
 
 def _is_free_scalar(tensor: Tensor) -> bool:
     """A CPU tensor without dimensions may meet tensors on any device."""
     return tensor.device == "cpu" and tensor.shape == ()
+
+
+def _may_be_free_scalar(tensor: Tensor) -> bool:
+    return tensor.device == "cpu" and tensor.shape is None and not tensor.made_by(*_FILLED)
+
+
+def _may_differ(devices: list[str]) -> bool:
+    """Say whether a device known by a name meets the CPU."""
+    return "cpu" in devices and any(device[0] == "$" for device in devices)
 
 
 def operands_of(node: ast.expr) -> tuple[ast.expr, ...]:

@@ -1,0 +1,195 @@
+"""Rule DG202: the result of moving a tensor thrown away."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import UNKNOWN, Tensor
+from drygrad.static.rules.device.placement import (
+    batch_targets,
+    device_of,
+    is_moved_elsewhere,
+    loops_over_loader,
+    spoken,
+)
+
+_MOVES = frozenset({"to", "cuda", "cpu"})
+_CASTS = frozenset({"half", "float", "double", "bfloat16", "type"})
+
+
+class ToResultDiscarded(Rule):
+    """
+    ## What it does
+    Finds `x.to(device)`, `x.cuda()`, `x.cpu()` or `x.half()` of a tensor as a statement of its own.
+
+    ## Why is this bad?
+    Modules move in place, tensors do not: the method returns a copy. Nothing keeps the copy here, so the tensor
+    stays where and what it was, and the next operation meets it on the old device.
+
+    ## Example
+    ```python
+    for images, labels in loader:
+        images.to(device)
+        loss = criterion(model(images), labels)
+    ```
+    Use instead:
+    ```python
+    for images, labels in loader:
+        images = images.to(device)
+        loss = criterion(model(images), labels)
+    ```
+
+    ## Fix safety
+    Unsafe: what worked on the old device or dtype meets the new one.
+    """
+
+    code, name, since = "DG202", "to-result-discarded", "0.1"
+    VALID = [
+        Valid("x = torch.ones(3)\nx = x.to('cuda')"),
+        Valid("model = nn.Linear(3, 4)\nmodel.to('cuda')\nmodel.half()\nmodel.cuda()"),
+        Valid("def move(model, thing, device):\n    model.to(device)\n    thing.cuda()"),
+        Valid("torch.zeros(1).cuda()  # makes the CUDA context"),
+        Valid(
+            """
+            def run(loader, device):
+                for batch in loader:
+                    batch.to(device)  # a batch of some kinds moves in place
+                    yield batch
+            """
+        ),
+        Valid(
+            """
+            import pytest
+            import torch
+
+            def test_unknown_device():
+                x = torch.ones(3)
+                with pytest.raises(RuntimeError):
+                    x.to("cuda:99")
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            "x = torch.ones(3)\nx.to('cuda')  # to the GPU",
+            "x = torch.ones(3)\nx = x.to('cuda')  # to the GPU",
+            at=(2, 0, 2, 12),
+        ),
+        Invalid(
+            "def f(x: torch.Tensor):\n    x.half()\n    return x",
+            "def f(x: torch.Tensor):\n    x = x.half()\n    return x",
+        ),
+        Invalid(
+            """
+            def train(model, train_loader, optimizer, device):
+                for step, (images, labels) in enumerate(train_loader):
+                    images.to(device)
+                    labels = labels.to(device)
+                    loss = F.cross_entropy(model(images), labels)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            """,
+            """
+            def train(model, train_loader, optimizer, device):
+                for step, (images, labels) in enumerate(train_loader):
+                    images = images.to(device)
+                    labels = labels.to(device)
+                    loss = F.cross_entropy(model(images), labels)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            """,
+            at=(3, 8, 3, 25),
+        ),
+        Invalid(
+            """
+            from torch.utils.data import DataLoader
+            import torch
+
+            def evaluate(data, device):
+                for batch in DataLoader(data, batch_size=8):
+                    batch["image"].to(
+                        device, non_blocking=True
+                    )
+                    yield batch
+            """,
+            """
+            from torch.utils.data import DataLoader
+            import torch
+
+            def evaluate(data, device):
+                for batch in DataLoader(data, batch_size=8):
+                    batch["image"] = batch["image"].to(
+                        device, non_blocking=True
+                    )
+                    yield batch
+            """,
+        ),
+    ]
+
+    def visit_expr(self, node: ast.Expr, ctx: Context) -> Iterator[Finding]:
+        if not isinstance(node.value, ast.Call) or not isinstance(node.value.func, ast.Attribute):
+            return
+        call, receiver, method = node.value, node.value.func.value, node.value.func.attr
+        if method not in _MOVES | _CASTS or not _is_place(receiver) or _expects_error(node, ctx):
+            return
+        tensor = ctx.tensor(receiver)
+        if tensor is None and not (method in _MOVES and _is_batch_item(receiver, node, ctx)):
+            return
+        text = ctx.source_of(receiver)
+        yield ctx.finding(
+            self,
+            call,
+            f"`{text}.{method}(...)` returns a copy that nothing keeps; {_what_stays(tensor, text, method)}",
+            fixes=[self._fix(call, receiver, tensor, ctx)],
+        )
+
+    def _fix(self, call: ast.Call, receiver: ast.expr, tensor: Tensor | None, ctx: Context) -> Fix | None:
+        if tensor is not None and tensor.parameter:
+            return None
+        if isinstance(receiver, ast.Subscript) and not _has_text_key(receiver):
+            return None
+        text = ctx.source_of(receiver)
+        return ctx.fix(f"Assign the result to {text}", ctx.insert_before(call, f"{text} = "))
+
+
+def _is_place(node: ast.expr) -> bool:
+    """Say whether an expression is a name, attribute or item that a result could be assigned to."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, (ast.Name, ast.Attribute))
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and node.attr not in ("data", "grad"))
+
+
+def _has_text_key(node: ast.Subscript) -> bool:
+    return isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+
+
+def _what_stays(tensor: Tensor | None, text: str, method: str) -> str:
+    if tensor is not None and tensor.device is not None and method in _MOVES:
+        return f"`{text}` stays on {spoken(tensor.device)}"
+    return f"`{text}` itself stays {'where' if method in _MOVES else 'what'} it is"
+
+
+def _expects_error(node: ast.stmt, ctx: Context) -> bool:
+    block = ctx.enclosing(node, ast.With, ast.Try)
+    if isinstance(block, ast.With):
+        return any("raises" in ast.unparse(item.context_expr).lower() for item in block.items)
+    return block is not None
+
+
+def _is_batch_item(receiver: ast.expr, node: ast.stmt, ctx: Context) -> bool:
+    """Say whether a name is one of several that a loop unpacks the batches of a loader into."""
+    loops = [loop for loop in ctx.loops(node) if isinstance(loop, (ast.For, ast.AsyncFor))]
+    if not isinstance(receiver, ast.Name) or ctx.value(receiver) is not UNKNOWN or not loops:
+        return False
+    targets = batch_targets(loops[0])
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    assert isinstance(node, ast.Expr)
+    assert isinstance(node.value, ast.Call)
+    to_device = all(device_of(ctx, argument) is not None for argument in node.value.args[:1])
+    found = len(targets) > 1 and receiver.id in names and to_device and loops_over_loader(ctx, loops[0])
+    return found and not is_moved_elsewhere(ctx) and "transformers" not in ctx.source.text
