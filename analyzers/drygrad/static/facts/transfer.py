@@ -48,6 +48,10 @@ _NEEDS_DIMENSIONS = frozenset(
 """Operations that a CPU tensor without dimensions cannot join from another device either."""
 _FILLED = frozenset("batch zeros ones empty rand randn randint arange linspace eye randperm tril triu".split())
 """Origins whose tensors have dimensions, as good as always."""
+_ELEMENTWISE = frozenset(
+    "add sub mul div pow neg abs exp log sqrt sigmoid tanh relu softmax log_softmax clamp to cpu float half double "
+    "long bool triu tril unsqueeze dropout".split()
+)
 _FLOAT_RESULT = frozenset(
     "exp log log2 log10 log1p sqrt rsqrt sigmoid tanh sin cos div reciprocal expm1 erf softplus logit atan std "
     "var".split()
@@ -233,7 +237,19 @@ def _is_free_scalar(tensor: Tensor) -> bool:
 
 
 def _may_be_free_scalar(tensor: Tensor) -> bool:
-    return tensor.device == "cpu" and tensor.shape is None and not tensor.made_by(*_FILLED)
+    return tensor.device == "cpu" and tensor.shape is None and not _has_dimensions(tensor)
+
+
+def _has_dimensions(tensor: Tensor) -> bool:
+    """Say whether a tensor of unknown rank was computed element by element from one that has dimensions."""
+    for _ in range(4):
+        operands = tensor.origin.operands if tensor.origin is not None else ()
+        if tensor.made_by(*_FILLED):
+            return True
+        if not tensor.made_by(*_ELEMENTWISE) or not operands or not isinstance(operands[0], Tensor):
+            return False
+        tensor = operands[0]
+    return False
 
 
 def _may_differ(devices: list[str]) -> bool:

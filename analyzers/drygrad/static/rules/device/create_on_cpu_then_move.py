@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Safety, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, TorchCall
-from drygrad.static.rules.device.placement import device_of, name_span, removed_call, spoken, with_keyword
-
-_EXACT = frozenset({"zeros", "ones", "full", "empty", "eye", "tril_indices", "triu_indices"})
-_ROUNDED = frozenset({"arange", "linspace", "logspace", "range"})
-_RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
+from drygrad.static.rules.device.placement import (
+    EXACT_FACTORIES,
+    device_of,
+    is_plain_factory,
+    name_span,
+    removed_call,
+    spoken,
+    with_keyword,
+)
 
 
 class CreateOnCpuThenMove(Rule):
@@ -90,7 +94,7 @@ class CreateOnCpuThenMove(Rule):
             return
         made = ctx.call(node.func.value)
         device = _destination(node, ctx)
-        if made is None or device is None or not _is_plain_factory(made):
+        if made is None or device is None or not is_plain_factory(made):
             return
         place = device_of(ctx, device) if isinstance(device, ast.expr) else "cuda"
         if place == "cpu":
@@ -102,13 +106,6 @@ class CreateOnCpuThenMove(Rule):
             span=name_span(node.func, ctx),
             fixes=[_fix(node, made, device, ctx)],
         )
-
-
-def _is_plain_factory(made: TorchCall) -> bool:
-    if made.operation not in _EXACT | _ROUNDED | _RANDOM or made.form != "function":
-        return False
-    hidden = any(keyword.arg is None for keyword in made.node.keywords)
-    return not hidden and not {"device", "requires_grad", "out", "pin_memory"} & set(made.keywords)
 
 
 def _destination(node: ast.Call, ctx: Context) -> ast.expr | str | None:
@@ -133,5 +130,5 @@ def _fix(node: ast.Call, made: TorchCall, device: ast.expr | str, ctx: Context) 
 
 def _safety(made: TorchCall) -> Safety:
     whole = all(isinstance(value, Constant) and isinstance(value.value, int) for value in made.values)
-    exact = made.operation in _EXACT or (made.operation in ("arange", "range") and whole)
+    exact = made.operation in EXACT_FACTORIES or (made.operation in ("arange", "range") and whole)
     return "safe" if exact else "unsafe"

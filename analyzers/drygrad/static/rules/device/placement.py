@@ -7,9 +7,12 @@ import re
 
 from drygrad.model import Edit, Position, Span
 from drygrad.static.context import Context
-from drygrad.static.facts.values import Constant, Device, Tensor
+from drygrad.static.facts.values import Constant, Device, Tensor, TorchCall
 
 ACCELERATORS = frozenset({"cuda", "mps", "xpu", "hpu", "npu"})
+EXACT_FACTORIES = frozenset({"zeros", "ones", "full", "empty", "eye", "tril_indices", "triu_indices"})
+"""Factories that give the same numbers on every device."""
+_OTHER_FACTORIES = frozenset({"arange", "linspace", "logspace", "range", "rand", "randn", "randint", "randperm"})
 _MOVERS = frozenset(
     "accelerate lightning pytorch_lightning fastai ignite composer catalyst skorch deepspeed torchtnt horovod "
     "colossalai torch_geometric dgl".split()
@@ -87,28 +90,6 @@ def operand_text(ctx: Context, node: ast.expr) -> str:
     return text if isinstance(node, _ATOMS) else f"({text})"
 
 
-def batch_targets(loop: ast.For | ast.AsyncFor) -> list[ast.expr]:
-    """Return the names that a loop unpacks each batch into, past the count of an ``enumerate``."""
-    target = loop.target
-    if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "enumerate":
-        target = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
-    return list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
-
-
-def loops_over_loader(ctx: Context, loop: ast.For | ast.AsyncFor) -> bool:
-    """Say whether a loop runs over a data loader: one that the file makes, or something called a loader."""
-    iterated = loop.iter
-    while isinstance(iterated, ast.Call) and iterated.args and _is_wrapper(iterated.func):
-        iterated = iterated.args[0]
-    name = ctx.text(iterated)
-    return name is not None and re.search(r"loader(s|_\w+)?$|(^|_)dl$", name.lower()) is not None
-
-
-def _is_wrapper(function: ast.expr) -> bool:
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in ("enumerate", "tqdm", "track", "trange")
-
-
 def name_span(attribute: ast.Attribute, ctx: Context) -> Span:
     """Return the span of the name after the dot."""
     end = ctx.source.end(attribute)
@@ -140,3 +121,52 @@ def with_keyword(call: ast.Call, text: str, ctx: Context) -> Edit | None:
         indentation = ctx.source.indentation(last.lineno)
         return Edit(Span(comma, comma), f"{ctx.source.newline}{indentation}{text},")
     return Edit(Span(comma, comma), f" {text},")
+
+
+def expects_error(node: ast.AST, ctx: Context) -> bool:
+    """Say whether a node stands where an exception is expected: in ``try`` or ``with pytest.raises(...)``."""
+    for ancestor in ctx.ancestors(node):
+        if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(ancestor, ast.Try):
+            return True
+        if isinstance(ancestor, ast.With):
+            managers = [ast.unparse(item.context_expr).lower() for item in ancestor.items]
+            if any("raises" in manager for manager in managers):
+                return True
+    return False
+
+
+def device_expression(device: str, node: ast.AST, ctx: Context) -> str | None:
+    """Return text that means a device at a node; None where no name in scope is known to."""
+    if device[0] != "$" and device != "auto":
+        return f'"{device}"'
+    for name in _names_in_scope(node, ctx):
+        if f"${name}" == device or (device_of_name(name, ctx) == device):
+            return name
+    owner = device[1:].partition(".")[0]
+    return device[1:] if "." in device and owner in _names_in_scope(node, ctx) and owner.isidentifier() else None
+
+
+def device_of_name(name: str, ctx: Context) -> str | None:
+    """Return the device that a name of the module stands for."""
+    value = ctx.facts.globals.get(name)
+    return value.name if isinstance(value, Device) else None
+
+
+def _names_in_scope(node: ast.AST, ctx: Context) -> list[str]:
+    """Return the names that the function around a node binds, then those of the module."""
+    function = ctx.function(node)
+    bound = list(ctx.facts.globals)
+    if function is None:
+        return bound
+    local = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    return local + bound
+
+
+def is_plain_factory(made: TorchCall | None) -> bool:
+    """Say whether a call makes a tensor on the default device, and could be told another one."""
+    if made is None or made.operation not in EXACT_FACTORIES | _OTHER_FACTORIES or made.form != "function":
+        return False
+    hidden = any(keyword.arg is None for keyword in made.node.keywords)
+    return not hidden and not {"device", "requires_grad", "out", "pin_memory"} & set(made.keywords)

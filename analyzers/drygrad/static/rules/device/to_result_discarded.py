@@ -8,13 +8,8 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import UNKNOWN, Tensor
-from drygrad.static.rules.device.placement import (
-    batch_targets,
-    device_of,
-    is_moved_elsewhere,
-    loops_over_loader,
-    spoken,
-)
+from drygrad.static.rules.device.batches import loader_loop, unpacked_names
+from drygrad.static.rules.device.placement import device_of, expects_error, is_moved_elsewhere, spoken
 
 _MOVES = frozenset({"to", "cuda", "cpu"})
 _CASTS = frozenset({"half", "float", "double", "bfloat16", "type"})
@@ -135,7 +130,7 @@ class ToResultDiscarded(Rule):
         if not isinstance(node.value, ast.Call) or not isinstance(node.value.func, ast.Attribute):
             return
         call, receiver, method = node.value, node.value.func.value, node.value.func.attr
-        if method not in _MOVES | _CASTS or not _is_place(receiver) or _expects_error(node, ctx):
+        if method not in _MOVES | _CASTS or not _is_place(receiver) or expects_error(node, ctx):
             return
         tensor = ctx.tensor(receiver)
         if tensor is None and not (method in _MOVES and _is_batch_item(receiver, node, ctx)):
@@ -174,22 +169,13 @@ def _what_stays(tensor: Tensor | None, text: str, method: str) -> str:
     return f"`{text}` itself stays {'where' if method in _MOVES else 'what'} it is"
 
 
-def _expects_error(node: ast.stmt, ctx: Context) -> bool:
-    block = ctx.enclosing(node, ast.With, ast.Try)
-    if isinstance(block, ast.With):
-        return any("raises" in ast.unparse(item.context_expr).lower() for item in block.items)
-    return block is not None
-
-
 def _is_batch_item(receiver: ast.expr, node: ast.stmt, ctx: Context) -> bool:
     """Say whether a name is one of several that a loop unpacks the batches of a loader into."""
-    loops = [loop for loop in ctx.loops(node) if isinstance(loop, (ast.For, ast.AsyncFor))]
-    if not isinstance(receiver, ast.Name) or ctx.value(receiver) is not UNKNOWN or not loops:
+    loop = loader_loop(node, ctx)
+    if not isinstance(receiver, ast.Name) or ctx.value(receiver) is not UNKNOWN or loop is None:
         return False
-    targets = batch_targets(loops[0])
-    names = [target.id for target in targets if isinstance(target, ast.Name)]
     assert isinstance(node, ast.Expr)
     assert isinstance(node.value, ast.Call)
     to_device = all(device_of(ctx, argument) is not None for argument in node.value.args[:1])
-    found = len(targets) > 1 and receiver.id in names and to_device and loops_over_loader(ctx, loops[0])
+    found = receiver.id in unpacked_names(loop) and to_device
     return found and not is_moved_elsewhere(ctx) and "transformers" not in ctx.source.text
