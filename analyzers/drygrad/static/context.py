@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from drygrad.model import Edit, Finding, Fix, Position, Related, Rule, Safety, Severity, Span
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     pass
 
 NodeType = TypeVar("NodeType", bound=ast.AST)
+Derived = TypeVar("Derived")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
@@ -43,6 +44,7 @@ class Context:
         self.statements = tree
         self.facts = facts
         self.settings = settings
+        self._derived: dict[object, object] = {}
 
     # -- facts ---------------------------------------------------------------------------------------------------
 
@@ -121,6 +123,12 @@ class Context:
         """Say whether a class statement makes an nn.Module, for certain."""
         cls = self.class_of(node)
         return cls is not None and Object(cls.name, cls=cls).is_module
+
+    def derived(self, derive: Callable[[Context], Derived]) -> Derived:
+        """Return what a function derives from the file; it runs once, however many rules ask."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        return cast("Derived", self._derived[derive])
 
     # -- the tree ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,96 @@
+"""What an object is for in a training loop: by its type where that is known, else by its conventional name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Literal, TypeAlias
+
+from drygrad.static.context import Context
+from drygrad.static.facts.values import NONE, UNKNOWN, Choice, Method, Object, Reference, Tensor, Value
+
+Role: TypeAlias = Literal["optimizer", "scheduler", "scaler", "model", "loss", "tensor", "other"]
+
+_CONVENTIONS: tuple[tuple[Role, re.Pattern[str]], ...] = (
+    (
+        "scheduler",
+        re.compile(r"^(?!.*noise)(.*_)?(lr_?)?sched(uler)?(_?[a-z]|\d)?$|^scheduler_\w+$|^lr_sched\w*$", re.I),
+    ),
+    ("scaler", re.compile(r"^((grad|amp|loss)_?)?scaler(_?[a-z]|\d)?$|_scaler$", re.I)),
+    ("optimizer", re.compile(r"^(opt|optim|optimi[sz]er)(_\w+|\d|[A-Z])?$|_opt$|(optim|optimi[sz]er)$", re.I)),
+    ("loss", re.compile(r"^(criterion|(loss|cost|objective)_?(fn|func|function|criterion|module)?)(_\w+|\d)?$", re.I)),
+    ("loss", re.compile(r"_(criterion|loss(_fn)?)$", re.I)),
+    ("model", re.compile(r"^(model|net|network|module)(_\w+|\d|[A-Z])?$|(_|^my)(model|net|network)$", re.I)),
+    ("model", re.compile(r"^(generator|discriminator|critic|actor|student|encoder|decoder|classifier)$", re.I)),
+)
+_SCALERS = frozenset({"torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler"})
+
+
+def role_of(ctx: Context, node: ast.expr) -> Role | None:
+    """Return what an expression is for; None where neither its type nor its name tells."""
+    value = ctx.value(node)
+    return role_of_value(value) if _tells(value) else role_of_name(node)
+
+
+def _tells(value: Value) -> bool:
+    """Say whether a value has a type; an attribute that the file never assigns has none, and None stands for any."""
+    return not (value is UNKNOWN or value == NONE or isinstance(value, Method))
+
+
+def role_of_value(value: Value) -> Role:
+    """Return the role that a value's type tells."""
+    match value:
+        case Choice(options=options):
+            roles: set[Role] = {role_of_value(option) for option in options if option != NONE}
+            return roles.pop() if len(roles) == 1 else "other"
+        case Object():
+            return _role_of_object(value)
+        case Tensor():
+            return "tensor"
+        case _:
+            return "other"
+
+
+def _role_of_object(value: Object) -> Role:
+    if is_scheduler_class(value.type):
+        return "scheduler"
+    if is_optimizer_class(value.type) or _derives_from_optimizer(value):
+        return "optimizer"
+    if value.type in _SCALERS:
+        return "scaler"
+    if not value.is_module:
+        return "other"
+    return "loss" if value.type.startswith("torch.nn.") and value.type.endswith("Loss") else "model"
+
+
+def _derives_from_optimizer(value: Object) -> bool:
+    if value.cls is None:
+        return any(is_optimizer_class(base) for base in value.bases)
+    return any(
+        isinstance(base, Reference) and is_optimizer_class(base.name)
+        for cls in value.cls.lineage()
+        for base in cls.bases
+    )
+
+
+def is_optimizer_class(name: str) -> bool:
+    """Say whether a full name is that of one of torch's optimizers."""
+    return _is_optim_class(name) and not is_scheduler_class(name) and name != "torch.optim.AveragedModel"
+
+
+def is_scheduler_class(name: str) -> bool:
+    """Say whether a full name is that of one of torch's learning-rate schedulers."""
+    return _is_optim_class(name) and name.endswith(("LR", "Scheduler", "Plateau", "Restarts"))
+
+
+def _is_optim_class(name: str) -> bool:
+    package, _, last = name.rpartition(".")
+    return package == "torch.optim" and last[:1].isupper()
+
+
+def role_of_name(node: ast.expr) -> Role | None:
+    """Return the role that the last part of a name stands for by convention."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return next((role for role, pattern in _CONVENTIONS if pattern.search(name)), None)

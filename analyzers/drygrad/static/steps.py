@@ -1,0 +1,500 @@
+"""The steps of training in a body of code, in the order in which they run.
+
+Forward, loss, backward, clipping, optimizer and scheduler steps, what a GradScaler does, train() and eval(): each with
+the loops, branches and with blocks around it. Calls into functions of the same file are followed, so that the body of a
+``main`` shows the whole run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from drygrad.static.context import Context, FunctionNode, Loop
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.operations import LOSSES
+from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall
+from drygrad.static.roles import Role, role_of
+
+Kind: TypeAlias = Literal[
+    "forward", "loss", "backward", "zero_grad", "step", "scheduler_step", "scale", "unscale", "update", "clip",
+    "train", "eval", "load", "grad_edit", "autograd_grad", "unseen",
+]  # fmt: skip
+Body: TypeAlias = FunctionNode | ast.Module
+Branch: TypeAlias = tuple[ast.stmt, str]
+"""A branching statement and which of its branches: ``body``, ``orelse``, ``except 0``, ``case 1`` ..."""
+Block: TypeAlias = ast.With | ast.AsyncWith
+
+MAX_EVENTS = 500
+"""What a body may show, its helpers included; more is not a training loop."""
+_RELEVANT = re.compile(r"\b(backward|zero_grad|load_state_dict)\b|\.(step|train|eval)\(")
+_UNSEEN_NAMES = re.compile(
+    r"step|train|update|zero|optim|backward|closure|hook|callback|fit|learn|trainer|engine", re.I
+)
+_ZEROING = re.compile(r"(zero|reset|clear)_?grad", re.I)
+_PARAMETERS = re.compile(r"param")
+_LIBRARIES = ("torch.", "builtins.", "numpy.", "math.", "time.", "logging.", "os.", "random.", "copy.deepcopy", "tqdm.")
+_FRAMEWORKS = frozenset(
+    "accelerate deepspeed lightning lightning_fabric pytorch_lightning ignite fastai colossalai apex mmengine mmcv "
+    "composer horovod fairscale fairseq catalyst skorch poutyne torchbearer higher learn2learn".split()
+)
+_ENGINES = re.compile(r"(accelerator|fabric|engine|trainer)$", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of training.
+
+    ``receiver`` is the text of what it is done to: the optimizer of a step (also of ``scaler.step(optimizer)``), the
+    model of a forward, the parameters that are clipped; in a helper, as the caller names it; None where there is no
+    plain name. ``scaler`` names the GradScaler that takes part. ``loops`` and ``blocks`` are innermost first,
+    ``branches`` outermost first. ``via`` are the calls through which the step is reached, outermost first;
+    ``anchor`` is its statement in the body itself. ``roles`` are what an unseen call was given.
+    """
+
+    kind: Kind
+    node: ast.Call | ast.stmt
+    statement: ast.stmt
+    anchor: ast.stmt
+    receiver: str | None = None
+    scaler: str | None = None
+    loops: tuple[Loop, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    via: tuple[ast.Call, ...] = ()
+    roles: frozenset[str] = frozenset()
+    closure: bool = False
+    index: int = 0
+
+    def in_loop(self, loop: Loop) -> bool:
+        """Say whether the step is taken within a loop, at any depth."""
+        return loop in self.loops
+
+    def excludes(self, other: Event) -> bool:
+        """Say whether the two stand in different branches of one statement."""
+        theirs = dict(other.branches)
+        return any(theirs.get(statement, branch) != branch for statement, branch in self.branches)
+
+    def surely_with(self, other: Event) -> bool:
+        """Say whether the step is taken whenever the other one is: it stands under no further branch."""
+        return all(branch in other.branches for branch in self.branches)
+
+    def branches_in(self, loop: Loop) -> tuple[Branch, ...]:
+        """Return the branches around the step that stand within a loop."""
+        return tuple(b for b in self.branches if loop.lineno <= b[0].lineno <= (loop.end_lineno or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The steps of one body; ``framework`` names what else may take steps behind the scenes."""
+
+    node: Body
+    events: tuple[Event, ...]
+    framework: str | None = None
+
+    def of(self, *kinds: Kind) -> list[Event]:
+        """Return the steps of some kinds."""
+        return [event for event in self.events if event.kind in kinds]
+
+    def within(self, loop: Loop, *kinds: Kind) -> list[Event]:
+        """Return the steps of some kinds taken in a loop, at any depth."""
+        return [event for event in self.events if event.kind in kinds and event.in_loop(loop)]
+
+    def between(self, first: Event, last: Event, *kinds: Kind) -> list[Event]:
+        """Return the steps of some kinds that stand between two others."""
+        return [e for e in self.events if e.kind in kinds and first.index < e.index < last.index]
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops around any step, each once, inner ones before the outer ones."""
+        found = dict.fromkeys(loop for event in self.events for loop in event.loops)
+        depth = {loop: max(e.loops[::-1].index(loop) for e in self.events if loop in e.loops) for loop in found}
+        return sorted(found, key=lambda loop: -depth[loop])
+
+    @property
+    def optimizers(self) -> set[str | None]:
+        """The names of the optimizers that take part."""
+        return {e.receiver for e in self.events if e.kind in ("step", "unscale")} | {
+            e.receiver for e in self.events if e.kind == "zero_grad" and "optimizer" in e.roles
+        }
+
+    def hides(self, loop: Loop | None, *roles: str) -> bool:
+        """Say whether code that cannot be seen may take a step: it is given such an object, or its name says so."""
+        unseen = self.within(loop, "unseen") if loop is not None else self.of("unseen")
+        return any(not roles or event.roles & {*roles, "name"} for event in unseen)
+
+
+def trainings(ctx: Context) -> tuple[Training, ...]:
+    """Return the bodies of the file that take any step: its functions in the order of the text, then its script."""
+    return ctx.derived(_read_file)
+
+
+def plain_trainings(ctx: Context) -> list[Training]:
+    """Return the bodies whose steps are all torch's own: no framework takes part."""
+    return [training for training in trainings(ctx) if training.framework is None]
+
+
+def _read_file(ctx: Context) -> tuple[Training, ...]:
+    if not _RELEVANT.search(ctx.source.text):
+        return ()
+    reader = _Reader(ctx)
+    framework = _imported_framework(ctx.tree)
+    bodies = [n for n in ast.walk(ctx.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    found: list[Training] = []
+    for body in (*bodies, ctx.tree):
+        events = tuple(replace(event, index=i) for i, event in enumerate(reader.events_of(body)))
+        if any(event.kind not in ("unseen", "forward", "loss") for event in events):
+            found.append(Training(body, events, framework or _engine_of(events)))
+    return tuple(found)
+
+
+def _imported_framework(tree: ast.Module) -> str | None:
+    for node in ast.walk(tree):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+            if node.module.startswith("transformers") and any(a.name.endswith("Trainer") for a in node.names):
+                return "transformers"
+        for name in names:
+            if name.partition(".")[0] in _FRAMEWORKS:
+                return name.partition(".")[0]
+    return None
+
+
+def _engine_of(events: tuple[Event, ...]) -> str | None:
+    return next((e.receiver for e in events if e.kind == "backward" and "engine" in e.roles), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in its body a statement stands."""
+
+    statement: ast.stmt
+    loops: tuple[Loop, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+
+class _Reader:
+    """Reads each body of a file once; a caller is given its helpers' events as seen from there."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self._known: dict[ast.AST, tuple[Event, ...]] = {}
+        self._scaled: dict[str, str] = {}
+
+    def events_of(self, body: Body) -> tuple[Event, ...]:
+        """Return the events of a body, as it names things itself."""
+        if body not in self._known:
+            self._known[body] = ()
+            events: list[Event] = []
+            for event in self._block(body.body, None):
+                events.append(event)
+                if len(events) >= MAX_EVENTS:
+                    break
+            self._known[body] = tuple(events)
+        return self._known[body]
+
+    # -- statements ----------------------------------------------------------------------------------------------
+
+    def _block(self, statements: list[ast.stmt], place: _Place | None) -> Iterator[Event]:
+        for statement in statements:
+            here = replace(place, statement=statement) if place is not None else _Place(statement)
+            yield from self._statement(statement, here)
+
+    def _statement(self, node: ast.stmt, place: _Place) -> Iterator[Event]:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                return
+            case ast.For() | ast.AsyncFor() | ast.While():
+                yield from self._loop(node, place)
+            case ast.With() | ast.AsyncWith():
+                for item in node.items:
+                    yield from self._expression(item.context_expr, place)
+                yield from self._block(node.body, replace(place, blocks=(node, *place.blocks)))
+            case ast.If() | ast.Try() | ast.Match():
+                yield from self._branching(node, place)
+            case _:
+                self._note_scaled(node)
+                yield from self._expression(node, place)
+                yield from _edits_of_gradients(node, place)
+
+    def _loop(self, node: Loop, place: _Place) -> Iterator[Event]:
+        inner = replace(place, loops=(node, *place.loops))
+        if isinstance(node, ast.While):
+            yield from self._expression(node.test, inner)
+        else:
+            yield from self._expression(node.iter, place)
+        yield from self._block(node.body, inner)
+        yield from self._block(node.orelse, place)
+
+    def _branching(self, node: ast.If | ast.Try | ast.Match, place: _Place) -> Iterator[Event]:
+        if isinstance(node, ast.Try):
+            yield from self._block(node.body, place)
+            parts = [(f"except {i}", handler.body) for i, handler in enumerate(node.handlers)]
+        elif isinstance(node, ast.Match):
+            yield from self._expression(node.subject, place)
+            parts = [(f"case {i}", case.body) for i, case in enumerate(node.cases)]
+        else:
+            yield from self._expression(node.test, place)
+            parts = [("body", node.body), ("orelse", node.orelse)]
+        for name, statements in parts:
+            yield from self._block(statements, replace(place, branches=(*place.branches, (node, name))))
+        if isinstance(node, ast.Try):
+            yield from self._block([*node.orelse, *node.finalbody], place)
+
+    def _note_scaled(self, node: ast.stmt) -> None:
+        """``scaled = scaler.scale(loss)``: a backward of that name is scaled."""
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            scaler = self._scaler_of(node.value)
+            if scaler is not None:
+                self._scaled[node.targets[0].id] = scaler
+            else:
+                self._scaled.pop(node.targets[0].id, None)
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+
+    def _expression(self, node: ast.AST, place: _Place) -> Iterator[Event]:
+        for call in _calls(node):
+            events = list(self._call(call, place))
+            yield from events if events else self._followed(call, place)
+
+    def _call(self, node: ast.Call, place: _Place) -> Iterator[Event]:
+        function = node.func
+        torch_call = self.ctx.call(node)
+        name = torch_call.target if torch_call and torch_call.form == "function" else None
+        if name is not None:
+            kind = _function_kind(name)
+            if kind is not None:
+                yield self._event(kind, node, place, dotted_text(_unwrapped(node.args[0])) if node.args else None)
+        elif isinstance(function, ast.Attribute):
+            yield from self._method(node, function, place)
+        if isinstance(function, (ast.Name, ast.Attribute)) or torch_call is not None:
+            yield from self._evaluation(node, torch_call, place)
+
+    def _method(self, node: ast.Call, function: ast.Attribute, place: _Place) -> Iterator[Event]:
+        method, owner = function.attr, function.value
+        text, role = dotted_text(_unwrapped(owner)), role_of(self.ctx, owner)
+        match method:
+            case "backward" if self._is_backward(node, owner, role):
+                engine = frozenset({"engine"}) if text and _ENGINES.search(text) and node.args else frozenset[str]()
+                loss = dotted_text(owner)
+                yield self._event("backward", node, place, loss, scaler=self._scaler_of(owner), roles=engine)
+            case "manual_backward":
+                yield self._event("backward", node, place, text, roles=frozenset({"engine"}))
+            case "step" if role == "optimizer":
+                yield from self._step(node, text, place)
+            case "step" if role == "scaler":
+                yield self._event("step", node, place, _first_argument(node), scaler=text)
+            case "step" if role == "scheduler" and len(node.args) <= 1:
+                yield self._event("scheduler_step", node, place, text)
+            case "unscale_" | "update" | "scale" if role == "scaler":
+                kind: Kind = "unscale" if method == "unscale_" else "update" if method == "update" else "scale"
+                yield self._event(kind, node, place, _first_argument(node), scaler=text)
+            case "train" | "eval" if not node.args or method == "train":
+                mode = node.args[0] if node.args else None
+                off = method == "eval" or (isinstance(mode, ast.Constant) and not mode.value)
+                if role in ("model", None) and (mode is None or isinstance(mode, ast.Constant)):
+                    yield self._event("eval" if off else "train", node, place, text)
+            case "load_state_dict" if role == "model":
+                yield self._event("load", node, place, text)
+            case _ if method.startswith("clip_grad_"):
+                yield self._event("clip", node, place, text)
+            case "zero_" if _is_gradient(owner):
+                yield self._event("zero_grad", node, replace(place, loops=_beyond_parameters(place.loops)), None)
+            case _ if _ZEROING.search(method) and not self._followable(node):
+                yield self._event("zero_grad", node, place, text, roles=frozenset({role} if role else ()))
+            case _:
+                pass
+
+    def _is_backward(self, node: ast.Call, owner: ast.expr, role: Role | None) -> bool:
+        return not isinstance(self.ctx.value(owner), (Class, Reference)) and role not in ("model", "scheduler")
+
+    def _step(self, node: ast.Call, text: str | None, place: _Place) -> Iterator[Event]:
+        closure = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "closure"), None)
+        function = self.ctx.value(closure)
+        if isinstance(function, Function) and not isinstance(function.node, ast.Lambda):
+            for event in self.events_of(function.node):
+                yield self._seen_from(event, node, place, {})
+        yield self._event("step", node, place, text, closure=closure is not None)
+        if any(keyword.arg == "zero_grad" for keyword in node.keywords):
+            yield self._event("zero_grad", node, place, text, roles=frozenset({"optimizer"}))
+
+    def _evaluation(self, node: ast.Call, call: TorchCall | None, place: _Place) -> Iterator[Event]:
+        role = role_of(self.ctx, node.func)
+        if role == "loss" or (call is not None and call.operation in LOSSES):
+            yield self._event("loss", node, place, dotted_text(node.func))
+        elif role == "model":
+            yield self._event("forward", node, place, dotted_text(_unwrapped(node.func)))
+
+    def _scaler_of(self, node: ast.expr) -> str | None:
+        """Return the scaler of ``scaler.scale(loss)``, or of a name for that."""
+        if isinstance(node, ast.Name):
+            return self._scaled.get(node.id)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scale":
+            owner = node.func.value
+            return (dotted_text(owner) or "scaler") if role_of(self.ctx, owner) == "scaler" else None
+        return None
+
+    def _event(
+        self,
+        kind: Kind,
+        node: ast.Call,
+        place: _Place,
+        receiver: str | None,
+        *,
+        scaler: str | None = None,
+        roles: frozenset[str] = frozenset(),
+        closure: bool = False,
+    ) -> Event:
+        return Event(
+            kind,
+            node,
+            place.statement,
+            place.statement,
+            receiver,
+            scaler,
+            place.loops,
+            place.branches,
+            place.blocks,
+            roles=roles,
+            closure=closure,
+        )
+
+    # -- helpers -------------------------------------------------------------------------------------------------
+
+    def _followable(self, node: ast.Call) -> Function | None:
+        value = self.ctx.value(node.func)
+        return value if isinstance(value, Function) and not isinstance(value.node, ast.Lambda) else None
+
+    def _followed(self, node: ast.Call, place: _Place) -> Iterator[Event]:
+        function = self._followable(node)
+        if function is not None and not isinstance(function.node, ast.Lambda):
+            names = _arguments_by_parameter(function, node)
+            for event in self.events_of(function.node):
+                yield self._seen_from(event, node, place, names)
+            return
+        roles = self._given(node)
+        if roles:
+            yield self._event("unseen", node, place, dotted_text(node.func), roles=roles)
+
+    def _seen_from(self, event: Event, node: ast.Call, place: _Place, names: Mapping[str, str | None]) -> Event:
+        return replace(
+            event,
+            anchor=place.statement,
+            receiver=_renamed(event.receiver, names),
+            scaler=_renamed(event.scaler, names),
+            loops=event.loops + place.loops,
+            branches=place.branches + event.branches,
+            blocks=event.blocks + place.blocks,
+            via=(node, *event.via),
+        )
+
+    def _given(self, node: ast.Call) -> frozenset[str]:
+        """Return what a call of unseen code is given that it could take a step with."""
+        if isinstance(self.ctx.value(node.func), Class) or self._is_library(node):
+            return frozenset()
+        arguments = (*node.args, *(keyword.value for keyword in node.keywords))
+        given: set[str] = {
+            role for a in arguments if (role := role_of(self.ctx, a)) and role not in ("other", "tensor")
+        }
+        if any(isinstance(a, ast.Name) and a.id == "self" for a in arguments):
+            given.add("name")
+        text = dotted_text(node.func) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+        if _UNSEEN_NAMES.search(text.rpartition(".")[2]) or _UNSEEN_NAMES.search(text.partition(".")[0]):
+            given.add("name")
+        return frozenset(given)
+
+    def _is_library(self, node: ast.Call) -> bool:
+        name = self.ctx.name(node.func)
+        if name is not None:
+            return name.startswith(_LIBRARIES)
+        owner = self.ctx.value(node.func.value) if isinstance(node.func, ast.Attribute) else UNKNOWN
+        if isinstance(node.func, ast.Attribute) and role_of(self.ctx, node.func.value) in ("scaler", "optimizer"):
+            return True
+        return isinstance(self.ctx.value(node.func), Class) or (owner is not UNKNOWN and not _is_own(owner))
+
+
+def _is_own(owner: object) -> bool:
+    """Say whether methods of an object may be those of the file or of a base class elsewhere."""
+    return getattr(owner, "cls", None) is not None or not getattr(owner, "type", "torch.").startswith("torch.")
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls in an expression in the order in which they run."""
+    if isinstance(node, ast.Lambda):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _calls(child)
+    if isinstance(node, ast.Call):
+        yield node
+
+
+def _function_kind(name: str) -> Kind | None:
+    if name.startswith("torch.nn.utils.clip_grad"):
+        return "clip"
+    if name == "torch.autograd.backward":
+        return "backward"
+    return "autograd_grad" if name == "torch.autograd.grad" else None
+
+
+def _unwrapped(node: ast.expr) -> ast.expr:
+    """Return the object behind ``model.parameters()`` and ``model.module``."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters":
+        node = node.func.value
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "module" else node
+
+
+def _first_argument(node: ast.Call) -> str | None:
+    return dotted_text(node.args[0]) if node.args else None
+
+
+def _edits_of_gradients(node: ast.stmt, place: _Place) -> Iterator[Event]:
+    """``p.grad = None`` clears a gradient; ``p.grad /= 2`` and ``p.grad = g`` change one."""
+    match node:
+        case ast.Assign(targets=targets, value=ast.Constant(value=None)) | ast.Delete(targets=targets):
+            kind: Kind = "zero_grad"
+        case ast.Assign(targets=targets):
+            kind = "grad_edit"
+        case ast.AugAssign(target=target):
+            kind, targets = "grad_edit", [target]
+        case _:
+            return
+    if any(_is_gradient(target) for target in targets):
+        loops = _beyond_parameters(place.loops)
+        yield Event(kind, node, node, node, loops=loops, branches=place.branches, blocks=place.blocks)
+
+
+def _is_gradient(node: ast.expr) -> bool:
+    return ".grad" in f".{dotted_text(node) or ''}".removesuffix(".data")[1:]
+
+
+def _beyond_parameters(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Return the loops around a loop over parameters, which is one step of training as a whole."""
+    while loops and isinstance(loops[0], ast.For) and _PARAMETERS.search(ast.unparse(loops[0].iter)):
+        loops = loops[1:]
+    return loops
+
+
+def _arguments_by_parameter(function: Function, node: ast.Call) -> dict[str, str | None]:
+    """Return what the caller calls the things that the parameters of a helper stand for."""
+    parameters = [a.arg for a in (*function.node.args.posonlyargs, *function.node.args.args)]
+    given = [dotted_text(a) for a in node.args]
+    if function.receiver is not None and isinstance(node.func, ast.Attribute):
+        given.insert(0, dotted_text(node.func.value))
+    names = dict(zip(parameters, given, strict=False))
+    names |= {k.arg: dotted_text(k.value) for k in node.keywords if k.arg is not None}
+    return names
+
+
+def _renamed(text: str | None, names: Mapping[str, str | None]) -> str | None:
+    if text is None:
+        return None
+    first, dot, rest = text.partition(".")
+    if first not in names:
+        return text
+    name = names[first]
+    return None if name is None else f"{name}{dot}{rest}"
