@@ -11,7 +11,7 @@ from drygrad.static.engine import Analyzer
 from drygrad.static.source import Source, SourceError
 from drygrad.static.tree import Tree
 
-PROGRAM = '''\
+PROGRAM: str = '''\
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

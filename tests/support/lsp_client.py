@@ -329,12 +329,12 @@ def apply_edits(text: str, edits: Sequence[JSON], encoding: str = "utf-16") -> s
 
 
 def _offset(text: str, position: JSON, encoding: str) -> int:
-    lines, start = _lines(text), 0
-    for line in lines[: position["line"]]:
-        start += len(line)
-    if position["line"] >= len(lines):
+    lines = _lines(text)
+    number: int = position["line"]
+    start = sum(len(before) for before in lines[:number])
+    if number >= len(lines):
         return len(text)
-    line = lines[position["line"]].rstrip("\r\n")
+    line = lines[number].rstrip("\r\n")
     return start + next(
         (n for n in range(len(line) + 1) if units(line[:n], encoding) >= position["character"]), len(line)
     )
