@@ -40,6 +40,7 @@ def main(tcp: int | None = None, log_file: str | Path | None = None, log_level: 
     logs.set_up(Path(log_file) if log_file else None, log_level)
     server = DrygradServer()
     gc.freeze()  # the protocol's classes live for ever; the collector need not visit them while one types
+    gc.enable()
     if tcp is None:
         server.run_stdio()
     server.run_tcp(tcp)
