@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-
 from lsp_client import JSON, Start, apply_edits, debounced, progress_ends
 
 ROOT = Path(__file__).parents[2]
