@@ -58,6 +58,13 @@ def _python_in(home: Path) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
+def site_packages(interpreter: Interpreter) -> tuple[str, ...]:
+    """Return where an interpreter keeps installed packages, by the folders around it: it is not started."""
+    home = interpreter.path.parent.parent
+    found = [*home.glob("lib/python3*/site-packages"), *home.glob("Lib/site-packages")]
+    return tuple(sorted(map(str, found)))
+
+
 def probe(interpreter: Interpreter, seconds: float = 20) -> Probe:
     """Ask an interpreter for its version and its torch, without importing torch, within a time bound."""
     command = [str(interpreter.path), "-c", _PROBE]

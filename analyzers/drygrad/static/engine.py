@@ -40,6 +40,12 @@ class Analyzer:
         self._tree: Tree | None = None
         self._facts: ModuleFacts | None = None
 
+    def learn(self, ancestry: Mapping[str, tuple[str, ...]]) -> bool:
+        """Take in what imported names are (see ``ModuleFacts.known``); say whether another check may find more."""
+        told = any(classes for name, classes in ancestry.items() if self.known.get(name) != classes)
+        self.known = {**self.known, **ancestry}
+        return told
+
     def check(self, source: Source) -> Analysis:
         """Return the findings of a version, in the order of the text, suppressed ones left out."""
         last_tree, last_facts, self._tree, self._facts = self._tree, self._facts, None, None

@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from drygrad.baseline import Baseline, BaselineError
+from drygrad.interpreters import find_interpreter, site_packages
 from drygrad.options import code_problem
 from drygrad.project import Project
 from drygrad.settings import Settings
@@ -114,6 +116,7 @@ def _files(given: str, arguments: argparse.Namespace, projects: Projects, plan: 
 def _job_maker(arguments: argparse.Namespace, projects: Projects, overrides: Overrides) -> Callable[[str], Job]:
     mode = _mode(arguments)
     baselines: dict[Path, Baseline | None] = {}
+    installed_for = cache(lambda root: site_packages(find_interpreter(root)))
 
     def baseline_of(project: Project) -> Baseline | None:
         if overrides.baseline or not overrides.use_baseline or project.settings.baseline is None:
@@ -126,12 +129,22 @@ def _job_maker(arguments: argparse.Namespace, projects: Projects, overrides: Ove
         is_input = shown == "-"
         path = Path(arguments.stdin_filename) if is_input else Path(shown)
         project = projects.of_folder(path.parent)
+        installed = installed_for(project.root)
         settings = overrides.settings(project.settings_for(path))
         baseline = baseline_of(project)
         if is_input:
             text_mode = replace(mode, fix="text" if mode.fix == "write" else mode.fix)
-            return Job(path, arguments.stdin_filename, settings, text_mode, baseline, sys.stdin.buffer.read())
-        return Job(path, shown, settings, mode, baseline)
+            return Job(
+                path,
+                arguments.stdin_filename,
+                settings,
+                text_mode,
+                baseline,
+                sys.stdin.buffer.read(),
+                project.root,
+                installed,
+            )
+        return Job(path, shown, settings, mode, baseline, None, project.root, installed)
 
     return make
 

@@ -17,7 +17,7 @@ from drygrad.fixing import Fixed, fix_text
 from drygrad.model import Finding, Fix, Related
 from drygrad.notebook import Notebook, is_editable
 from drygrad.settings import Settings
-from drygrad.static.engine import Analyzer
+from drygrad.static.engine import Analysis, Analyzer
 from drygrad.static.rules.reports.syntax_error import SyntaxErrorInText
 from drygrad.static.source import Source, SourceError, SourceSyntaxError, decode, encode
 
@@ -45,6 +45,8 @@ class Job:
     mode: Mode = Mode()
     baseline: Baseline | None = None
     data: bytes | None = None
+    root: Path = Path()
+    site_packages: tuple[str, ...] = ()
 
 
 def inspect(job: Job) -> FileResult:
@@ -122,13 +124,25 @@ class _Check:
     def _findings(self, source: Source) -> list[Finding]:
         """Return the findings: DG906 where the text does not parse. SourceError where it cannot be analysed at all."""
         settings = self.job.settings
-        analysis = self._analyzer.check(source)
+        analysis = self._analysis(source)
         if isinstance(analysis.error, SourceSyntaxError):
             found = [SyntaxErrorInText.finding(source, analysis.error, settings)]
             return found if settings.enabled(SyntaxErrorInText.code) else []
         if analysis.error:
             raise analysis.error
         return [_editable(finding, source) if self._in_cells else finding for finding in analysis.findings]
+
+    def _analysis(self, source: Source) -> Analysis:
+        """Check a text; once more with what other files tell of the names that it imports, where they tell anything."""
+        analysis = self._analyzer.check(source)
+        if not analysis.questions:
+            return analysis
+        from drygrad.static.lookup.ancestry import ancestry_of  # noqa: PLC0415 - most files ask nothing
+        from drygrad.static.lookup.client import Place, look_up  # noqa: PLC0415
+
+        place = Place(self.job.path.absolute(), self.job.root, self.job.site_packages)
+        learned = self._analyzer.learn(ancestry_of(look_up(place, analysis.questions)))
+        return self._analyzer.check(source) if learned else analysis
 
 
 def _editable(finding: Finding, source: Source) -> Finding:
