@@ -77,7 +77,9 @@ def attribute(frame: Frame, base: Value, name: str, node: ast.expr) -> Value:
             return tensors.attribute(frame, base, name, node)
         case Object():
             found = frame.module.attribute(base, name)
-            return _unknown_attribute(base, name, node) if found is None or found is UNKNOWN else found
+            if found is None or (found is UNKNOWN and name == "device"):
+                return _unknown_attribute(base, name, node)
+            return found
         case Super(cls=cls, receiver=receiver):
             return _of_super(cls, receiver, name)
         case Class():

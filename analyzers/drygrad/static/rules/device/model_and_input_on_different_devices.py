@@ -1,0 +1,336 @@
+"""Rule DG201: a model and its input on different devices."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.iteration import contained_modules
+from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS
+from drygrad.static.facts.transfer import same_device
+from drygrad.static.facts.values import UNKNOWN, Object, Tensor, Value, element_of
+from drygrad.static.rules.device.batches import (
+    batches_move_unseen,
+    loader_loop,
+    move_at_head,
+    moved_model,
+    touched_names,
+    unpacked_names,
+)
+from drygrad.static.rules.device.mismatches import module_method
+from drygrad.static.rules.device.placement import (
+    device_expression,
+    expects_error,
+    is_accelerator,
+    is_plain_factory,
+    operand_text,
+    spoken,
+    unless,
+    with_keyword,
+)
+
+
+@dataclass(frozen=True)
+class _Meeting:
+    """A model on one device that is given an input on another."""
+
+    given: ast.expr
+    model_device: str
+    input_device: str
+    moved_at: ast.expr | None = None
+    constructed_at: ast.expr | None = None
+
+
+class ModelAndInputOnDifferentDevices(Rule):
+    """
+    ## What it does
+    Finds a model that is called with a tensor of another device: the model has been moved to the GPU, the batch is
+    still on the CPU, where every data loader puts it.
+
+    ## Why is this bad?
+    The first layer raises "Expected all tensors to be on the same device". Where the device is chosen at run time, the
+    code works on a machine without GPU and fails on the others.
+
+    ## Example
+    ```python
+    model.to(device)
+    for images, labels in loader:
+        loss = criterion(model(images), labels)
+    ```
+    Use instead:
+    ```python
+    model.to(device)
+    for images, labels in loader:
+        images, labels = images.to(device), labels.to(device)
+        loss = criterion(model(images), labels)
+    ```
+
+    ## Fix safety
+    Safe for inputs: the code raised before, or the copy does nothing because all is on the CPU. Unsafe where it is the
+    model that has to move.
+    """
+
+    code, name, since = "DG201", "model-and-input-on-different-devices", "0.1"
+    severity = "error"
+    VALID = [
+        Valid("model = nn.Linear(3, 2).cuda()\nmodel(torch.randn(4, 3).cuda())"),
+        Valid("model = nn.DataParallel(nn.Linear(3, 2)).cuda()\nmodel(torch.randn(4, 3))"),
+        Valid("model = nn.Linear(3, 2)\nif torch.cuda.is_available():\n    model.cuda()\nmodel(torch.randn(4, 3))"),
+        Valid(
+            "def run(model, loader, device):\n    model.to(device)\n"
+            "    for batch in loader:\n        yield model(batch)"
+        ),
+        Valid(
+            """
+            def train(model, loader, device):
+                model.to(device)
+                for x, y in loader:
+                    x = x.to(device)
+                    yield model(x)
+            """
+        ),
+        Valid(
+            """
+            def train(model, loader, device):
+                model.to(device)
+                for x, y in loader:
+                    x, y = (t.to(device) for t in (x, y))
+                    yield model(x)
+            """
+        ),
+        Valid(
+            """
+            from accelerate import Accelerator
+
+            def train(model, loader):
+                accelerator = Accelerator()
+                model.to(accelerator.device)
+                model, loader = accelerator.prepare(model, loader)
+                for x, y in loader:
+                    yield model(x)
+            """
+        ),
+        Valid(
+            """
+            import torch
+            from torch import nn
+
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.fc = nn.Linear(3, 2)
+
+                def forward(self, x):
+                    x = x.to(self.fc.weight.device)
+                    return self.fc(x)
+
+            model = Net().to("cuda")
+            model(torch.randn(4, 3))
+            """
+        ),
+        Valid(
+            """
+            def train(model, loader, device):
+                model.to(device)
+                model = nn.DataParallel(model)
+                for x, y in loader:
+                    yield model(x)
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            "model = nn.Linear(3, 2).cuda()\nmodel(torch.randn(4, 3))",
+            'model = nn.Linear(3, 2).cuda()\nmodel(torch.randn(4, 3, device="cuda"))',
+            at=(2, 6, 2, 23),
+        ),
+        Invalid(
+            "model = nn.Linear(3, 2)\nx = torch.randn(4, 3, device='cuda')\nmodel(x)",
+            "model = nn.Linear(3, 2).to(\"cuda\")\nx = torch.randn(4, 3, device='cuda')\nmodel(x)",
+            at=(3, 6, 3, 7),
+        ),
+        Invalid(
+            """
+            def train(model, loader, optimizer, device):
+                model.to(device)
+                model.train()
+                for images, labels in loader:
+                    optimizer.zero_grad()
+                    loss = F.cross_entropy(model(images), labels)
+                    loss.backward()
+                    optimizer.step()
+            """,
+            """
+            def train(model, loader, optimizer, device):
+                model.to(device)
+                model.train()
+                for images, labels in loader:
+                    images, labels = images.to(device), labels.to(device)
+                    optimizer.zero_grad()
+                    loss = F.cross_entropy(model(images), labels)
+                    loss.backward()
+                    optimizer.step()
+            """,
+            at=(6, 37, 6, 43),
+            severity="warning",
+        ),
+        Invalid(
+            """
+            import torch
+            from torch import nn
+            from torch.utils.data import DataLoader
+
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+
+                def forward(self, x):
+                    return self.body(x)
+
+            device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+            model = Net().to(device)
+            for x, y in DataLoader(data, batch_size=4, shuffle=True):
+                out = model(x)
+            """,
+            """
+            import torch
+            from torch import nn
+            from torch.utils.data import DataLoader
+
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+
+                def forward(self, x):
+                    return self.body(x)
+
+            device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+            model = Net().to(device)
+            for x, y in DataLoader(data, batch_size=4, shuffle=True):
+                x = x.to(device)
+                out = model(x)
+            """,
+            severity="warning",
+        ),
+        Invalid(
+            """
+            class Trainer:
+                def __init__(self, model, loader):
+                    self.model = model.cuda()
+                    self.loader = loader
+
+                def evaluate(self):
+                    for step, (image, label) in enumerate(self.loader):
+                        yield self.model(image).argmax(1) == label
+            """,
+            """
+            class Trainer:
+                def __init__(self, model, loader):
+                    self.model = model.cuda()
+                    self.loader = loader
+
+                def evaluate(self):
+                    for step, (image, label) in enumerate(self.loader):
+                        image, label = image.to("cuda"), label.to("cuda")
+                        yield self.model(image).argmax(1) == label
+            """,
+            severity="warning",
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        meeting = _constructed(node, ctx) or _received(node, ctx)
+        if meeting is None or expects_error(node, ctx):
+            return
+        chosen = meeting.input_device if meeting.model_device == "cpu" else meeting.model_device
+        given, model = ctx.source_of(meeting.given), ctx.source_of(node.func)
+        certain = meeting.moved_at is None and is_accelerator(chosen)
+        yield ctx.finding(
+            self,
+            meeting.given,
+            f"`{model}` is on {spoken(meeting.model_device)}, `{given}` on {spoken(meeting.input_device)}; the call "
+            f"raises{unless(chosen)}",
+            severity=None if certain else "warning",
+            related=[("the model is moved here", meeting.moved_at)] if meeting.moved_at is not None else [],
+            fixes=[_fix(node, meeting, ctx)],
+        )
+
+
+def _constructed(node: ast.Call, ctx: Context) -> _Meeting | None:
+    """Return the meeting of a model that the file constructs with a tensor of known device."""
+    model = ctx.value(node.func)
+    if not isinstance(model, Object) or model.device is None or not _has_parameters(model, ctx):
+        return None
+    if module_method(node, ctx) is not None or _moves_its_input(model):
+        return None
+    given = next((a for a in node.args[: 1 if model.cls else None] if _is_elsewhere(ctx.value(a), model.device)), None)
+    tensor = ctx.tensor(given)
+    if given is None or tensor is None or tensor.device is None:
+        return None
+    if model.device == "cpu":
+        here = model.node is not None and ctx.function(model.node) is ctx.function(node)
+        return _Meeting(given, "cpu", tensor.device, constructed_at=model.node) if here else None
+    return _Meeting(given, model.device, tensor.device)
+
+
+def _is_elsewhere(value: Value, device: str) -> bool:
+    if not isinstance(value, Tensor) or value.device is None:
+        return False
+    named = "cpu" in (device, value.device) and "$" in device[0] + value.device[0]
+    return named or same_device(device, value.device) is False
+
+
+def _has_parameters(model: Object, ctx: Context) -> bool:
+    """Say whether a module has parameters that its inputs must meet; wrappers that move their inputs count as none."""
+    if model.cls is not None:
+        held = ctx.facts.attributes(model).values()
+        return any(isinstance(v, Object) and v.is_module and _has_parameters(v, ctx) for v in held)
+    parts = contained_modules(model)
+    if parts is not None:
+        inner = parts.items if parts.items is not None else (element_of(parts),)
+        return any(isinstance(part, Object) and _has_parameters(part, ctx) for part in inner)
+    package, _, name = model.type.rpartition(".")
+    return package == "torch.nn" and name in MODULE_OPERATIONS and name not in PARAMETERLESS
+
+
+def _moves_its_input(model: Object) -> bool:
+    """Say whether a method of a model's class moves anything."""
+    classes = list(model.cls.lineage()) if model.cls is not None else []
+    moves = (n.attr for c in classes for n in ast.walk(c.node) if isinstance(n, ast.Attribute))
+    return any(name in ("to", "cuda", "cpu", "register_forward_pre_hook") for name in moves)
+
+
+def _received(node: ast.Call, ctx: Context) -> _Meeting | None:
+    """Return the meeting of a model that the function moves with a batch that it leaves where the loader put it."""
+    model, given = ctx.text(node.func), node.args[0] if node.args else None
+    if model is None or not isinstance(given, ast.Name) or ctx.value(node.func) is not UNKNOWN:
+        return None
+    loop = loader_loop(node, ctx)
+    if loop is None or given.id not in set(unpacked_names(loop)) - touched_names(loop.body):
+        return None
+    value = ctx.value(given)
+    if (isinstance(value, Tensor) and value.device != "cpu") or batches_move_unseen(ctx):
+        return None
+    moved = moved_model(model, node, ctx)
+    return _Meeting(given, moved[1], "cpu", moved_at=moved[0]) if moved is not None else None
+
+
+def _fix(node: ast.Call, meeting: _Meeting, ctx: Context) -> Fix | None:
+    if meeting.model_device == "cpu":
+        device = device_expression(meeting.input_device, node, ctx)
+        place = meeting.constructed_at
+        return ctx.fix("Move the model", ctx.insert_after(place, f".to({device})")) if place and device else None
+    found = device_expression(meeting.model_device, node, ctx)
+    device = found or f"next({ctx.source_of(node.func)}.parameters()).device"
+    title = f"Move the input to {spoken(meeting.model_device)}"
+    loop, given = loader_loop(node, ctx), meeting.given
+    if loop is not None and isinstance(given, ast.Name) and given.id in unpacked_names(loop):
+        return ctx.fix(title, move_at_head(loop, device, ctx), safety="safe")
+    if isinstance(given, ast.Call) and is_plain_factory(ctx.call(given)):
+        return ctx.fix(title, with_keyword(given, f"device={device}", ctx), safety="safe")
+    return ctx.fix(title, ctx.replace(given, f"{operand_text(ctx, given)}.to({device})"), safety="safe")
