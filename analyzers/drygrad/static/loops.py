@@ -1,0 +1,179 @@
+"""Loops that run a step each time: what an iteration calls, backpropagates and rebinds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from drygrad.static.context import Context, FunctionNode, Loop
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import Object, Tensor
+
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_OTHER_BODIES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_BACKWARD = ("backward", "manual_backward")
+
+
+@dataclass(frozen=True)
+class Backward:
+    """A backward call: what it is called on or given, and the names that surely carry the graph it runs through."""
+
+    node: ast.Call
+    roots: tuple[ast.expr, ...]
+    names: frozenset[str]
+    keeps_graph: bool
+
+
+def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
+    """Yield nodes and what they hold, in the order of the text; bodies of functions and classes are left out."""
+    waiting = list(reversed(roots))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, _OTHER_BODIES):
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def body_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of the body of a function, loop or module, in the order of the text."""
+    return own_nodes(*getattr(scope, "body", ()))
+
+
+def calls_in(scope: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls in the body of a function, loop or module."""
+    return (node for node in body_nodes(scope) if isinstance(node, ast.Call))
+
+
+def called(node: ast.Call) -> str:
+    """Return the last part of the name that a call calls: ``step`` for ``self.optimizer.step()``."""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def scope_of(node: ast.AST, ctx: Context) -> ast.AST:
+    """Return the function around a node, or the module."""
+    return ctx.function(node) or ctx.tree
+
+
+def assigned_in(scope: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the dotted names that statements in a body bind, with the statement."""
+    for node in body_nodes(scope):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.With, ast.Delete)):
+            for target in _targets(node):
+                for part in ast.walk(target):
+                    text = dotted_text(part) if isinstance(part, (ast.Name, ast.Attribute)) else None
+                    if text is not None and not isinstance(getattr(part, "ctx", None), ast.Load):
+                        yield text, node
+
+
+def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For | ast.With | ast.Delete) -> list[ast.expr]:
+    match node:
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            return targets
+        case ast.With(items=items):
+            return [item.optional_vars for item in items if item.optional_vars is not None]
+        case _:
+            return [node.target]
+
+
+def rebound_between(text: str, first: ast.AST, second: ast.AST, scope: ast.AST) -> bool:
+    """Say whether a name is bound anew between two nodes, in the order of the text."""
+    low, high = sorted((_place(first), _place(second)))
+    return any(name == text and low < _place(statement) < high for name, statement in assigned_in(scope))
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def follows(node: ast.AST, other: ast.AST) -> bool:
+    """Say whether a node stands after another in the text."""
+    return _place(node) > _place(other)
+
+
+def is_guarded(node: ast.AST, loop: ast.AST, ctx: Context) -> bool:
+    """Say whether a condition or an exception decides if an iteration (or a call of a function) reaches a node."""
+    for ancestor in ctx.ancestors(node):
+        if ancestor is loop:
+            return False
+        if isinstance(ancestor, (ast.If, ast.IfExp, ast.ExceptHandler, ast.match_case)):
+            return True
+    return False
+
+
+def backwards_in(scope: ast.AST, ctx: Context) -> Iterator[Backward]:
+    """Yield the backward calls in a body: of tensors, scaled losses, accelerators."""
+    for call in calls_in(scope):
+        if called(call) not in _BACKWARD or not isinstance(call.func, ast.Attribute):
+            continue
+        roots = (*(() if isinstance(call.func.value, ast.Name) and call.args else (call.func.value,)), *call.args[:1])
+        receiver = ctx.value(call.func.value)
+        if isinstance(receiver, Tensor):
+            roots = (call.func.value,)
+        retain = next((k.value for k in call.keywords if k.arg in ("retain_graph", "create_graph")), None)
+        keeps = retain is not None and not (isinstance(retain, ast.Constant) and not retain.value)
+        names = frozenset(name for root in roots for name in _carriers(root))
+        yield Backward(call, roots, names, keeps)
+
+
+def _carriers(node: ast.expr) -> Iterator[str]:
+    """Yield the names of what surely has a graph, because a backward runs through this expression."""
+    text = dotted_text(node)
+    match node:
+        case _ if text is not None:
+            yield text
+        case ast.BinOp(left=left, op=ast.Div()):
+            yield from _carriers(left)
+        case ast.BinOp(left=side, op=ast.Mult(), right=ast.Constant()):
+            yield from _carriers(side)
+        case ast.BinOp(left=ast.Constant(), op=ast.Mult(), right=side):
+            yield from _carriers(side)
+        case ast.Call(func=ast.Attribute(attr="scale"), args=[scaled, *_]):
+            yield from _carriers(scaled)
+        case ast.Call(func=ast.Attribute(value=owner, attr="mean" | "sum")):
+            yield from _carriers(owner)
+        case _:
+            return
+
+
+def is_step_loop(loop: Loop, ctx: Context) -> bool:
+    """Say whether each iteration is one step: no loop is nested in it, and it backpropagates or takes a batch."""
+    if any(isinstance(node, LOOPS) for node in body_nodes(loop)):
+        return False
+    return trains(loop) or iterates_over_loader(loop, ctx)
+
+
+def step_around(node: ast.AST, ctx: Context) -> Loop | FunctionNode | None:
+    """Return the loop or function that is one step and always reaches a node; None where there is none.
+
+    A function is a step where it runs a backward outside of any loop and a loop of the file calls it.
+    """
+    loops = ctx.loops(node)
+    if loops:
+        return loops[0] if is_step_loop(loops[0], ctx) and not is_guarded(node, loops[0], ctx) else None
+    function = ctx.function(node)
+    if function is None or is_guarded(node, function, ctx) or not trains(function):
+        return None
+    if any(isinstance(inner, LOOPS) and trains(inner) for inner in body_nodes(function)):
+        return None
+    return function if any(ctx.loops(site.node) for site in ctx.callers(function)) else None
+
+
+def trains(scope: ast.AST) -> bool:
+    """Say whether a body runs a backward itself."""
+    return any(called(call) in _BACKWARD for call in calls_in(scope))
+
+
+def iterates_over_loader(loop: Loop, ctx: Context) -> bool:
+    """Say whether a loop takes batches of a DataLoader: a known one, or one called so."""
+    if isinstance(loop, ast.While):
+        return False
+    source = loop.iter
+    while isinstance(source, ast.Call) and source.args:
+        source = source.args[0]
+    value = ctx.value(source)
+    if isinstance(value, Object):
+        return value.type == "torch.utils.data.DataLoader"
+    return "loader" in (dotted_text(source) or "").lower()

@@ -1,0 +1,241 @@
+"""Rule DG502: a running total that keeps the graph of every step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context, Loop
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import UNKNOWN, Constant, Number, Tensor
+from drygrad.static.rules.memory.graphs import Graph, detached, graph_of, is_differentiated, is_only_read
+
+
+class GraphAccumulated(Rule):
+    """
+    ## What it does
+    Finds running totals (`total_loss += loss`) of tensors that still carry their graph, though no backward ever runs
+    from the total.
+
+    ## Why is this bad?
+    The total is a tensor whose own graph links those of all steps, so memory grows from step to step. How much depends
+    on the backward:
+
+    - Where none has run, each step's graph holds everything that was saved for it: all activations of every step stay
+      on the device until it is out of memory.
+    - Where `backward()` has run, the saved tensors are gone, but the graph's nodes stay in host memory: some 1 kB for
+      each operation of each step (25 kB per step for ten linear layers with their ReLU; measured with torch 2.13).
+
+    A total that is backpropagated (several losses of one step) is meant so and not reported.
+
+    ## Example
+    ```python
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        total_loss += loss
+    ```
+    Use instead:
+    ```python
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        total_loss += loss.detach()
+    ```
+    `loss.item()` makes the total a Python number instead, and waits for the device each time.
+
+    ## Fix safety
+    Safe: the total has the same value, and no backward runs through it.
+    """
+
+    code, name, since = "DG502", "graph-accumulated", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid("""
+            def train(model, loader, criterion, optimizer):
+                running_loss = 0.0
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    running_loss += loss.item()
+                return running_loss / len(loader)
+        """),
+        Valid("""
+            def step(model: nn.Linear, batches, optimizer):
+                total = 0
+                for x, y in batches:
+                    total += F.mse_loss(model(x), y)
+                optimizer.zero_grad()
+                total.backward()
+                optimizer.step()
+                print(total)
+        """),
+        Valid("""
+            def train(model, loader, criterions, optimizer):
+                for x, y in loader:
+                    out = model(x)
+                    loss = 0
+                    for criterion in criterions:
+                        part = criterion(out, y)
+                        loss += part
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+        """),
+        Valid("""
+            def penalty(model: nn.Linear, batches):
+                total = 0
+                for x in batches:
+                    total += model(x).pow(2).mean()
+                return total
+        """),
+        Valid("""
+            def train(model, loader, criterion, optimizer):
+                total = 0
+                for x, y in loader:
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    with torch.no_grad():
+                        total += loss
+                print(total)
+        """),
+        Valid("""
+            def train(model, loader, criterion, optimizer):
+                for x, y in loader:
+                    shown = 0
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    shown += loss
+                    print(shown)
+        """),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def train(model, loader, criterion, optimizer, epochs):
+                for epoch in range(epochs):
+                    running_loss = 0.0
+                    for x, y in loader:
+                        optimizer.zero_grad()
+                        loss = criterion(model(x), y)
+                        loss.backward()
+                        optimizer.step()
+                        running_loss += loss
+                    print(f"epoch {epoch}: {running_loss / len(loader):.3f}")
+            """,
+            """
+            def train(model, loader, criterion, optimizer, epochs):
+                for epoch in range(epochs):
+                    running_loss = 0.0
+                    for x, y in loader:
+                        optimizer.zero_grad()
+                        loss = criterion(model(x), y)
+                        loss.backward()
+                        optimizer.step()
+                        running_loss += loss.detach()
+                    print(f"epoch {epoch}: {running_loss / len(loader):.3f}")
+            """,
+            at=(9, 28, 9, 32),
+        ),
+        Invalid(
+            """
+            model = nn.Linear(4, 1)
+            model.eval()
+            total = 0
+            for x in torch.randn(100, 8, 4):
+                loss = F.mse_loss(model(x), torch.zeros(8, 1))
+                total = total + loss * len(x)
+            print("loss", total.item() / 800)
+            """,
+            """
+            model = nn.Linear(4, 1)
+            model.eval()
+            total = 0
+            for x in torch.randn(100, 8, 4):
+                loss = F.mse_loss(model(x), torch.zeros(8, 1))
+                total = total + loss.detach() * len(x)
+            print("loss", total.item() / 800)
+            """,
+        ),
+        Invalid(
+            """
+            class Trainer:
+                def fit(self, accelerator, loader):
+                    self.total = torch.zeros(())
+                    for batch in loader:
+                        loss = self.model(**batch).loss
+                        accelerator.backward(loss)
+                        self.optimizer.step()
+                        self.total += loss * batch["input_ids"].size(0)
+            """,
+            """
+            class Trainer:
+                def fit(self, accelerator, loader):
+                    self.total = torch.zeros(())
+                    for batch in loader:
+                        loss = self.model(**batch).loss
+                        accelerator.backward(loss)
+                        self.optimizer.step()
+                        self.total += loss.detach() * batch["input_ids"].size(0)
+            """,
+        ),
+    ]
+
+    def visit_augmented(self, node: ast.AugAssign, ctx: Context) -> Iterator[Finding]:
+        if isinstance(node.op, ast.Add) and not isinstance(node.value, (ast.List, ast.ListComp)):
+            yield from self._check(node, node.target, node.value, ctx)
+
+    def visit_assignment(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
+        match node:
+            case ast.Assign(targets=[total], value=ast.BinOp(left=first, op=ast.Add(), right=second)):
+                name = dotted_text(total)
+                if name is not None and dotted_text(first) == name:
+                    yield from self._check(node, total, second, ctx)
+            case _:
+                return
+
+    def _check(self, node: ast.stmt, total: ast.expr, added: ast.expr, ctx: Context) -> Iterator[Finding]:
+        loops = ctx.loops(node)
+        name = dotted_text(total.value if isinstance(total, ast.Subscript) else total)
+        if not loops or name is None or ctx.grad_enabled(node) is False or not _may_be_number(total, ctx):
+            return
+        carrier, graph = _carrier(added, loops[0], ctx)
+        if graph is None or _is_reset(name, node, loops[0]) or is_differentiated(name, node, ctx):
+            return
+        if graph == "whole" and not is_only_read(name, node, ctx):
+            return
+        kept = (
+            "backward() has freed its saved tensors, but every step adds its graph's nodes to those in memory"
+            if graph == "freed"
+            else "no backward frees it, so everything saved for backward stays in memory, step after step"
+        )
+        message = f"{ctx.source_of(total)} links the graph of every {ctx.source_of(carrier)}: {kept}"
+        yield ctx.finding(self, carrier, message, fixes=[detached(carrier, ctx)])
+
+
+def _may_be_number(total: ast.expr, ctx: Context) -> bool:
+    """Say whether a total is a number or tensor, not an object that adds in its own way (or a list)."""
+    value = ctx.value(total)
+    return value is UNKNOWN or isinstance(value, (Constant, Number, Tensor))
+
+
+def _carrier(added: ast.expr, loop: Loop, ctx: Context) -> tuple[ast.expr, Graph | None]:
+    """Return the part of what is added that carries a graph: ``loss`` in ``loss * n``."""
+    if isinstance(added, ast.BinOp) and isinstance(added.op, (ast.Mult, ast.Div)):
+        for side in (added.left, added.right):
+            if dotted_text(side) is not None and (graph := graph_of(side, loop, ctx)) is not None:
+                return side, graph
+    return added, graph_of(added, loop, ctx)
+
+
+def _is_reset(name: str, addition: ast.stmt, loop: Loop) -> bool:
+    """Say whether each iteration begins a new total."""
+    return any(
+        statement is not addition and isinstance(statement, ast.Assign) and name in map(dotted_text, statement.targets)
+        for statement in loop.body
+    )
