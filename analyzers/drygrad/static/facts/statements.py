@@ -73,6 +73,8 @@ def _refine_unpacked_shape(frame: Frame, target: ast.expr, value: ast.expr) -> N
         return
     owner = containers.shape_owner(value)
     tensor = frame.look_up(owner) if owner else UNKNOWN
+    if tensor is UNKNOWN and isinstance(value, ast.Call):  # only a tensor's size can be called
+        tensor = Tensor()
     if owner and isinstance(tensor, Tensor) and tensor.shape is None:
         names = [e.id for e in target.elts if isinstance(e, ast.Name)]
         symbols = tuple(f"{name}@{target.lineno}" if name != "_" else None for name in names)

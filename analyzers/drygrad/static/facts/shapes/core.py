@@ -49,8 +49,8 @@ def meet(first: Dim, second: Dim) -> Dim:
 
 
 def size_text(size: Dim) -> str:
-    """Write a size for a person."""
-    return "?" if size is None else str(size)
+    """Write a size for a person: a symbol by the name that the text gives it."""
+    return "?" if size is None else str(size).partition("@")[0]
 
 
 def shape_text(shape: Shape) -> str:

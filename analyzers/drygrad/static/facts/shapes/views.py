@@ -15,7 +15,7 @@ from drygrad.static.facts.shapes.core import (
     uncommon,
 )
 from drygrad.static.facts.shapes.reading import Handler, Reader, items_of, size_of_value
-from drygrad.static.facts.values import Dim, Dtype, Shape
+from drygrad.static.facts.values import Dim, Dtype, Shape, Tensor
 
 
 def viewed(shape: Shape, sizes: Shape) -> Shape:
@@ -58,7 +58,10 @@ def _view(reader: Reader) -> Shape:
     values = reader.call.values
     if len(values) > 1 and isinstance(values[1], Dtype):
         raise Unknown
-    return viewed(reader.shape(), reader.sizes(1, "shape", "size"))
+    sizes, receiver = reader.sizes(1, "shape", "size"), reader.operand(0, "input")
+    if isinstance(receiver, Tensor) and receiver.shape is None:
+        return tuple(None if size == -1 else size for size in sizes)
+    return viewed(reader.shape(), sizes)
 
 
 def _view_as(reader: Reader) -> Shape:

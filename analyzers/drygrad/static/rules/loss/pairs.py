@@ -1,0 +1,82 @@
+"""The shapes of a loss's input and target, and how to make them one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from drygrad.model import Fix
+from drygrad.static.context import Context
+from drygrad.static.facts.shapes import numel
+from drygrad.static.facts.values import Dim, Shape, TorchCall
+
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+
+
+@dataclass(frozen=True)
+class Sized:
+    """An expression whose shape is known."""
+
+    expression: ast.expr
+    shape: Shape
+
+
+def pair(ctx: Context, call: TorchCall) -> tuple[Sized, Sized] | None:
+    """Return a loss's input and target, where the shapes of both are known."""
+    first, second = (sized(ctx, call.operand(name)) for name in ("input", "target"))
+    return (first, second) if first is not None and second is not None else None
+
+
+def sized(ctx: Context, expression: ast.expr | None) -> Sized | None:
+    """Return an expression with its shape, where that is known."""
+    tensor = ctx.tensor(expression)
+    if expression is None or tensor is None or tensor.shape is None:
+        return None
+    return Sized(expression, tensor.shape)
+
+
+def may_equal(first: Shape, second: Shape) -> bool:
+    """Say whether two shapes may be the same."""
+    return len(first) == len(second) and not any(map(_differ, first, second))
+
+
+def _differ(first: Dim, second: Dim) -> bool:
+    return isinstance(first, int) and isinstance(second, int) and first != second
+
+
+def aligned(ctx: Context, given: Sized, target: Sized) -> Iterator[Fix | None]:
+    """Yield the fixes that give input and target one shape: of the target first."""
+    if (dim := extra_dimension(given.shape, target.shape)) is not None:
+        yield with_suffix(ctx, target.expression, f".unsqueeze({dim})")
+        yield with_suffix(ctx, given.expression, f".squeeze({dim})")
+    elif (dim := extra_dimension(target.shape, given.shape)) is not None:
+        yield with_suffix(ctx, target.expression, f".squeeze({dim})")
+        yield with_suffix(ctx, given.expression, f".unsqueeze({dim})")
+    elif isinstance(given.expression, ast.Name) and numel(given.shape) == numel(target.shape) is not None:
+        yield with_suffix(ctx, target.expression, f".view_as({given.expression.id})")
+
+
+def extra_dimension(longer: Shape, shorter: Shape) -> int | None:
+    """Return the last dimension of one element that one shape has and the other, else the same, has not."""
+    if len(longer) != len(shorter) + 1:
+        return None
+    for dim in reversed(range(len(longer))):
+        if longer[dim] == 1 and may_equal(longer[:dim] + longer[dim + 1 :], shorter):
+            return dim
+    return None
+
+
+def with_suffix(ctx: Context, expression: ast.expr, suffix: str) -> Fix | None:
+    """Call a method of an expression's value."""
+    text = ctx.source_of(expression)
+    text = text if isinstance(expression, _ATOMS) else f"({text})"
+    return ctx.fix(f"Use `{' '.join(text.split())}{suffix}`", ctx.replace(expression, text + suffix))
+
+
+def crosses(first: Shape, second: Shape) -> bool:
+    """Say whether broadcasting expands both shapes, each in another dimension: all pairs are made."""
+    rank = max(len(first), len(second))
+    left, right = ((1,) * (rank - len(shape)) + shape for shape in (first, second))
+    sizes = list(zip(left, right, strict=True))
+    return any(a == 1 != b for a, b in sizes) and any(b == 1 != a for a, b in sizes)
