@@ -19,7 +19,7 @@ def test_safe_fixes_are_applied_and_counted(cli: Cli) -> None:
     outcome = cli("check", "a.py", "--fix")
     assert path.read_text() == "good, worse\n"
     assert outcome.status == 1
-    assert "Applied 1 fix; Found 1 error in 1 file; 1 with --unsafe-fixes." in outcome.out
+    assert "Applied 1 fix; Found 1 error in 1 file; 1 fixable with --unsafe-fixes." in outcome.out
 
 
 def test_unsafe_fixes_are_applied_on_request(cli: Cli) -> None:

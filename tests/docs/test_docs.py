@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from cli_harness import ROOT
+from cli_harness import ROOT, run_program
 
 from drygrad.options import OPTIONS, Option
 from drygrad.project import load_project
@@ -51,6 +51,14 @@ def test_the_example_of_a_setting_is_one_that_holds(option: Option, tmp_path: Pa
     (tmp_path / "pyproject.toml").write_text(f"[tool.drygrad]\n{option.example}\n")
     wrong = [p.message for p in load_project(tmp_path).problems if "no rule has the code" not in p.message]
     assert wrong == []
+
+
+def test_the_readme_shows_what_a_check_prints() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```console\n\$ drygrad (check .*)\n((?s:.*?))^```$", readme, re.MULTILINE)
+    assert shown
+    for command, output in shown:
+        assert run_program(*command.split(), cwd=ROOT).out == output
 
 
 @pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])

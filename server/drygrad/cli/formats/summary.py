@@ -22,7 +22,7 @@ def _parts(report: Report) -> Iterator[str]:
     if safe := report.fixable("safe"):
         yield f"{safe} fixable with --fix"
     if unsafe := report.fixable("unsafe"):
-        yield f"{unsafe} {'more ' if safe else ''}with --unsafe-fixes"
+        yield f"{unsafe} {'more' if safe else 'fixable'} with --unsafe-fixes"
     if report.failed:
         yield f"{_count(report.failed, 'file')} could not be checked"
     if report.known:
