@@ -98,11 +98,12 @@ def test_over_a_local_port() -> None:
         assert process.stderr is not None
         port = int(process.stderr.readline().rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rwb") as wire:
-            for message in (
+            messages: list[dict[str, object]] = [
                 {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}},
                 {"id": 2, "method": "shutdown"},
                 {"method": "exit"},
-            ):
+            ]
+            for message in messages:
                 body = json.dumps({"jsonrpc": "2.0", **message}).encode()
                 wire.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
                 wire.flush()

@@ -116,7 +116,10 @@ def _files(given: str, arguments: argparse.Namespace, projects: Projects, plan: 
 def _job_maker(arguments: argparse.Namespace, projects: Projects, overrides: Overrides) -> Callable[[str], Job]:
     mode = _mode(arguments)
     baselines: dict[Path, Baseline | None] = {}
-    installed_for = cache(lambda root: site_packages(find_interpreter(root)))
+
+    @cache
+    def installed_for(root: Path) -> tuple[str, ...]:
+        return site_packages(find_interpreter(root))
 
     def baseline_of(project: Project) -> Baseline | None:
         if overrides.baseline or not overrides.use_baseline or project.settings.baseline is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -65,7 +67,7 @@ SIGNS = {
     "x.square().sum().sqrt()": "nonnegative",
     "(x.square().sum() + 1e-8).rsqrt()": "positive",
 }
-HOLDS = {
+HOLDS: dict[str, Callable[[Any], Any]] = {
     "positive": lambda t: (t > 0).all(),
     "nonnegative": lambda t: (t >= 0).all(),
     "zero": lambda t: (t == 0).all(),
