@@ -42,7 +42,7 @@ class SoftmaxBeforeCrossEntropy(Rule):
             "def f(x, y):\n    # a second log_softmax changes nothing\n"
             "    return F.cross_entropy(F.log_softmax(x, 1), y)"
         ),
-        Valid("def f(x, y):\n    p = x.softmax(-1)\n    return F.nll_loss(p.log(), y), F.cross_entropy(x, y)"),
+        Valid("def f(x, y):\n    p = x.softmax(-1)\n    return F.nll_loss((p + 1e-6).log(), y), F.cross_entropy(x, y)"),
         Valid("def f(x, y, t):\n    return F.cross_entropy(x, y.softmax(-1)), F.cross_entropy(x.softmax(-1) / t, y)"),
         Valid(
             """

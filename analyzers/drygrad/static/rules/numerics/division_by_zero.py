@@ -1,0 +1,142 @@
+"""Rule DG401: division by zero."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.operations import FACTORIES
+from drygrad.static.facts.values import Constant, Number, Tensor, Value
+from drygrad.static.rules.numerics.divisions import Division, division_at
+from drygrad.static.rules.numerics.rewriting import plus
+
+
+class DivisionByZero(Rule):
+    """
+    ## What it does
+    Finds divisions of a tensor by something that is zero in every element, such as `y - y`.
+
+    ## Why is this bad?
+    torch raises nothing, neither on the CPU nor on a GPU: the result is infinite (NaN where the numerator is 0, too),
+    and so are the gradients of everything it was computed from. The loss turns NaN without an error, often many lines
+    further down.
+
+    ## Example
+    ```python
+    ratio = x / (y - y)
+    ```
+    Use instead:
+    ```python
+    ratio = x / (y - y.mean() + 1e-6)
+    ```
+
+    ## Fix safety
+    Unsafe: the small number added to the denominator keeps the result finite, but a denominator that is always zero
+    is most likely not the one that was meant.
+    """
+
+    code, name, since = "DG401", "division-by-zero", "0.1"
+    severity = "warning"
+    calls = frozenset({"div"})
+    VALID = [
+        Valid("def f(x: torch.Tensor, y: torch.Tensor):\n    return x / (y - y.mean() + 1e-6)"),
+        Valid("def f(x: torch.Tensor, y: torch.Tensor):\n    return x / (y - y + 1.0)"),
+        Valid(
+            "def f(x: torch.Tensor):\n    count = torch.zeros(3)\n    for part in x:\n        count += part > 0\n"
+            "    return x / count"
+        ),
+        Valid(
+            "def f(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor):\n"
+            "    gap = y - y\n    gap.add_(z)\n    return x / gap"
+        ),
+        Valid("nan = torch.zeros(1) / 0\ninfinity = torch.tensor(1.0) / 0"),
+        Valid("def f(n: int, x: torch.Tensor):\n    return x / n, x // 2, 0 / x.exp()"),
+        Valid(
+            "import torch.distributed as dist\n\ndef f(x: torch.Tensor):\n    total = torch.zeros(1)\n"
+            "    dist.all_reduce(total)\n    return x / total"
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            "def model_forward(x):\n    y = torch.rand_like(x)\n    return x / (y - y)\n\n"
+            "x = torch.randn(10, requires_grad=True)\nloss = model_forward(x).mean()\nloss.backward()",
+            "def model_forward(x):\n    y = torch.rand_like(x)\n    return x / (y - y + 1e-6)\n\n"
+            "x = torch.randn(10, requires_grad=True)\nloss = model_forward(x).mean()\nloss.backward()",
+            at=(3, 16, 3, 21),
+        ),
+        Invalid("def f(x: torch.Tensor):\n    x /= 0\n    return x", at=(2, 9, 2, 10)),
+        Invalid(
+            "class Scale(nn.Module):\n    def forward(self, x: torch.Tensor, mask: torch.Tensor):\n"
+            "        off = mask * 0\n        return torch.div(x, off.sum(dim=1))",
+            "class Scale(nn.Module):\n    def forward(self, x: torch.Tensor, mask: torch.Tensor):\n"
+            "        off = mask * 0\n        return torch.div(x, off.sum(dim=1) + 1e-6)",
+            at=(4, 28, 4, 42),
+        ),
+        Invalid(
+            "def f(x: torch.Tensor):\n    for scale in (x, x.detach()):\n        x = x.div(scale - scale)\n"
+            "    return x",
+            "def f(x: torch.Tensor):\n    for scale in (x, x.detach()):\n        x = x.div(scale - scale + 1e-6)\n"
+            "    return x",
+        ),
+        Invalid(
+            "def f(x: torch.Tensor):\n    return x / torch.zeros_like(x)",
+            "def f(x: torch.Tensor):\n    return x / (torch.zeros_like(x) + 1e-6)",
+        ),
+    ]
+
+    def visit_operator(self, node: ast.BinOp | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
+        if isinstance(node.op, ast.Div):
+            yield from self._check(division_at(node, ctx), ctx)
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        yield from self._check(division_at(node, ctx), ctx)
+
+    def _check(self, division: Division | None, ctx: Context) -> Iterator[Finding]:
+        if division is None:
+            return
+        numerator, denominator = ctx.value(division.numerator), division.denominator
+        zero = ctx.value(denominator)
+        if not _is_zero(zero, denominator) or _is_literal(numerator):
+            return
+        if not (isinstance(zero, Tensor) or isinstance(numerator, Tensor)):
+            return
+        text = ctx.source_of(denominator)
+        yield ctx.finding(
+            self,
+            denominator,
+            f"`{text}` is zero in every element: nothing is raised, the quotient is infinite or NaN, "
+            "and so are the gradients through it",
+            fixes=[self._fix(division, ctx)] if isinstance(zero, Tensor) else [],
+        )
+
+    def _fix(self, division: Division, ctx: Context) -> Fix | None:
+        edits = plus(division.denominator, "1e-6", ctx, is_argument=division.is_call)
+        return ctx.fix("Add a small number to the denominator", *edits)
+
+
+def _is_zero(value: Value, written: ast.expr) -> bool:
+    """Say whether a value is surely zero; of a new tensor of zeros only where it cannot have been filled since."""
+    if isinstance(value, Constant):
+        return isinstance(value.value, (int, float)) and value.value == 0
+    return isinstance(value, Tensor) and value.sign == "zero" and _stays_zero(value, written)
+
+
+def _stays_zero(tensor: Tensor, written: ast.expr) -> bool:
+    origin = tensor.origin
+    if origin is None:
+        return False
+    if origin.operation in FACTORIES:
+        return any(inner is origin.node for inner in ast.walk(written))
+    if origin.operation == "sub":
+        return True
+    zeros = [v for v in origin.operands if isinstance(v, (Tensor, Constant)) and _is_zero(v, written)]
+    return bool(zeros)
+
+
+def _is_literal(value: Value) -> bool:
+    """Numbers and new tensors divided by zero are a way to write infinity or NaN."""
+    if isinstance(value, Tensor):
+        return value.origin is not None and value.origin.operation in FACTORIES and value.requires_grad is False
+    return isinstance(value, (Constant, Number))

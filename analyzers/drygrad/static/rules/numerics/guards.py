@@ -1,0 +1,145 @@
+"""What makes a singular operation harmless: a test of the value, a repair of the result, no gradient to spoil."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Literal
+
+from drygrad.static.context import Context
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.operations import VIEWS
+from drygrad.static.facts.values import Constant, Object, Origin, Reference, Tensor, TorchCall
+
+_OF_THE_FORM = frozenset(
+    "shape ndim dtype device requires_grad training is_cuda dim size ndimension is_floating_point".split()
+)
+_BUILTINS_OF_THE_FORM = frozenset({"isinstance", "hasattr", "type", "callable"})
+_CHOICES = frozenset({"where", "masked_fill", "maximum", "softmax", "exp", "sigmoid", "logsumexp", "cosh", "softplus"})
+"""Operations whose result is above zero, or was chosen with the zeros in view."""
+_PASSING = frozenset(
+    "sum mean pow square abs mul div norm to float double half bfloat16 amax amin max min median prod std".split()
+)
+"""Operations that make no zero of what is bounded, by the usual way of writing them."""
+_REPAIRS = frozenset("nan_to_num isnan isinf isfinite where masked_fill any all count_nonzero".split())
+
+
+def records_gradient(node: ast.expr | ast.stmt, ctx: Context, *tensors: Tensor | None) -> Literal["yes", "maybe", "no"]:
+    """Say whether autograd records an operation on these tensors.
+
+    It may in what a model computes forward and in a loss; elsewhere "no" also stands for not knowing.
+    """
+    if ctx.grad_enabled(ctx.statement(node)) is False:
+        return "no"
+    needed = [tensor.requires_grad for tensor in tensors if tensor is not None]
+    if True in needed:
+        return "yes"
+    if needed and all(flag is False for flag in needed) and len(needed) == len(tensors):
+        return "no"
+    return "maybe" if _is_in_training_code(node, ctx) else "no"
+
+
+def _is_in_training_code(node: ast.expr | ast.stmt, ctx: Context) -> bool:
+    function = ctx.function(node)
+    if function is None:
+        return False
+    owner = ctx.parent(function)
+    return (
+        function.name in ("forward", "training_step")
+        or "loss" in function.name.lower()
+        or (isinstance(owner, ast.ClassDef) and ctx.is_module_class(owner))
+    )
+
+
+def is_bounded(tensor: Tensor) -> bool:
+    """Say whether something on the way to a value keeps it from zero: an added number, a lower bound, a choice.
+
+    The amount need not be known: who adds ``self.eps`` has thought of it.
+    """
+    origin = tensor.origin
+    if tensor.sign == "positive" or origin is None:
+        return True
+    if origin.operation in _CHOICES:
+        return True
+    if origin.operation in ("clamp", "clamp_min"):
+        return not _is_bound_of_zero(origin)
+    inner = [value for value in origin.operands if isinstance(value, Tensor)]
+    if origin.operation == "add":
+        return len(inner) < 2 or any(is_bounded(value) for value in inner)
+    if origin.operation == "sqrt":
+        return not inner or is_bounded(inner[0])
+    if origin.operation in _PASSING or origin.operation in VIEWS:
+        return bool(inner) and _passes_bound(inner[0])
+    return False
+
+
+def _passes_bound(tensor: Tensor) -> bool:
+    return tensor.origin is not None and is_bounded(tensor)
+
+
+def _is_bound_of_zero(origin: Origin) -> bool:
+    """Say whether a clamp's lower bound is a literal zero, or there is none."""
+    bound = origin.call.value("min") if origin.call is not None else None
+    return bound is None or (isinstance(bound, Constant) and bound.value in (None, 0))
+
+
+def is_guarded(node: ast.expr | ast.stmt, subject: ast.expr, ctx: Context) -> bool:
+    """Say whether the code around an operation tests the subject's value, or repairs what comes of it, anywhere."""
+    scope = ctx.function(node) or ctx.tree
+    wanted = set(names_in(subject, ctx)) | _names_of_origin(subject, ctx)
+    return any(not wanted.isdisjoint(names_in(test, ctx)) for test in _tests_in(scope, ctx)) or any(
+        ctx.call(ancestor) is not None and _is_repair(ancestor, ctx)
+        for ancestor in ctx.ancestors(node)
+        if isinstance(ancestor, ast.Call)
+    )
+
+
+def _names_of_origin(subject: ast.expr, ctx: Context) -> set[str]:
+    tensor = ctx.tensor(subject)
+    if tensor is None or tensor.origin is None or tensor.origin.node is subject:
+        return set()
+    return set(names_in(tensor.origin.node, ctx))
+
+
+def _tests_in(scope: ast.AST, ctx: Context) -> Iterator[ast.expr]:
+    for node in ast.walk(scope):
+        match node:
+            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
+                yield test
+            case ast.Compare():
+                yield node
+            case ast.Call() if _is_repair(node, ctx):
+                yield node
+            case _:
+                pass
+
+
+def _is_repair(node: ast.Call, ctx: Context) -> bool:
+    call: TorchCall | None = ctx.call(node)
+    if call is not None:
+        return call.operation in _REPAIRS
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _REPAIRS
+
+
+def names_in(node: ast.AST, ctx: Context) -> Iterator[str]:
+    """Yield the names of which an expression reads the value, not merely the shape, type or device."""
+    match node:
+        case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
+            return
+        case ast.Call(func=ast.Name(id=name)) if name in _BUILTINS_OF_THE_FORM:
+            return
+        case ast.Attribute(attr=name) if name in _OF_THE_FORM:
+            return
+        case ast.Call(func=ast.Attribute(attr=name)) if name in _OF_THE_FORM:
+            return
+        case ast.Call(func=ast.Attribute(value=owner)):
+            yield from names_in(owner, ctx)
+            children = [*node.args, *(keyword.value for keyword in node.keywords)]
+        case ast.Name() | ast.Attribute() if (text := dotted_text(node)) is not None:
+            if text != "self" and not isinstance(ctx.value(node), (Reference, Object)):
+                yield text
+            return
+        case _:
+            children = list(ast.iter_child_nodes(node))
+    for child in children:
+        yield from names_in(child, ctx)

@@ -1,0 +1,158 @@
+"""Rule DG404: the logarithm of what may be zero."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Constant, Origin, Tensor
+from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
+from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
+from drygrad.static.rules.numerics.rewriting import epsilon, functional_name, plus, receiver_text
+
+
+class LogWithoutEpsilon(Rule):
+    """
+    ## What it does
+    Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), and, in what a model or a loss computes, of other values that
+    may
+    be exactly zero: a norm, a variance, a count, the output of `relu`.
+
+    ## Why is this bad?
+    `log(0)` is -inf, and its gradient infinite or NaN; torch raises nothing. A sigmoid rounds to 0 below a logit of
+    about
+    -104 in float32 (-17 in float16), and to 1 already above 17 (9 in float16): one confident mistake, and the loss is
+    infinite. `logsigmoid` is exact there.
+
+    ## Example
+    ```python
+    loss = -torch.log(torch.sigmoid(score)).mean()
+    ```
+    Use instead:
+    ```python
+    loss = -F.logsigmoid(score).mean()
+    ```
+
+    ## Fix safety
+    Safe for a sigmoid that stands in the call of the logarithm: equal up to rounding wherever the logarithm was exact.
+    Unsafe
+    otherwise: the small number that is added changes the result slightly.
+    """
+
+    code, name, since = "DG404", "log-without-epsilon", "0.1"
+    severity = "info"
+    calls = frozenset({"log", "log2"})
+    VALID = [
+        Valid("def loss(x):\n    return F.logsigmoid(x), torch.log(torch.sigmoid(x) + 1e-8)"),
+        Valid("def loss(x, eps):\n    return torch.log(F.relu(x) + eps), x.exp().log(), F.softplus(x).log()"),
+        Valid("def loss(x):\n    return torch.sigmoid(x).clamp(1e-6, 1 - 1e-6).log(), x.log()"),
+        Valid("def loss(x: torch.Tensor):\n    n = x.norm()\n    return n.log() if n > 0 else n"),
+        Valid("def loss(x, eps):\n    return F.relu(x).clamp(min=eps).log(), (x.square().sum() + eps).sqrt().log()"),
+        Valid("def report(x: torch.Tensor):\n    return x.var().log()"),
+        Valid("def loss(x: torch.Tensor):\n    with torch.no_grad():\n        return x.norm().log()"),
+    ]
+    INVALID = [
+        Invalid(
+            "def f(x):\n    return -torch.log(torch.sigmoid(x)).mean()",
+            "def f(x):\n    return -F.logsigmoid(x).mean()",
+            at=(2, 12, 2, 39),
+            severity="warning",
+        ),
+        Invalid(
+            "class Critic(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.net = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())\n\n"
+            "    def forward(self, x):\n        return self.net(x)\n\n"
+            "critic = Critic()\n\ndef generator_loss(fake):\n    return torch.log(1 - critic(fake)).mean()",
+            "class Critic(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.net = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())\n\n"
+            "    def forward(self, x):\n        return self.net(x)\n\n"
+            "critic = Critic()\n\ndef generator_loss(fake):\n    return torch.log(1 - critic(fake) + 1e-8).mean()",
+            at=(12, 11, 12, 38),
+            severity="warning",
+        ),
+        Invalid(
+            "def bce(x, y):\n    p = x.sigmoid()\n    return -(y * p.log() + (1 - y) * (1 - p).log()).mean()",
+            "def bce(x, y):\n    p = x.sigmoid()\n    return -(y * (p + 1e-8).log() + (1 - y) * (1 - p).log()).mean()",
+            count=2,
+            severity="warning",
+        ),
+        Invalid(
+            "def contrast_loss(x: torch.Tensor):\n"
+            "    return torch.log((1 - x.sigmoid())).sum() + torch.log(1 - torch.sigmoid(x)).sum()",
+            "def contrast_loss(x: torch.Tensor):\n"
+            "    return F.logsigmoid(-x).sum() + torch.log(1 - torch.sigmoid(x)).sum()",
+            count=2,
+            severity="warning",
+        ),
+        Invalid(
+            "def spread_loss(x: torch.Tensor):\n    return -x.var(dim=0).log().mean()",
+            "def spread_loss(x: torch.Tensor):\n    return -(x.var(dim=0) + 1e-8).log().mean()",
+            at=(2, 12, 2, 30),
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        given = call.operand("input") if call else None
+        tensor = ctx.tensor(given)
+        if call is None or given is None or tensor is None or tensor.sign != "nonnegative" or tensor.origin is None:
+            return
+        if softmax_behind(tensor) is not None or is_guarded(node, given, ctx):
+            return
+        found = _sigmoid(tensor)
+        if found is not None:
+            yield self._of_sigmoid(node, given, found, ctx)
+        elif not is_bounded(tensor) and records_gradient(node, ctx, tensor) != "no":
+            yield ctx.finding(
+                self,
+                node,
+                f"`{ctx.source_of(given)}` may be exactly 0: the logarithm would be -inf and its gradient infinite",
+                fixes=[self._fix(node, given, ctx)],
+            )
+
+    def _of_sigmoid(self, node: ast.Call, given: ast.expr, found: tuple[str, Origin], ctx: Context) -> Finding:
+        sign, origin = found
+        where, better = ("1", "logsigmoid(-x)") if sign else ("0", "logsigmoid(x)")
+        return ctx.finding(
+            self,
+            node,
+            f"a sigmoid that has been rounded to {where} makes this logarithm -inf and its gradient NaN: "
+            f"{better} computes it in one step",
+            severity="warning",
+            related=[] if origin.node in ast.walk(given) else [("the sigmoid is applied here", origin.node)],
+            fixes=[self._logsigmoid(node, given, found, ctx) or self._fix(node, given, ctx)],
+        )
+
+    def _logsigmoid(self, node: ast.Call, given: ast.expr, found: tuple[str, Origin], ctx: Context) -> Fix | None:
+        sign, origin = found
+        call = origin.call
+        inline = given.right if sign and isinstance(given, ast.BinOp) else given
+        if call is None or inline is not origin.node or "#" in ctx.source_of(node) or not call.operands:
+            return None
+        logits = call.operands[0]
+        argument = f"-{receiver_text(logits, ctx)}" if sign else ctx.source_of(logits)
+        functional = functional_name(ctx)
+        if functional is None:
+            return None
+        return ctx.fix("Use logsigmoid", ctx.replace(node, f"{functional}.logsigmoid({argument})"), safety="safe")
+
+    def _fix(self, node: ast.Call, given: ast.expr, ctx: Context) -> Fix | None:
+        is_argument = given in node.args
+        edits = plus(given, epsilon(ctx.tensor(given)), ctx, is_argument=is_argument)
+        return ctx.fix("Add a small number", *edits)
+
+
+def _sigmoid(tensor: Tensor) -> tuple[str, Origin] | None:
+    """Return the sigmoid that a tensor is, with "-" where it is ``1 - sigmoid``."""
+    origin = tensor.origin
+    if origin is None:
+        return None
+    if origin.operation == "sigmoid":
+        return "", origin
+    if origin.operation == "sub" and len(origin.operands) == 2 and origin.operands[0] == Constant(1):
+        inner = origin.operands[1]
+        if isinstance(inner, Tensor) and inner.origin is not None and inner.made_by("sigmoid"):
+            return "-", inner.origin
+    return None

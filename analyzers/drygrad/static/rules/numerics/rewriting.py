@@ -1,0 +1,66 @@
+"""Texts of expressions as fixes put them together."""
+
+from __future__ import annotations
+
+import ast
+
+from drygrad.model import Edit
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Reference, Tensor
+
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+_SUMMANDS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult)
+
+
+def torch_name(ctx: Context) -> str | None:
+    """Return the name by which the file knows torch."""
+    return next((n for n, v in ctx.facts.globals.items() if v == Reference("torch")), None)
+
+
+def functional_name(ctx: Context) -> str | None:
+    """Return how the file can write ``torch.nn.functional``."""
+    known = next((n for n, v in ctx.facts.globals.items() if v == Reference("torch.nn.functional")), None)
+    torch = torch_name(ctx)
+    return known or (f"{torch}.nn.functional" if torch else None)
+
+
+def epsilon(tensor: Tensor | None) -> str:
+    """Return a small number that does not vanish in the tensor's dtype."""
+    return "1e-6" if tensor is not None and tensor.dtype == "float16" else "1e-8"
+
+
+def plus(node: ast.expr, amount: str, ctx: Context, *, is_argument: bool) -> list[Edit | None]:
+    """Add an amount to an expression where it stands, as an argument or as an operator's operand."""
+    is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, _SUMMANDS)
+    if is_sum or (is_argument and _is_tight(node)):
+        return [ctx.insert_after(node, f" + {amount}")]
+    if _is_tight(node):
+        return [ctx.insert_before(node, "("), ctx.insert_after(node, f" + {amount})")]
+    return [None]
+
+
+def _is_tight(node: ast.expr) -> bool:
+    return isinstance(node, _ATOMS) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow))
+
+
+def receiver_text(node: ast.expr, ctx: Context) -> str:
+    """Return an expression's text such that ``.method()`` may follow."""
+    text = ctx.source_of(node)
+    return text if isinstance(node, _ATOMS) else f"({text})"
+
+
+def stays(node: ast.expr, since: ast.expr, until: ast.expr | ast.stmt, ctx: Context) -> bool:
+    """Say whether an expression means at one place what it meant at an earlier one: none of its names is bound between.
+
+    Only plain names are followed; a change in place between the two counts as none.
+    """
+    scope = ctx.function(until)
+    if scope is not ctx.function(since) or ctx.loops(since) != ctx.loops(until):
+        return False
+    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    lines = range(since.lineno, until.lineno + 1)
+    around = ctx.tree if scope is None else scope
+    return not any(
+        isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) and inner.id in names and inner.lineno in lines
+        for inner in ast.walk(around)
+    )
