@@ -36,7 +36,7 @@ from drygrad.static.facts.values import (
     element_of,
 )
 
-_KEEPS_DEVICE_APART = frozenset(
+KEEPS_DEVICE_APART = frozenset(
     "to cuda cpu copy type getitem setitem index_put move expand_as view_as reshape_as broadcast_tensors tensor_split "
     "ctc_loss".split()
 )
@@ -209,7 +209,7 @@ def _device(
     frame.retract(DeviceMismatch, node)
     module_device = call.module.device if call is not None and call.module is not None else None
     placed = [t for t in tensors if not _is_free_scalar(t)]
-    if operation not in _KEEPS_DEVICE_APART:
+    if operation not in KEEPS_DEVICE_APART:
         bound = placed if operation in _NEEDS_DIMENSIONS else [t for t in placed if not _may_be_free_scalar(t)]
         known = [d for d in (module_device, *(t.device for t in bound)) if d is not None]
         certain = any(same_device(known[0], other) is False for other in known[1:])

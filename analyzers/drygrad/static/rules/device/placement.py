@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from drygrad.model import Edit, Position, Span
-from drygrad.static.context import Context
+from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.values import Constant, Device, Tensor, TorchCall
 
 ACCELERATORS = frozenset({"cuda", "mps", "xpu", "hpu", "npu"})
@@ -141,27 +142,30 @@ def device_expression(device: str, node: ast.AST, ctx: Context) -> str | None:
     """Return text that means a device at a node; None where no name in scope is known to."""
     if device[0] != "$" and device != "auto":
         return f'"{device}"'
-    for name in _names_in_scope(node, ctx):
-        if f"${name}" == device or (device_of_name(name, ctx) == device):
-            return name
-    owner = device[1:].partition(".")[0]
-    return device[1:] if "." in device and owner in _names_in_scope(node, ctx) and owner.isidentifier() else None
-
-
-def device_of_name(name: str, ctx: Context) -> str | None:
-    """Return the device that a name of the module stands for."""
-    value = ctx.facts.globals.get(name)
-    return value.name if isinstance(value, Device) else None
-
-
-def _names_in_scope(node: ast.AST, ctx: Context) -> list[str]:
-    """Return the names that the function around a node binds, then those of the module."""
+    name = next((name for name, meant in _named_devices(node, ctx) if meant == device), None)
+    if name is not None:
+        return name
+    owner, _, rest = device[1:].partition(".")
     function = ctx.function(node)
-    bound = list(ctx.facts.globals)
-    if function is None:
-        return bound
-    local = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-    return local + bound
+    given = function is not None and owner in _parameters(function)
+    return device[1:] if rest and (given or owner in ctx.facts.globals) else None
+
+
+def _named_devices(node: ast.AST, ctx: Context) -> Iterator[tuple[str, str]]:
+    """Yield the names that stand for a device at a node: of the function around it, then of the module."""
+    function = ctx.function(node)
+    if function is not None:
+        yield from ((name, f"${name}") for name in _parameters(function))
+        for inner in ast.walk(function):
+            value = ctx.value(inner) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) else None
+            if isinstance(inner, ast.Name) and isinstance(value, Device) and ctx.function(inner) is function:
+                yield inner.id, value.name
+    yield from ((name, value.name) for name, value in ctx.facts.globals.items() if isinstance(value, Device))
+
+
+def _parameters(function: FunctionNode) -> list[str]:
+    arguments = function.args
+    return [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
 def is_plain_factory(made: TorchCall | None) -> bool:

@@ -1,0 +1,199 @@
+"""Rule DG203: a tensor made on the CPU in a module's forward."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.rules.device.meetings import Meeting, input_names, meetings
+from drygrad.static.rules.device.mismatches import module_method
+from drygrad.static.rules.device.placement import expects_error, with_keyword
+
+
+class FactoryWithoutDeviceInForward(Rule):
+    """
+    ## What it does
+    Finds `torch.zeros`, `torch.arange` and the like without `device=` in a method of an `nn.Module`, where the new
+    tensor meets an input or a parameter.
+
+    ## Why is this bad?
+    The new tensor is on the CPU, inputs and parameters are where the user of the module puts them. On a GPU the first
+    operation on both raises "Expected all tensors to be on the same device". `register_buffer` and `.to(device)`
+    of the module do not reach a tensor that is made anew at every call.
+
+    ## Example
+    ```python
+    def forward(self, x):
+        positions = torch.arange(x.size(1))
+        return self.tokens(x) + self.positions(positions)
+    ```
+    Use instead:
+    ```python
+    def forward(self, x):
+        positions = torch.arange(x.size(1), device=x.device)
+        return self.tokens(x) + self.positions(positions)
+    ```
+
+    ## Fix safety
+    Safe: where all is on the CPU the tensor is the same, and elsewhere the code raised.
+    """
+
+    code, name, since = "DG203", "factory-without-device-in-forward", "0.1"
+    VALID = [
+        Valid(
+            "class M(nn.Module):\n    def forward(self, x):\n"
+            "        return x + torch.zeros(x.shape[1], device=x.device)"
+        ),
+        Valid("class M(nn.Module):\n    def forward(self, x):\n        return x.exp() * torch.tensor(2.0)"),
+        Valid(
+            "class M(nn.Module):\n    def forward(self, x):\n"
+            "        z = torch.zeros(x.shape[1]).to(x.device)\n        return x + z"
+        ),
+        Valid("class M(nn.Module):\n    def forward(self, x):\n        return x.exp() + torch.ones(3).type_as(x)"),
+        Valid("class M(nn.Module):\n    def forward(self, x):\n        return x.flatten(1)[:, torch.arange(3)]"),
+        Valid("class M(nn.Module):\n    def forward(self, n):\n        return torch.arange(n) * 2 + torch.ones(n)"),
+        Valid("class M(nn.Module):\n    def forward(self, x):\n        return x.mean() + torch.zeros_like(x)"),
+        Valid(
+            "class M(nn.Module):\n    def forward(self, x, lengths):\n"
+            "        keep = torch.arange(x.size(1)) < lengths[:, None]\n"
+            "        return x, keep"
+        ),
+        Valid(
+            "class M(nn.Module):\n    def forward(self, x, counts: torch.Tensor):\n"
+            "        return x, torch.arange(x.size(1))[None] < counts[:, None]"
+        ),
+        Valid("def f(x: torch.Tensor):\n    return x + torch.ones(3)"),
+        Valid(
+            """
+            class M(nn.Module):
+                def forward(self, x):
+                    mask = torch.ones(x.size(1))
+                    if x.is_cuda:
+                        mask = mask.cuda()
+                    return x * mask
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            "class M(nn.Module):\n    def forward(self, x):\n        return x + torch.zeros(x.shape[1])",
+            "class M(nn.Module):\n    def forward(self, x):\n"
+            "        return x + torch.zeros(x.shape[1], device=x.device)",
+            at=(3, 19, 3, 42),
+        ),
+        Invalid(
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim: int):
+                    super().__init__()
+                    self.qkv = nn.Linear(dim, 3 * dim)
+
+                def forward(self, x):
+                    b, t, d = x.shape
+                    q, k, v = self.qkv(x).chunk(3, dim=-1)
+                    scores = q @ k.transpose(-2, -1) / d ** 0.5
+                    mask = torch.triu(torch.ones(t, t), diagonal=1).bool()
+                    scores = scores.masked_fill(mask, float("-inf"))
+                    return scores.softmax(-1) @ v
+            """,
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim: int):
+                    super().__init__()
+                    self.qkv = nn.Linear(dim, 3 * dim)
+
+                def forward(self, x):
+                    b, t, d = x.shape
+                    q, k, v = self.qkv(x).chunk(3, dim=-1)
+                    scores = q @ k.transpose(-2, -1) / d ** 0.5
+                    mask = torch.triu(torch.ones(t, t, device=x.device), diagonal=1).bool()
+                    scores = scores.masked_fill(mask, float("-inf"))
+                    return scores.softmax(-1) @ v
+            """,
+            at=(10, 26, 10, 42),
+        ),
+        Invalid(
+            """
+            class GPT(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.tokens = nn.Embedding(1000, 64)
+                    self.positions = nn.Embedding(128, 64)
+
+                def forward(self, ids):
+                    positions = torch.arange(0, ids.size(1))
+                    return self.tokens(ids) + self.positions(positions)
+            """,
+            """
+            class GPT(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.tokens = nn.Embedding(1000, 64)
+                    self.positions = nn.Embedding(128, 64)
+
+                def forward(self, ids):
+                    positions = torch.arange(0, ids.size(1), device=ids.device)
+                    return self.tokens(ids) + self.positions(positions)
+            """,
+        ),
+        Invalid(
+            """
+            class Cell(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.cell = nn.Linear(12, 4)
+
+                def forward(self, x: torch.Tensor):
+                    h = torch.zeros(
+                        x.size(0),
+                        4,
+                    )
+                    return torch.cat([x, h], dim=1)
+            """,
+            """
+            class Cell(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.cell = nn.Linear(12, 4)
+
+                def forward(self, x: torch.Tensor):
+                    h = torch.zeros(
+                        x.size(0),
+                        4,
+                        device=x.device,
+                    )
+                    return torch.cat([x, h], dim=1)
+            """,
+        ),
+    ]
+
+    def visit_function(self, node: ast.FunctionDef, ctx: Context) -> Iterator[Finding]:
+        if not node.body or module_method(node.body[0], ctx) is not node:
+            return
+        seen: set[ast.Call] = set()
+        for meeting in meetings(node, ctx):
+            factory = meeting.factory
+            if ctx.function(factory.node) is not node or factory.node in seen or expects_error(meeting.place, ctx):
+                continue
+            seen.add(factory.node)
+            yield ctx.finding(
+                self,
+                factory.node,
+                f"torch.{factory.operation} makes its tensor on the CPU, while `{ctx.source_of(meeting.other)}` is "
+                "where the module's inputs and parameters are: on a GPU the operation on both raises",
+                related=[("they meet here", meeting.place)],
+                fixes=[_fix(node, meeting, ctx)],
+            )
+
+
+def _fix(function: ast.FunctionDef, meeting: Meeting, ctx: Context) -> Fix | None:
+    arguments = {argument.arg for argument in function.args.args}
+    names = [name for name in input_names(function, ctx) if name in arguments]
+    if isinstance(meeting.other, ast.Name) and meeting.other.id in names:
+        names.insert(0, meeting.other.id)
+    if not names:
+        return None
+    edit = with_keyword(meeting.factory.node, f"device={names[0]}.device", ctx)
+    return ctx.fix(f"Make it on the device of {names[0]}", edit, safety="safe")

@@ -1,0 +1,168 @@
+"""Where the methods of a module let tensors that stay on the CPU meet its inputs and parameters."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from drygrad.static.context import Context
+from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS, TENSOR_METHODS
+from drygrad.static.facts.transfer import KEEPS_DEVICE_APART
+from drygrad.static.facts.values import Object, Tensor, TorchCall
+from drygrad.static.rules.device.placement import is_plain_factory
+
+_ABOUT = frozenset({"shape", "size", "dim", "ndim", "device", "dtype", "numel", "ndimension", "is_cuda", "item"})
+"""Attributes that tell of a tensor without being one."""
+_TENSOR_ATTRIBUTES = TENSOR_METHODS | frozenset(
+    "shape size dim ndim device view reshape transpose squeeze flatten mean sum".split()
+)
+"""What a value of unknown type has if it is a tensor of one dimension or more."""
+_MOVES = frozenset({"to", "cuda", "cpu", "type_as", "type", "tensor", "as_tensor", "new_tensor"})
+_LENGTHS = re.compile(r"len|size", re.IGNORECASE)
+"""Inputs that may stay on the CPU."""
+_LONGEST = 8
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A tensor made by ``factory`` on the CPU and an input or parameter ``other`` are the operands of ``place``."""
+
+    place: ast.expr
+    factory: TorchCall
+    other: ast.expr
+
+
+def meetings(function: ast.FunctionDef, ctx: Context) -> Iterator[Meeting]:
+    """Yield the operations of a module's method where a tensor of the CPU meets an input or a parameter."""
+    if ctx.facts.default_device is None:
+        return
+    inputs = input_names(function, ctx)
+    for node in ast.walk(function):
+        operands = _operands(node, ctx) if isinstance(node, ast.expr) else []
+        others = [operand for operand in operands if _is_input(operand, inputs, ctx)]
+        if not others or not isinstance(node, ast.expr):
+            continue
+        for operand in operands:
+            factory = factory_of(ctx.tensor(operand))
+            if factory is not None and operand not in others and not _compares_lengths(node, factory, others[0]):
+                yield Meeting(node, factory, others[0])
+
+
+def _compares_lengths(node: ast.expr, factory: TorchCall, other: ast.expr) -> bool:
+    """``arange(n)[None] < counts[:, None]`` makes a mask of lengths, which may well be kept on the CPU."""
+    base = other.value if isinstance(other, ast.Subscript) else other
+    return isinstance(node, ast.Compare) and factory.operation == "arange" and isinstance(base, ast.Name)
+
+
+def factory_of(tensor: Tensor | None) -> TorchCall | None:
+    """Return the factory call that a tensor with dimensions was computed from on the CPU, and from nothing else."""
+    if tensor is None or tensor.shape == () or tensor.parameter or tensor.buffer:
+        return None
+    for _ in range(_LONGEST):
+        origin = tensor.origin
+        if origin is None or tensor.device != "cpu":
+            return None
+        if origin.call is not None and _is_factory(origin.call, tensor):
+            return origin.call
+        operands = [value for value in origin.operands if isinstance(value, Tensor)]
+        if origin.operation in _MOVES or not operands or any(operand.device != "cpu" for operand in operands):
+            return None
+        tensor = operands[0]
+    return None
+
+
+def _is_factory(call: TorchCall, made: Tensor) -> bool:
+    literal = call.operation == "tensor" and made.shape is not None and made.shape != ()
+    return is_plain_factory(call) or (literal and "device" not in call.keywords and made.cut is None)
+
+
+# -- inputs -----------------------------------------------------------------------------------------------------
+
+
+def input_names(function: ast.FunctionDef, ctx: Context) -> list[str]:
+    """Return the parameters of a method that are tensors for certain, and the names computed from them."""
+    arguments = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)][1:]
+    shown = _shown_tensors(function, ctx)
+    names = [name for name in arguments if name in shown and not _LENGTHS.search(name)]
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and _is_input(node.value, names, ctx):
+            bound = (n for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name))
+            names += [n.id for n in bound if isinstance(n.ctx, ast.Store) and isinstance(ctx.value(n), Tensor)]
+    return names
+
+
+def _shown_tensors(function: ast.FunctionDef, ctx: Context) -> set[str]:
+    """Return the names that a function uses as only tensors can be used."""
+    found: set[str] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute in _TENSOR_ATTRIBUTES:
+                found.add(name)
+            case ast.Call(args=[ast.Name(id=name), *_]) if _has_parameters(ctx.value(node.func)):
+                found.add(name)
+            case ast.Name(id=name) if isinstance(ctx.value(node), Tensor):
+                found.add(name)
+            case _:
+                pass
+    return found
+
+
+def _has_parameters(value: object) -> bool:
+    if not isinstance(value, Object):
+        return False
+    package, _, name = value.type.rpartition(".")
+    return package == "torch.nn" and name in MODULE_OPERATIONS and name not in PARAMETERLESS
+
+
+def _is_input(node: ast.expr, inputs: list[str], ctx: Context) -> bool:
+    """Say whether an expression's tensor comes from an input or a parameter, not from a size or a device alone."""
+    tensor = ctx.tensor(node)
+    if tensor is not None and (tensor.parameter or tensor.buffer):
+        return True
+    if _has_parameters(ctx.value(node)) or (isinstance(node, ast.Call) and _has_parameters(ctx.value(node.func))):
+        return True
+    match node:
+        case ast.Name(id=name):
+            return name in inputs
+        case ast.Attribute(value=value, attr=attribute):
+            return attribute not in _ABOUT and _is_input(value, inputs, ctx)
+        case ast.Subscript(value=value):
+            return _is_input(value, inputs, ctx)
+        case ast.BinOp(left=left, right=right):
+            return _is_input(left, inputs, ctx) or _is_input(right, inputs, ctx)
+        case ast.UnaryOp(operand=operand):
+            return _is_input(operand, inputs, ctx)
+        case ast.Call(func=function, args=arguments):
+            call = ctx.call(node)
+            if call is None or call.operation in ("to", "cuda", "cpu", "item") or is_plain_factory(call):
+                return False
+            receiver = [function.value] if call.form == "method" and isinstance(function, ast.Attribute) else []
+            return any(_is_input(argument, inputs, ctx) for argument in (*receiver, *arguments[:1]))
+        case _:
+            return False
+
+
+def _operands(node: ast.expr, ctx: Context) -> list[ast.expr]:
+    """Return the expressions that an operation needs on one device; for a module, the module itself as well."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.Compare(left=left, comparators=[right]):
+            return [left, right]
+        case ast.Call(func=function, args=arguments):
+            call = ctx.call(node)
+            if call is None or call.operation in KEEPS_DEVICE_APART | _MOVES or not call.receiver_known:
+                return []
+            if call.form == "module":
+                return [function, *arguments] if _has_parameters(ctx.value(function)) else []
+            if not re.match(r"torch\.(\w+|nn\.functional\.\w+|linalg\.\w+|special\.\w+)$|Tensor\.", call.target):
+                return []
+            return [part for operand in call.operands for part in _parts(operand)]
+        case _:
+            return []
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    return list(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else [node]

@@ -1,0 +1,258 @@
+"""Rule DG204: a constant tensor of a module that is no buffer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Safety, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import INTEGERS, Tensor
+from drygrad.static.rules.device.meetings import Meeting, factory_of, meetings
+from drygrad.static.rules.device.mismatches import module_method
+
+_MOVES_ALL = frozenset({"_apply", "to", "cuda"})
+
+
+class TensorAttributeNotBuffer(Rule):
+    """
+    ## What it does
+    Finds `self.mask = torch.tril(...)` in the `__init__` of an `nn.Module`, where a method uses `self.mask` together
+    with inputs or parameters.
+
+    ## Why is this bad?
+    `.to(device)` and `.cuda()` move the parameters and buffers of a module. A plain tensor attribute stays on the CPU,
+    and on a GPU its first use raises "Expected all tensors to be on the same device".
+
+    ## Example
+    ```python
+    def __init__(self, size):
+        super().__init__()
+        self.mask = torch.tril(torch.ones(size, size))
+    ```
+    Use instead:
+    ```python
+    def __init__(self, size):
+        super().__init__()
+        self.register_buffer("mask", torch.tril(torch.ones(size, size)), persistent=False)
+    ```
+
+    ## Fix safety
+    The buffer is not persistent, so checkpoints stay as they are. Safe for integers and booleans; unsafe for floats,
+    which `.half()` and `.double()` of the module now convert as well.
+    """
+
+    code, name, since = "DG204", "tensor-attribute-not-buffer", "0.1"
+    VALID = [
+        Valid(
+            """
+            class M(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer("mask", torch.ones(3))
+
+                def forward(self, x):
+                    return x.exp() * self.mask
+            """
+        ),
+        Valid(
+            """
+            class M(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.mask = torch.ones(3)
+
+                def forward(self, x):
+                    return x.exp() * self.mask.to(x.device)
+            """
+        ),
+        Valid(
+            """
+            class M(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.mask = torch.ones(3)
+
+                def _apply(self, fn):
+                    self.mask = fn(self.mask)
+                    return super()._apply(fn)
+
+                def forward(self, x):
+                    return x.exp() * self.mask
+            """
+        ),
+        Valid(
+            """
+            class M(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.scale = torch.tensor(0.5)
+                    self.weight = nn.Parameter(torch.ones(3))
+
+                def forward(self, x):
+                    return x.exp() * self.scale * self.weight
+            """
+        ),
+        Valid(
+            """
+            class M(nn.Module):
+                def __init__(self, device):
+                    super().__init__()
+                    self.mask = torch.ones(3, device=device)
+                    self.order = torch.arange(3)
+
+                def forward(self, x):
+                    return x.exp()[:, self.order] * self.mask
+            """
+        ),
+        Valid(
+            """
+            class Data(torch.utils.data.Dataset):
+                def __init__(self):
+                    self.mean = torch.zeros(3)
+
+                def __getitem__(self, index):
+                    return self.items[index].exp() - self.mean
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            class M(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.scale = torch.ones(3)  # per channel
+
+                def forward(self, x):
+                    return x.exp() * self.scale
+            """,
+            """
+            class M(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer("scale", torch.ones(3), persistent=False)  # per channel
+
+                def forward(self, x):
+                    return x.exp() * self.scale
+            """,
+            at=(4, 8, 4, 18),
+        ),
+        Invalid(
+            """
+            import torch
+            from torch import nn
+
+            class PositionalEncoding(nn.Module):
+                def __init__(self, dim: int, longest: int = 5000):
+                    super().__init__()
+                    self.dropout = nn.Dropout(0.1)
+                    encoding = torch.zeros(longest, dim)
+                    position = torch.arange(0, longest).unsqueeze(1)
+                    encoding[:, 0::2] = torch.sin(position / 100)
+                    encoding[:, 1::2] = torch.cos(position / 100)
+                    self.encoding = encoding.unsqueeze(0)
+
+                def forward(self, x):
+                    x = x + self.encoding[:, : x.size(1)]
+                    return self.dropout(x)
+            """,
+            """
+            import torch
+            from torch import nn
+
+            class PositionalEncoding(nn.Module):
+                def __init__(self, dim: int, longest: int = 5000):
+                    super().__init__()
+                    self.dropout = nn.Dropout(0.1)
+                    encoding = torch.zeros(longest, dim)
+                    position = torch.arange(0, longest).unsqueeze(1)
+                    encoding[:, 0::2] = torch.sin(position / 100)
+                    encoding[:, 1::2] = torch.cos(position / 100)
+                    self.register_buffer("encoding", encoding.unsqueeze(0), persistent=False)
+
+                def forward(self, x):
+                    x = x + self.encoding[:, : x.size(1)]
+                    return self.dropout(x)
+            """,
+        ),
+        Invalid(
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim: int, size: int):
+                    super().__init__()
+                    self.proj = nn.Linear(dim, dim)
+                    self.mask = torch.triu(
+                        torch.ones(size, size), diagonal=1
+                    ).bool()
+
+                def forward(self, x):
+                    scores = self.proj(x) @ x.transpose(1, 2)
+                    mask = self.mask[: x.size(1), : x.size(1)]
+                    return scores.masked_fill(mask, float("-inf"))
+            """,
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim: int, size: int):
+                    super().__init__()
+                    self.proj = nn.Linear(dim, dim)
+                    self.register_buffer("mask", torch.triu(
+                        torch.ones(size, size), diagonal=1
+                    ).bool(), persistent=False)
+
+                def forward(self, x):
+                    scores = self.proj(x) @ x.transpose(1, 2)
+                    mask = self.mask[: x.size(1), : x.size(1)]
+                    return scores.masked_fill(mask, float("-inf"))
+            """,
+        ),
+    ]
+
+    def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
+        methods = [member for member in node.body if isinstance(member, ast.FunctionDef)]
+        init = next((method for method in methods if method.name == "__init__"), None)
+        if init is None or _MOVES_ALL & {method.name for method in methods} or not ctx.is_module_class(node):
+            return
+        held = dict(entry for statement in init.body for entry in _held_by(statement, ctx))
+        for method in methods:
+            for meeting in meetings(method, ctx) if module_method(method.body[0], ctx) is method else ():
+                statement = held.pop(meeting.factory.node, None)
+                if statement is not None:
+                    yield self._finding(init, statement, meeting, ctx)
+
+    def _finding(self, init: ast.FunctionDef, statement: ast.Assign, meeting: Meeting, ctx: Context) -> Finding:
+        target = statement.targets[0]
+        text = ctx.source_of(target)
+        return ctx.finding(
+            self,
+            target,
+            f"`{text}` is a plain tensor, which `.to(device)` of the module leaves on the CPU; on a GPU the operation "
+            f"on it and `{ctx.source_of(meeting.other)}` raises",
+            related=[("they meet here", meeting.place)],
+            fixes=[_fix(init, statement, ctx)],
+        )
+
+
+def _held_by(statement: ast.stmt, ctx: Context) -> Iterator[tuple[ast.Call, ast.Assign]]:
+    """Yield the factory call of the tensor that a statement assigns to an attribute of ``self``, and the statement."""
+    match statement:
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=value):
+            factory = factory_of(ctx.tensor(value))
+            if factory is not None:
+                yield factory.node, statement
+        case _:
+            pass
+
+
+def _fix(init: ast.FunctionDef, statement: ast.Assign, ctx: Context) -> Fix | None:
+    target = statement.targets[0]
+    before = [ast.unparse(s) for s in init.body if s.lineno < statement.lineno]
+    if not isinstance(target, ast.Attribute) or not any("__init__(" in text for text in before):
+        return None
+    value = ctx.source_of(statement.value)
+    text = f'self.register_buffer("{target.attr}", {value}, persistent=False)'
+    return ctx.fix("Register it as a buffer", ctx.replace(statement, text), safety=_safety(ctx.tensor(statement.value)))
+
+
+def _safety(tensor: Tensor | None) -> Safety:
+    return "safe" if tensor is not None and tensor.dtype in INTEGERS | {"bool"} else "unsafe"
