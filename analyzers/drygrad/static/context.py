@@ -225,6 +225,18 @@ class Context:
         end = self.source.end(node)
         return Edit(Span(end, end), text)
 
+    def remove_keyword(self, call: ast.Call, name: str) -> Edit | None:
+        """Remove a keyword argument with its comma; None where it is not given, or a comment would go with it."""
+        arguments = [*call.args, *call.keywords]
+        given = next((k for k in call.keywords if k.arg == name), None)
+        if given is None:
+            return None
+        index = arguments.index(given)
+        start = self.source.end(arguments[index - 1]) if index else self.source.start(given)
+        end = self.source.start(arguments[1]) if index == 0 and len(arguments) > 1 else self.source.end(given)
+        span = Span(start, end)
+        return None if "#" in self.source.slice(span) else Edit(span, "")
+
     def delete_statement(self, node: ast.stmt) -> Edit | None:
         """Delete a statement with its line; ``pass`` replaces the only one of a body; None if others share its line."""
         start, end = self.source.start(node), self.source.end(node)
