@@ -1,0 +1,95 @@
+"""Rule DG310: integer targets for binary cross-entropy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import INTEGERS
+from drygrad.static.rules.loss.dtypes import cast
+
+_CASTS = {"float64": "double", "float16": "half", "bfloat16": "bfloat16"}
+
+
+class IntegerTargetsForBce(Rule):
+    """
+    ## What it does
+    Finds targets of `binary_cross_entropy` and `binary_cross_entropy_with_logits` that are integers or bools.
+
+    ## Why is this bad?
+    Both take the target as a probability, in the input's float dtype. Integers raise "result type Float can't be cast
+    to the desired output type Long" or "Found dtype Long but expected Float".
+
+    ## Example
+    ```python
+    target = torch.randint(0, 2, (8,))
+    loss = F.binary_cross_entropy_with_logits(torch.randn(8), target)
+    ```
+    Use instead:
+    ```python
+    target = torch.randint(0, 2, (8,))
+    loss = F.binary_cross_entropy_with_logits(torch.randn(8), target.float())
+    ```
+
+    ## Fix safety
+    Unsafe: it takes for granted that the integers are 0 and 1.
+    """
+
+    code, name, since = "DG310", "integer-targets-for-bce", "0.1"
+    severity = "error"
+    calls = frozenset({"binary_cross_entropy", "binary_cross_entropy_with_logits"})
+    VALID = [
+        Valid("loss = F.binary_cross_entropy_with_logits(torch.randn(8), torch.ones(8))"),
+        Valid("loss = F.binary_cross_entropy(torch.rand(8), torch.randint(0, 2, (8,)).float())"),
+        Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, y)"),
+        Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, torch.randint(0, 2, (8,)).type_as(x))"),
+        Valid("# a mean squared error takes integers\nloss = F.mse_loss(torch.randn(8), torch.randint(0, 2, (8,)))"),
+    ]
+    INVALID = [
+        Invalid(
+            "loss = F.binary_cross_entropy_with_logits(torch.randn(8), torch.randint(0, 2, (8,)))",
+            "loss = F.binary_cross_entropy_with_logits(torch.randn(8), torch.randint(0, 2, (8,)).float())",
+            at=(1, 58, 1, 83),
+        ),
+        Invalid(
+            "def f(p: torch.Tensor, y: torch.Tensor):\n    return nn.BCELoss()(p.double(), y > 0.5)",
+            "def f(p: torch.Tensor, y: torch.Tensor):\n    return nn.BCELoss()(p.double(), (y > 0.5).double())",
+        ),
+        Invalid(
+            """
+            def train(model, loader):
+                criterion = nn.BCEWithLogitsLoss()
+                for images, labels in torch.utils.data.DataLoader(loader):
+                    images, labels = images.cuda(), labels.cuda().long()
+                    loss = criterion(model(images).squeeze(1), labels)
+                    loss.backward()
+            """,
+            """
+            def train(model, loader):
+                criterion = nn.BCEWithLogitsLoss()
+                for images, labels in torch.utils.data.DataLoader(loader):
+                    images, labels = images.cuda(), labels.cuda().long()
+                    loss = criterion(model(images).squeeze(1), labels.float())
+                    loss.backward()
+            """,
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        expression = call.operand("target") if call else None
+        target = ctx.tensor(expression)
+        if call is None or expression is None or target is None:
+            return
+        if target.dtype not in INTEGERS and target.dtype != "bool":
+            return
+        given = ctx.tensor(call.operand("input"))
+        method = _CASTS.get(given.dtype or "", "float") if given is not None else "float"
+        yield ctx.finding(
+            self,
+            expression,
+            f"{call.operation} raises for a target of dtype {target.dtype}; it takes floats",
+            fixes=[cast(ctx, expression, method)],
+        )

@@ -1,0 +1,129 @@
+"""Rule DG311: kl_div of probabilities where it takes their logarithms, or the other way round."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import TorchCall
+from drygrad.static.rules.loss.activations import LOGITS, applied, related, renamed
+from drygrad.static.rules.loss.keywords import with_keyword
+
+
+class KlDivInputNotLog(Rule):
+    """
+    ## What it does
+    Finds `kl_div` whose input is no log-probability, whose target does not agree with `log_target`, or which keeps
+    the default reduction.
+
+    ## Why is this bad?
+    `kl_div` takes the *logarithm* of the model's probabilities and, unless `log_target=True`, probabilities as the
+    target. Mixed up, it returns a number that is no divergence (negative, or NaN) without an error. The default
+    reduction "mean" also divides by the number of classes; "batchmean" gives the divergence.
+
+    ## Example
+    ```python
+    loss = F.kl_div(F.softmax(student, dim=1), F.softmax(teacher, dim=1), reduction="batchmean")
+    ```
+    Use instead:
+    ```python
+    loss = F.kl_div(F.log_softmax(student, dim=1), F.softmax(teacher, dim=1), reduction="batchmean")
+    ```
+
+    ## Fix safety
+    Unsafe: it changes the value of the loss.
+    """
+
+    code, name, since = "DG311", "kl-div-input-not-log", "0.1"
+    severity = "warning"
+    calls = frozenset({"kl_div"})
+    VALID = [
+        Valid("def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), reduction='batchmean')"),
+        Valid(
+            "def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.log_softmax(1), None, None, 'sum', log_target=True)"
+        ),
+        Valid("def f(p, q):\n    return nn.KLDivLoss(reduction='mean')(p.log(), q)"),
+        Valid("def f(x, y):\n    return nn.KLDivLoss(reduction='none', log_target=True)(x, y.log_softmax(1)).sum(1)"),
+        Valid("def f(x, y, **kwargs):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), **kwargs)"),
+    ]
+    INVALID = [
+        Invalid(
+            "def f(x, y):\n    return F.kl_div(x.softmax(1), y.softmax(1), reduction='batchmean')",
+            "def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), reduction='batchmean')",
+            at=(2, 20, 2, 32),
+        ),
+        Invalid(
+            "def f(x, y):\n    return nn.KLDivLoss(reduction='batchmean')(x.log_softmax(1), y.log_softmax(1))",
+            "def f(x, y):\n"
+            "    return nn.KLDivLoss(reduction='batchmean', log_target=True)(x.log_softmax(1), y.log_softmax(1))",
+        ),
+        Invalid(
+            """
+            def distill(student, teacher, images, temperature=4.0):
+                with torch.no_grad():
+                    wanted = F.softmax(teacher(images) / temperature, dim=1)
+                given = F.log_softmax(student(images) / temperature, dim=1)
+                return F.kl_div(given, wanted) * temperature**2
+            """,
+            """
+            def distill(student, teacher, images, temperature=4.0):
+                with torch.no_grad():
+                    wanted = F.softmax(teacher(images) / temperature, dim=1)
+                given = F.log_softmax(student(images) / temperature, dim=1)
+                return F.kl_div(given, wanted, reduction="batchmean") * temperature**2
+            """,
+            severity="hint",
+        ),
+        Invalid(
+            "head = nn.Linear(8, 4)\ndef f(x, y):\n    return F.kl_div(head(x), y.softmax(1), reduction='batchmean')",
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        if call is None or any(keyword.arg is None for keyword in node.keywords):
+            return
+        yield from self._input(ctx, call)
+        yield from self._target(ctx, call)
+        if call.value("reduction") is None and call.value("reduce") is None and call.value("size_average") is None:
+            place = call.module.node if call.module is not None else node
+            yield ctx.finding(
+                self,
+                node.func,
+                'the default reduction "mean" divides by the number of classes too; "batchmean" gives the divergence',
+                severity="hint",
+                fixes=[ctx.fix('Use reduction="batchmean"', with_keyword(ctx, place, "reduction", '"batchmean"'))],
+            )
+
+    def _input(self, ctx: Context, call: TorchCall) -> Iterator[Finding]:
+        given = call.operand("input")
+        origin = applied(ctx, call, LOGITS | {"softmax"})
+        if given is None or origin is None:
+            return
+        fix: Fix | None = None
+        if origin.operation == "softmax":
+            fix = ctx.fix("Apply log_softmax instead", renamed(ctx, given, origin, "log_softmax", "LogSoftmax"))
+        yield ctx.finding(
+            self,
+            given,
+            f"kl_div takes log-probabilities as its input; here it gets the result of {origin.operation}",
+            related=related(ctx, given, origin),
+            fixes=[fix],
+        )
+
+    def _target(self, ctx: Context, call: TorchCall) -> Iterator[Finding]:
+        target, in_logs = call.operand("target"), call.constant("log_target", False)
+        wrong = {False: "log_softmax", True: "softmax"}.get(in_logs) if isinstance(in_logs, bool) else None
+        origin = applied(ctx, call, frozenset({wrong or ""}), "target")
+        if target is None or origin is None:
+            return
+        place = call.module.node if call.module is not None else call.node
+        yield ctx.finding(
+            self,
+            target,
+            f"kl_div with log_target={in_logs} gets the result of {origin.operation} as its target",
+            related=related(ctx, target, origin),
+            fixes=[ctx.fix(f"Use log_target={not in_logs}", with_keyword(ctx, place, "log_target", str(not in_logs)))],
+        )
