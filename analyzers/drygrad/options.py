@@ -261,7 +261,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "debounce",
         "milliseconds",
-        "150",
+        "120",
         "How long the server waits after the last keystroke before it checks a file.",
         "editor",
         _milliseconds,

@@ -51,6 +51,6 @@ class Settings:
 class EditorSettings:
     """What one person sets in the editor; it never comes from a file of the project."""
 
-    debounce: int = 150
+    debounce: int = 120
     interpreter: str | None = None
     log_level: LogLevel = "info"

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty_analyzer import FaultyAnalyzer
 from lsp_client import JSON, Client, Start, params_of, progress_ends
+
+from drygrad.baseline import Baseline, keys_of
+from drygrad.settings import Settings
+from drygrad.static.source import Source
 
 PROJECT = "pyproject.toml"
 
@@ -58,6 +63,19 @@ def test_per_file_ignores_and_exclude(client: Client, tmp_path: Path) -> None:
     write(tmp_path, '[tool.drygrad]\nper-file-ignores = { "tests/*" = ["DG9"] }\nexclude = ["old/"]\n')
     assert client.checked((tmp_path / "old" / "a.py").as_uri(), "leak()\n") == []
     assert len(client.checked((tmp_path / "tests" / "a.py").as_uri(), "leak()\n")) == 1
+
+
+def test_known_findings_of_a_baseline_are_not_shown(client: Client, tmp_path: Path) -> None:
+    write(tmp_path, '[tool.drygrad]\nbaseline = "known.json"\n')
+    text, path = "x = leak()\n", tmp_path / "a.py"
+    findings = FaultyAnalyzer(Settings()).check(Source(text)).findings
+    baseline = Baseline(tmp_path)
+    baseline.add(path, keys_of(Source(text), findings))
+    baseline.save(tmp_path / "known.json")
+    (new,) = client.checked(path.as_uri(), f"y = leak()\n{text}")
+    assert new["range"]["start"]["line"] == 0
+    (tmp_path / "known.json").write_text("not a baseline")
+    assert len(client.checked((tmp_path / "b.py").as_uri(), text)) == 1
 
 
 def test_wrong_settings_are_shown_in_the_file_and_go_when_mended(client: Client, tmp_path: Path) -> None:

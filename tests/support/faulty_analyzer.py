@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from drygrad.model import Edit, Finding, Fix, Related, Severity
 from drygrad.settings import Settings
@@ -30,10 +30,9 @@ class FaultyAnalyzer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.checks = 0
+        self.known: Mapping[str, tuple[str, ...]] = {}
 
     def check(self, source: Source) -> Analysis:
-        self.checks += 1
         if "slow()" in source.text:
             time.sleep(float(os.environ.get("SLOW", "0.3")))
         try:
@@ -41,7 +40,9 @@ class FaultyAnalyzer:
         except SourceError as error:
             return Analysis(source, error=error)
         findings = [finding for node in ast.walk(tree) for finding in self._findings(source, node)]
-        return Analysis(source, tuple(sorted(findings, key=lambda finding: finding.span)))
+        kept = [finding for finding in findings if "harmless" not in self.known.get(finding.name, ())]
+        questions = frozenset(finding.name for finding in kept)
+        return Analysis(source, tuple(sorted(kept, key=lambda finding: finding.span)), None, questions)
 
     def _findings(self, source: Source, node: ast.AST) -> Iterator[Finding]:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):

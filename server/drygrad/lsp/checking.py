@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -19,7 +19,9 @@ log = logging.getLogger(__name__)
 
 
 class Analyzes(Protocol):
-    """What checks one document, version after version."""
+    """What checks one document, version after version; ``known`` tells it what imported names are."""
+
+    known: Mapping[str, tuple[str, ...]]
 
     def check(self, source: Source) -> Analysis:
         """Return the findings of a version."""
@@ -67,10 +69,12 @@ class Checker:
         self.shown: dict[str, Shown] = {}
         self.module: Module | None = None
         self.closed = False
+        self.questions: frozenset[str] = frozenset()
         self.generation = 0
         self.checked = 0
         self._good: dict[str, Shown] = {}
         self._make_analyzer = make_analyzer
+        self._known: Mapping[str, tuple[str, ...]] = {}
         self._analyzer: Analyzes | None = None
         self._has_analyzer = False
         self._timer: asyncio.Handle | None = None
@@ -92,6 +96,12 @@ class Checker:
         """Check with another analyzer from now on."""
         self._make_analyzer, self._has_analyzer = make_analyzer, False
         self.edited(0)
+
+    def learn(self, known: Mapping[str, tuple[str, ...]]) -> None:
+        """Take an answer to the ``questions`` of the last result, and check again if it says something new."""
+        if any(self._known.get(name) != answer for name, answer in known.items()):
+            self._known = {**self._known, **known}
+            self.edited(0)
 
     def close(self) -> None:
         """Stop; nothing is shown any more."""
@@ -135,11 +145,15 @@ class Checker:
     def _analyse(self, module: Module) -> Analysis:
         if not self._has_analyzer:
             self._analyzer, self._has_analyzer = self._make_analyzer(), True
-        return Analysis(module.source) if self._analyzer is None else self._analyzer.check(module.source)
+        if self._analyzer is None:
+            return Analysis(module.source)
+        self._analyzer.known = self._known
+        return self._analyzer.check(module.source)
 
     def _show(self, module: Module, analysis: Analysis) -> None:
         found = module.localised(analysis.findings)
         self.module = module
+        self.questions = analysis.questions
         self.shown = {
             part.uri: self._kept(part, analysis.error)
             if analysis.error or part.uri in module.left_out

@@ -16,8 +16,9 @@ from pygls.exceptions import FeatureNotificationError
 
 from drygrad.lsp.base.units import Units
 from drygrad.lsp.capabilities import Capabilities
-from drygrad.lsp.checking import Analyzes, Checker, Shown
+from drygrad.lsp.checking import Analyzes, Checker, MakeAnalyzer, Shown
 from drygrad.lsp.convert import Converter
+from drygrad.lsp.known_findings import with_baseline
 from drygrad.lsp.modules import Module, Part
 from drygrad.lsp.settings import Resolved, SettingsStore, path_of
 from drygrad.model import Edit
@@ -168,8 +169,16 @@ class Session:
         """Tell the user of a bug in the analysis, as of any other."""
         self._server.report_server_error(error, FeatureNotificationError)
 
-    def _analyzer_for(self, resolved: Resolved) -> Callable[[], Analyzes | None]:
-        return lambda: None if resolved.excluded else self._make_analyzer(resolved.settings)
+    def _analyzer_for(self, resolved: Resolved) -> MakeAnalyzer:
+        def make() -> Analyzes | None:
+            if resolved.excluded:
+                return None
+            analyzer = self._make_analyzer(resolved.settings)
+            if resolved.baseline is None or resolved.path is None:
+                return analyzer
+            return with_baseline(analyzer, resolved.baseline, resolved.path)
+
+        return make
 
     def _nameless_path(self) -> Path | None:
         """Return where a text without a file is taken to be: in the first folder of the workspace."""

@@ -42,11 +42,13 @@ class FromEditor:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What holds for one document."""
+    """What holds for one document; ``baseline`` is the file of the findings that are known and not shown."""
 
     settings: Settings
     personal: EditorSettings
     excluded: bool = False
+    path: Path | None = None
+    baseline: Path | None = None
 
 
 class SettingsStore:
@@ -90,7 +92,9 @@ class SettingsStore:
         project = self._project(path)
         if project.config is None and editor.rules:
             project = replace(project, settings=Settings(**editor.rules))
-        return Resolved(project.settings_for(path), editor.personal, project.excludes(path))
+        settings = project.settings_for(path)
+        baseline = project.root / settings.baseline if settings.baseline else None
+        return Resolved(settings, editor.personal, project.excludes(path), path, baseline)
 
     def _of_folder(self, path: Path | None) -> FromEditor:
         inside = [folder for folder in self._by_folder if path is not None and path.is_relative_to(folder)]
