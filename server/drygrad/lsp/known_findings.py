@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,18 +19,11 @@ class WithBaseline:
 
     def __init__(self, analyzer: Analyzes, baseline: Baseline, path: Path) -> None:
         self._analyzer, self._baseline, self._path = analyzer, baseline, path
-
-    @property
-    def known(self) -> Mapping[str, tuple[str, ...]]:
-        """What imported names are."""
-        return self._analyzer.known
-
-    @known.setter
-    def known(self, known: Mapping[str, tuple[str, ...]]) -> None:
-        self._analyzer.known = known
+        self.known = analyzer.known
 
     def check(self, source: Source) -> Analysis:
         """Return the new findings of a version."""
+        self._analyzer.known = self.known
         analysis = self._analyzer.check(source)
         new = self._baseline.unknown(self._path, keys_of(source, analysis.findings))
         return replace(analysis, findings=tuple(f for f, is_new in zip(analysis.findings, new, strict=True) if is_new))
