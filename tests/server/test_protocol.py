@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+import logging
+from typing import Any, cast
 
 import pytest
-from lsp_client import Client, ResponseError, Start
+from faulty_analyzer import FaultyAnalyzer
+from lsp_client import JSON, Client, ResponseError, Start
+
+from drygrad.lsp.base.protocol import Protocol
+from drygrad.lsp.server import DrygradServer
 
 
 def code_of(client: Client, method: str, params: Any = None) -> int:
@@ -91,3 +97,33 @@ def test_the_header_may_name_the_content_type(shared: Client, uri: str) -> None:
     stdin.write(header + body)
     stdin.flush()
     assert shared.wait(lambda message: message.get("id") == "typed")["error"]["code"] == -32602
+
+
+class Unread:
+    """A wire that nobody reads."""
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+async def test_nothing_is_kept_of_what_is_done() -> None:
+    server = DrygradServer(FaultyAnalyzer)
+    protocol = cast("Protocol", server.protocol)
+    protocol.set_writer(Unread())
+    item = {"uri": "file:///a.py", "languageId": "python", "version": 1, "text": ""}
+    change = {"textDocument": {"uri": "file:///a.py", "version": 2}, "contentChanges": [{"text": "x"}]}
+    hover = {"textDocument": {"uri": "file:///a.py"}, "position": {"line": 0, "character": 0}}
+    messages: list[JSON] = [
+        {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}},
+        {"method": "textDocument/didOpen", "params": {"textDocument": item}},
+        *({"method": "textDocument/didChange", "params": change} for _ in range(20)),
+        {"id": 2, "method": "textDocument/hover", "params": hover},
+    ]
+    for message in messages:
+        protocol.receive(json.dumps({"jsonrpc": "2.0", **message}).encode())
+    await asyncio.sleep(0.05)
+    logging.getLogger("drygrad").handlers.clear()
+    assert vars(protocol)["_request_futures"] == {}
