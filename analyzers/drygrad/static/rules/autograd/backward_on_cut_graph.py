@@ -1,0 +1,127 @@
+"""Rule DG106: backward on a value that left its graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Number, Tensor, Value
+from drygrad.static.rules.autograd.graph import COPIES, recorded
+
+_UNDONE = frozenset({"item", "detach"})
+
+
+class BackwardOnCutGraph(Rule):
+    """
+    ## What it does
+    Finds `backward()` on the result of `item()`, `detach()`, `argmax()`, a comparison and the like.
+
+    ## Why is this bad?
+    Such a result has no graph: `backward()` raises `element 0 of tensors does not require grad and does not have a
+    grad_fn`, or, for a Python number, `'float' object has no attribute 'backward'`. Accuracy, made of
+    `argmax` and `==`, is no loss that gradients can minimise.
+
+    ## Example
+    ```python
+    loss = criterion(model(x), y).item()
+    loss.backward()
+    ```
+    Use instead:
+    ```python
+    loss = criterion(model(x), y)
+    loss.backward()
+    ```
+
+    ## Fix safety
+    Unsafe: what else uses the value then gets a tensor that keeps its graph.
+    """
+
+    code, name, since = "DG106", "backward-on-cut-graph", "0.1"
+    severity = "error"
+    calls = frozenset({"backward"})
+    VALID = [
+        Valid("w = torch.rand(3, requires_grad=True)\nloss = (w.detach() * w).sum()\nloss.backward()"),
+        Valid("w = torch.rand(3, requires_grad=True)\nloss = w.sum()\nloss.backward()\nloss = loss.item()"),
+        Valid("w = torch.rand(3, requires_grad=True)\nloss = w.detach().sum().requires_grad_()\nloss.backward()"),
+        Valid(
+            "def step(logits, target):\n    loss = F.cross_entropy(logits.detach() + 1, target)\n    loss.backward()"
+        ),
+        Valid("w = torch.rand(3, requires_grad=True)\nx = w.detach()\nx.requires_grad = True\nx.sum().backward()"),
+        Valid("def step(w, hard):\n    loss = w.detach() if hard else w.sum()\n    loss.backward()"),
+    ]
+    INVALID = [
+        Invalid(
+            "w = torch.rand(3, requires_grad=True)\nloss = w.sum().item()\nloss.backward()",
+            "w = torch.rand(3, requires_grad=True)\nloss = w.sum()\nloss.backward()",
+            at=(3, 0, 3, 4),
+        ),
+        Invalid(
+            "w = torch.rand(3, requires_grad=True)\n(w * 2).sum().detach().backward()",
+            "w = torch.rand(3, requires_grad=True)\n(w * 2).sum().backward()",
+        ),
+        Invalid("w = torch.rand(3, requires_grad=True)\nloss = 1 - (w > 0.5).float().mean()\nloss.backward()"),
+        Invalid(
+            """
+            model = nn.Linear(8, 3)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(10):
+                x, y = torch.rand(4, 8), torch.randint(0, 3, (4,))
+                optimizer.zero_grad()
+                predicted = model(x).argmax(dim=1)
+                loss = (predicted != y).float().mean()
+                loss.backward()
+                optimizer.step()
+            """
+        ),
+        Invalid("def step(x):\n    return x.exp().argmax().backward()", at=(2, 11, 2, 27)),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        receiver = call.operands[0] if call is not None and call.operands else None
+        value = ctx.value(receiver)
+        cut = _cut(value, ctx)
+        if receiver is None or cut is None or not isinstance(node.func, ast.Attribute):
+            return
+        place = "here" if cut.lineno == node.lineno else f"in line {cut.lineno}"
+        outcome = "a Python number has no backward()" if isinstance(value, Number) else "backward() raises"
+        yield ctx.finding(
+            self,
+            receiver,
+            f"`{ctx.source_of(receiver)}` left its graph {place} ({_what(cut, ctx)}): {outcome}",
+            related=[] if cut is receiver else [("it leaves its graph here", cut)],
+            fixes=[_fix(cut, ctx)],
+        )
+
+
+def _cut(value: Value, ctx: Context) -> ast.expr | None:
+    """Return what took a value out of its graph for certain, where graphs are recorded at all."""
+    if isinstance(value, Number):
+        return value.cut
+    if not isinstance(value, Tensor) or value.requires_grad is not False or value.cut is None:
+        return None
+    maker = ctx.tensor(value.cut)
+    if maker is not None and maker.made_by(*COPIES):  # DG105 speaks of copies
+        return None
+    return value.cut if recorded(ctx, value.cut) else None
+
+
+def _what(cut: ast.expr, ctx: Context) -> str:
+    match cut:
+        case ast.Call(func=ast.Attribute(attr=name)) | ast.Attribute(attr=name):
+            return name
+        case ast.Compare():
+            return "a comparison"
+        case _:
+            return ctx.source_of(cut)
+
+
+def _fix(cut: ast.expr, ctx: Context) -> Fix | None:
+    """Take back an ``item()`` or ``detach()``; what chose or compared cannot be taken back."""
+    match cut:
+        case ast.Call(func=ast.Attribute(value=before, attr=name), args=[], keywords=[]) if name in _UNDONE:
+            return ctx.fix(f"Keep the graph: remove {name}()", ctx.replace(cut, ctx.source_of(before)))
+        case _:
+            return None

@@ -1,0 +1,78 @@
+"""Questions about the graph behind a value, shared by the rules of autograd."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.static.context import Context
+from drygrad.static.facts.contexts import NO_GRAD
+from drygrad.static.facts.transfer import tensors_in
+from drygrad.static.facts.values import Object, Reference, Tensor, Value
+
+COPIES = frozenset({"tensor", "as_tensor", "new_tensor"})
+"""Operations that copy numbers and leave the graph behind."""
+
+
+def ancestors(value: Value) -> Iterator[Tensor]:
+    """Yield a tensor and the tensors it was computed from, each once."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        for tensor in tensors_in([waiting.pop()]):
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield tensor
+                waiting.extend(tensor.origin.operands if tensor.origin else ())
+
+
+def computed_from(value: Value, node: ast.AST) -> bool:
+    """Say whether an operation at this place in the text is among those that made a value."""
+    return any(tensor.origin is not None and tensor.origin.node is node for tensor in ancestors(value))
+
+
+def mode_is_shown(ctx: Context, node: ast.AST) -> bool:
+    """Say whether the file shows in which grad mode a node runs: at module level, or in a function it calls."""
+    function = ctx.function(node)
+    if function is None or ctx.callers(function):
+        return True
+    owner = ctx.parent(function)
+    return function.name == "__init__" and bool(owner and ctx.facts.instances.get(owner))
+
+
+def recorded(ctx: Context, node: ast.AST) -> bool | None:
+    """Return the grad mode at any node: at its own call, else at its statement."""
+    mode = ctx.grad_enabled(node)
+    return ctx.grad_enabled(ctx.statement(node)) if mode is None else mode
+
+
+def no_grad_block(ctx: Context, node: ast.AST) -> ast.With | None:
+    """Return the innermost ``with torch.no_grad():`` around a node within its function."""
+    block = ctx.enclosing(node, ast.With)
+    while block is not None and not any(_switches_off(ctx, item.context_expr) for item in block.items):
+        block = ctx.enclosing(block, ast.With)
+    return block
+
+
+def _switches_off(ctx: Context, expression: ast.expr) -> bool:
+    match ctx.value(expression):
+        case Object(type=name) | Reference(name=name):
+            return name in NO_GRAD
+        case _:
+            return False
+
+
+def scope(ctx: Context, node: ast.AST) -> ast.AST:
+    """Return the function around a node, or the module."""
+    return ctx.function(node) or ctx.tree
+
+
+def needs_parentheses(node: ast.expr) -> bool:
+    """Say whether an expression needs parentheses before an attribute can be taken of it."""
+    return not isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+
+
+def wrapped(ctx: Context, node: ast.expr) -> str:
+    """Return an expression's text, in parentheses where an attribute is to follow."""
+    text = ctx.source_of(node)
+    return f"({text})" if needs_parentheses(node) else text

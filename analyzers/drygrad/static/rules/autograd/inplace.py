@@ -1,0 +1,190 @@
+"""Writes in place: which of them autograd counts, and how each is written out of place."""
+
+from __future__ import annotations
+
+import ast
+
+from drygrad.model import Edit, Fix, Position, Safety, Span
+from drygrad.static.context import Context
+from drygrad.static.facts.events import InplaceWrite
+from drygrad.static.facts.operations import VIEWS
+from drygrad.static.facts.values import Tensor
+from drygrad.static.rules.autograd.graph import scope
+from drygrad.static.rules.autograd.names import nodes_within
+
+_KEEPS_CONTENT = frozenset({"requires_grad", "detach", "share_memory", "retain_grad", "names", "rename", "pin_memory"})
+_WITHOUT_TWIN = frozenset(
+    "zero fill copy normal uniform random bernoulli exponential geometric log_normal cauchy set resize apply map "
+    "put".split()
+)
+"""In-place methods that have no method of the same name without the underscore."""
+_FACTS = frozenset({"shape", "dtype", "device", "ndim", "requires_grad", "is_cuda", "grad"})
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@", ast.FloorDiv: "//",
+    ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip
+
+
+def counts(write: InplaceWrite) -> bool:
+    """Say whether autograd hears of a write: one through ``.data`` it does not, and some methods write nothing."""
+    if write.operation in _KEEPS_CONTENT or through_data(write.target) is not None:
+        return False
+    if "dropout" not in write.operation or write.call is None:
+        return True
+    off = (write.call.constant("p", 0.5) == 0, write.call.constant("training", True) is False)
+    return not any(off)
+
+
+def through_data(tensor: Tensor) -> Tensor | None:
+    """Return the tensor whose memory is reached through ``.data``; None where it is reached otherwise."""
+    while tensor.origin is not None and tensor.origin.operands:
+        operand = tensor.origin.operands[0]
+        if not isinstance(operand, Tensor):
+            return None
+        if tensor.origin.operation == "data":
+            return operand
+        if tensor.origin.operation not in VIEWS:
+            return None
+        tensor = operand
+    return None
+
+
+def spelled(write: InplaceWrite) -> str:
+    """Return a write as its author would call it: ``clamp_``, ``+=``, ``relu(inplace=True)``."""
+    if isinstance(write.node, ast.AugAssign):
+        return f"{_OPERATORS[type(write.node.op)]}="
+    if write.call is None:
+        return "the assignment"
+    name = write.call.target.rpartition(".")[2]
+    return name if name.endswith("_") else f"{name}(inplace=True)"
+
+
+def out_of_place(write: InplaceWrite, ctx: Context) -> Fix | None:
+    """Return the fix that writes the result to new memory and lets the name stand for it."""
+    name = ctx.text(write.expression)
+    if name is None:
+        return None
+    title = f"Write out of place: bind `{name}` to a new tensor"
+    edits = _edits(write, name, ctx)
+    return ctx.fix(title, *edits, safety=_safety(write, ctx)) if edits else None
+
+
+def _edits(write: InplaceWrite, name: str, ctx: Context) -> list[Edit | None]:
+    match write.node:
+        case ast.AugAssign(op=op, value=value) if write.node.target is write.expression:
+            right = f"({ctx.source_of(value)})" if _binds_weaker(value) else ctx.source_of(value)
+            return [ctx.replace(write.node, f"{name} = {name} {_OPERATORS[type(op)]} {right}")]
+        case ast.AugAssign(target=ast.Subscript(value=base)) | ast.Subscript(value=base):
+            copied = ctx.text(base)
+            statement = ctx.statement(write.node)
+            return [ctx.insert_statement(statement, f"{copied} = {copied}.clone()")] if copied else []
+        case ast.Call():
+            return _call_edits(write, write.node, name, ctx)
+        case _:
+            return []
+
+
+def _binds_weaker(node: ast.expr) -> bool:
+    return isinstance(node, (ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.UnaryOp, ast.NamedExpr))
+
+
+def _call_edits(write: InplaceWrite, node: ast.Call, name: str, ctx: Context) -> list[Edit | None]:
+    assert write.call is not None
+    edits: list[Edit | None] = []
+    if isinstance(ctx.parent(node), ast.Expr):
+        edits.append(ctx.insert_before(node, f"{name} = "))
+    if write.call.module is not None:
+        made = write.call.module.node
+        return [*edits, without_inplace(made, ctx)] if isinstance(made, ast.Call) else []
+    if any(keyword.arg == "inplace" for keyword in node.keywords):
+        return [*edits, without_inplace(node, ctx)]
+    if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        if write.operation in _WITHOUT_TWIN:
+            return [ctx.insert_statement(ctx.statement(node), f"{name} = {name}.clone()")]
+        return [*edits, ctx.replace(node.func, f"{ctx.source_of(node.func.value)}.{node.func.attr[:-1]}")]
+    return []
+
+
+def without_inplace(node: ast.Call, ctx: Context) -> Edit | None:
+    """Return the edit that removes ``inplace=True`` from a call; None where it is passed by position."""
+    given = next((keyword for keyword in node.keywords if keyword.arg == "inplace"), None)
+    if given is None:
+        return _without_position(node, ctx)
+    return without_keyword(node, given, ctx)
+
+
+def without_keyword(node: ast.Call, given: ast.keyword, ctx: Context) -> Edit | None:
+    """Return the edit that removes a keyword argument from a call, with its comma."""
+    arguments = [*node.args, *node.keywords]
+    index = arguments.index(given)
+    if index > 0:
+        return _delete(ctx, ctx.source.end(arguments[index - 1]), ctx.source.end(given))
+    if len(arguments) > 1:
+        return _delete(ctx, ctx.source.start(given), ctx.source.start(arguments[1]))
+    return ctx.replace(given, "")
+
+
+def _without_position(node: ast.Call, ctx: Context) -> Edit | None:
+    """``nn.LeakyReLU(0.2, True)``: ``inplace`` is the last parameter."""
+    match node.args:
+        case [ast.Constant(value=True) as only] if not node.keywords:
+            return ctx.replace(only, "")
+        case [*_, before, ast.Constant(value=True) as last] if not node.keywords:
+            return _delete(ctx, ctx.source.end(before), ctx.source.end(last))
+        case _:
+            return None
+
+
+def _delete(ctx: Context, start: Position, end: Position) -> Edit | None:
+    span = Span(start, end)
+    return Edit(span, "") if "#" not in ctx.source.slice(span) else None
+
+
+def _safety(write: InplaceWrite, ctx: Context) -> Safety:
+    """Safe for a local tensor that no other name or container shares."""
+    if not isinstance(write.expression, ast.Name) or (write.call is not None and write.call.module is not None):
+        return "unsafe"
+    home, storage, name = scope(ctx, write.node), write.target.storage, write.expression.id
+    if isinstance(write.node, ast.Call) and not _rebinds(write.node, name, ctx):
+        return "unsafe"
+    made_here = any(node is storage for node in nodes_within(home))
+    return "safe" if made_here and not _is_shared(name, storage, home, ctx) else "unsafe"
+
+
+def _rebinds(node: ast.Call, name: str, ctx: Context) -> bool:
+    """Say whether nothing can read the name's old value once a call's result is a new tensor."""
+    match ctx.parent(node):
+        case ast.Expr() | ast.Return():
+            return True
+        case ast.Assign(targets=[ast.Name(id=target)]):
+            return target == name
+        case _:
+            return False
+
+
+def _is_shared(name: str, storage: object, home: ast.AST, ctx: Context) -> bool:
+    for node in nodes_within(home):
+        if not isinstance(node, ast.Name):
+            continue
+        value = ctx.tensor(node)
+        if node.id != name and value is not None and value.storage is storage:
+            return True
+        if node.id == name and isinstance(node.ctx, ast.Load) and not _is_operand(node, ctx):
+            return True
+    return False
+
+
+def _is_operand(node: ast.Name, ctx: Context) -> bool:
+    """Say whether a name is read by an operation that makes something new of it."""
+    parent = ctx.parent(node)
+    match parent:
+        case ast.Attribute():
+            outer = ctx.parent(parent)
+            called = isinstance(outer, ast.Call) and outer.func is parent and ctx.call(outer) is not None
+            return called or parent.attr in _FACTS
+        case ast.Call():
+            return ctx.call(parent) is not None
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.AugAssign() | ast.Return() | ast.Subscript():
+            return True
+        case _:
+            return False

@@ -1,0 +1,169 @@
+"""Rule DG102: an in-place write to a leaf that requires grad."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.events import InplaceWrite
+from drygrad.static.facts.operations import VIEWS
+from drygrad.static.facts.values import Tensor
+from drygrad.static.rules.autograd.graph import mode_is_shown
+from drygrad.static.rules.autograd.inplace import counts, spelled
+
+
+class InplaceOnLeaf(Rule):
+    """
+    ## What it does
+    Finds in-place writes to a parameter, or to another tensor made with `requires_grad=True`, while gradients are
+    recorded.
+
+    ## Why is this bad?
+    Its gradient belongs to the values it had when it was used. torch refuses: `a leaf Variable that requires grad is
+    being used in an in-place operation`. Under `torch.no_grad()` the write is allowed; optimizers work that way.
+
+    ## Example
+    ```python
+    w -= lr * w.grad
+    ```
+    Use instead:
+    ```python
+    with torch.no_grad():
+        w -= lr * w.grad
+    ```
+
+    ## Fix safety
+    Safe: the write raised before, or ran without gradients anyway.
+    """
+
+    code, name, since = "DG102", "inplace-on-leaf", "0.1"
+    severity = "error"
+    VALID = [
+        Valid("w = torch.rand(3, requires_grad=True)\nwith torch.no_grad():\n    w -= 0.1"),
+        Valid("w = torch.rand(3, requires_grad=True)\nw = w - 0.1\nw.add_(1)"),
+        Valid("w = torch.rand(3)\nw.mul_(2)\nw.requires_grad_()"),
+        Valid("w = torch.rand(3, requires_grad=True)\nw.sum().backward()\nw.grad.zero_()\nw.detach().zero_()"),
+        Valid("fc = nn.Linear(2, 2)\nnn.init.zeros_(fc.bias)\nnn.init.normal_(fc.weight, std=0.02)"),
+        Valid("w = torch.rand(3, requires_grad=True)\nw.data.add_(1)\nw.requires_grad_(False)\nw.add_(1)"),
+        Valid("w = torch.rand(3, requires_grad=True)\nF.dropout(w, 0.5, training=False, inplace=True)"),
+        Valid("@torch.no_grad()\ndef reset(layer: nn.Linear):\n    layer.weight.fill_(1)"),
+    ]
+    INVALID = [
+        Invalid(
+            "w = torch.rand(3, requires_grad=True)\n(w * w).sum().backward()\nw -= 0.1 * w.grad  # step",
+            "w = torch.rand(3, requires_grad=True)\n(w * w).sum().backward()\n"
+            "with torch.no_grad():\n    w -= 0.1 * w.grad  # step",
+            at=(3, 0, 3, 1),
+        ),
+        Invalid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.scale = nn.Parameter(torch.ones(3))
+                    self.fc = nn.Linear(3, 3)
+                    self.fc.weight.normal_(
+                        std=0.02,
+                    )
+
+                def forward(self, x):
+                    return self.fc(x) * self.scale
+
+            net = Net()
+            """,
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.scale = nn.Parameter(torch.ones(3))
+                    self.fc = nn.Linear(3, 3)
+                    with torch.no_grad():
+                        self.fc.weight.normal_(
+                            std=0.02,
+                        )
+
+                def forward(self, x):
+                    return self.fc(x) * self.scale
+
+            net = Net()
+            """,
+        ),
+        Invalid(
+            "w = torch.rand(3, 3, requires_grad=True)\nw[0] = 1.0",
+            "w = torch.rand(3, 3, requires_grad=True)\nwith torch.no_grad():\n    w[0] = 1.0",
+            at=(2, 0, 2, 1),
+        ),
+        Invalid(
+            "w = nn.Parameter(torch.rand(4))\nif fresh: w.view(2, 2).zero_()",
+            severity="error",
+        ),
+        Invalid("x = torch.rand(3, requires_grad=True)\nx.clamp_(min=1e-6)\ny = x.log()", """
+            x = torch.rand(3, requires_grad=True)
+            with torch.no_grad():
+                x.clamp_(min=1e-6)
+            y = x.log()""".replace("\n            ", "\n").removeprefix("\n")),
+    ]  # fmt: skip
+
+    def visit_write(self, write: InplaceWrite, ctx: Context) -> Iterator[Finding]:
+        if write.grad_enabled is not True or not counts(write):
+            return
+        leaf = _leaf(write.target)
+        if leaf is None:
+            return
+        shown = mode_is_shown(ctx, write.node)
+        what = "a parameter" if leaf.parameter else "a leaf that requires grad"
+        view = "" if leaf is write.target else "a view of "
+        yield ctx.finding(
+            self,
+            write.expression,
+            f"`{ctx.source_of(write.expression)}` is {view}{what}: {spelled(write)} in place raises outside "
+            "torch.no_grad()" + ("" if shown else ", unless the caller has switched gradients off"),
+            severity="error" if shown else "warning",
+            fixes=[_fix(write, ctx)],
+        )
+
+
+def _leaf(tensor: Tensor) -> Tensor | None:
+    """Return the leaf that requires grad whose memory is written; None where there is none."""
+    while tensor.requires_grad is True:
+        if tensor.leaf:
+            return tensor
+        if tensor.origin is None or tensor.origin.operation not in VIEWS or tensor.storage is None:
+            return None
+        viewed = tensor.origin.operands[0] if tensor.origin.operands else None
+        if not isinstance(viewed, Tensor) or viewed.storage is not tensor.storage:
+            return None
+        tensor = viewed
+    return None
+
+
+def _fix(write: InplaceWrite, ctx: Context) -> Fix | None:
+    """Put the statement under no_grad, where it does nothing but write."""
+    statement, torch = ctx.statement(write.node), ctx.imported_as("torch")
+    simple = isinstance(statement, (ast.AugAssign, ast.Assign, ast.Expr))
+    written = statement is write.node or getattr(statement, "value", None) is write.node
+    written = written or (isinstance(statement, ast.Assign) and write.node in statement.targets)
+    if not simple or not written or torch is None:
+        return None
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    start, end = ctx.source.start(statement), ctx.source.end(statement)
+    rest = ctx.source.line_text(last)[end.column :].strip()
+    indentation = ctx.source.indentation(first)
+    if start.column != len(indentation) or (rest and not rest.startswith("#")) or _holds_lines(statement):
+        return None
+    deeper = [f"{_unit(indentation)}{ctx.source.lines[line - 1]}" for line in range(first, last + 1)]
+    text = f"{indentation}with {torch}.no_grad():{ctx.source.newline}{''.join(deeper)}".rstrip("\r\n")
+    span = Span(Position(first, 0), Position(last, len(ctx.source.line_text(last))))
+    return ctx.fix("Write under torch.no_grad()", Edit(span, text), safety="safe")
+
+
+def _holds_lines(statement: ast.stmt) -> bool:
+    """Say whether a string spans lines, which must not be indented."""
+    strings = (n for n in ast.walk(statement) if isinstance(n, (ast.Constant, ast.JoinedStr)))
+    return any(n.lineno != n.end_lineno for n in strings)
+
+
+def _unit(indentation: str) -> str:
+    return "\t" if indentation.startswith("\t") else "    "
