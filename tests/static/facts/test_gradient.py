@@ -33,6 +33,7 @@ def tensor(text: str) -> Tensor:
         ("y = torch.tensor([1.0, 2.0])", False, False),
         ("y = x * 2\nwith torch.no_grad():\n    y.mul_(2)", True, False),
         ("y = nn.Linear(3, 3)(torch.rand(3))", True, False),
+        ("x.requires_grad = True\ny = nn.Linear(3, 3)(torch.rand(3))", True, False),
         ("f = nn.Linear(3, 3)\nfor p in f.parameters():\n    p.requires_grad = 0\ny = f(torch.rand(3))", None, False),
         ("net = nn.Linear(3, 3)\nnet.requires_grad_(False)\ny = net.weight", None, False),
     ],

@@ -91,7 +91,7 @@ class ModuleFacts:
         self.default_device = None if re.search(r"set_default_(device|tensor_type)|with torch\.device", text) else "cpu"
         other_dtype = re.search(r"set_default_(dtype|tensor_type)", text)
         self.default_dtype = "floating" if other_dtype else "float32"
-        self.freezes = re.search(r"\.requires_grad\s*=\s*(?!True\b|=)|requires_grad_\((?!\)|True)", text) is not None
+        self.freezes = re.search(r"\.requires_grad\s*=(?!\s*True\b|=)|requires_grad_\((?!\)|True)", text) is not None
         """Whether the file keeps some parameters from learning: which ones is not followed."""
         self.classes: list[Class] = []
         self.functions: list[tuple[Function, Frame]] = []

@@ -31,8 +31,8 @@ def counts(write: InplaceWrite) -> bool:
         return False
     if "dropout" not in write.operation or write.call is None:
         return True
-    off = (write.call.constant("p", 0.5) == 0, write.call.constant("training", True) is False)
-    return not any(off)
+    drops = write.call.constant("p", 0.5)
+    return drops not in (0, ...) and write.call.constant("training", True) is not False
 
 
 def through_data(tensor: Tensor) -> Tensor | None:

@@ -1,0 +1,179 @@
+"""Rule DG105: a loss copied out of its graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Sequence, Tensor
+from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded, wrapped
+
+
+class GraphCutByCopy(Rule):
+    """
+    ## What it does
+    Finds `torch.tensor(...)`, `torch.FloatTensor(...)` and the like on tensors that require grad, where the copy then
+    serves as the loss.
+
+    ## Why is this bad?
+    They copy the numbers and leave the graph behind. `backward()` on the copy raises `element 0 of tensors does not
+    require grad`; with `requires_grad=True` it runs without complaint, ends at the copy, and the model learns nothing.
+
+    ## Example
+    ```python
+    loss = torch.tensor([loss_a, loss_b]).sum()
+    loss.backward()
+    ```
+    Use instead:
+    ```python
+    loss = torch.stack([loss_a, loss_b]).sum()
+    loss.backward()
+    ```
+
+    ## Fix safety
+    Unsafe: the loss keeps its graph afterwards.
+    """
+
+    code, name, since = "DG105", "graph-cut-by-copy", "0.1"
+    severity = "error"
+    VALID = [
+        Valid("w = torch.rand(3, requires_grad=True)\ntorch.stack([w.sum(), w.mean()]).sum().backward()"),
+        Valid("w = torch.rand(3, requires_grad=True)\nshown = torch.tensor([w.sum(), w.mean()])\nw.sum().backward()"),
+        Valid("w = torch.rand(3, requires_grad=True)\ntorch.as_tensor(w).sum().backward()"),
+        Valid("w = torch.rand(3, requires_grad=True)\nx = torch.tensor([1.0, 2.0, 3.0])\n(w * x).sum().backward()"),
+        Valid(
+            "w = torch.rand(3, requires_grad=True)\nscale = torch.tensor(w.max())\n(w / scale).sum().backward()",
+        ),
+        Valid("w = torch.rand(3, requires_grad=True)\nx = torch.tensor(w, requires_grad=True)\nprint(x)"),
+    ]
+    INVALID = [
+        Invalid(
+            "w = torch.rand(3, requires_grad=True)\nloss = torch.tensor([w.sum(), w.mean()]).sum()\nloss.backward()",
+            "w = torch.rand(3, requires_grad=True)\nloss = torch.stack([w.sum(), w.mean()]).sum()\nloss.backward()",
+            at=(2, 7, 2, 40),
+        ),
+        Invalid(
+            "w = torch.rand(3, requires_grad=True)\nloss = torch.tensor(w.sum() * 2, requires_grad=True)\n"
+            "loss.backward()",
+            "w = torch.rand(3, requires_grad=True)\nloss = (w.sum() * 2).clone()\nloss.backward()",
+            severity="warning",
+        ),
+        Invalid(
+            """
+            model = nn.Linear(8, 3)
+            optimizer = torch.optim.Adam(model.parameters())
+            criterion = nn.CrossEntropyLoss()
+            for _ in range(10):
+                losses = []
+                for _ in range(4):
+                    x, y = torch.rand(16, 8), torch.randint(0, 3, (16,))
+                    losses.append(criterion(model(x), y))
+                optimizer.zero_grad()
+                loss = torch.FloatTensor(losses).mean()
+                loss.requires_grad = True
+                loss.backward()
+                optimizer.step()
+            """,
+            """
+            model = nn.Linear(8, 3)
+            optimizer = torch.optim.Adam(model.parameters())
+            criterion = nn.CrossEntropyLoss()
+            for _ in range(10):
+                losses = []
+                for _ in range(4):
+                    x, y = torch.rand(16, 8), torch.randint(0, 3, (16,))
+                    losses.append(criterion(model(x), y))
+                optimizer.zero_grad()
+                loss = torch.stack(losses).mean()
+                loss.requires_grad = True
+                loss.backward()
+                optimizer.step()
+            """,
+            severity="warning",
+        ),
+        Invalid(
+            "def total_loss(logits, y):\n    a = F.cross_entropy(logits.requires_grad_(), y)\n"
+            "    return torch.tensor([a, 2 * a]).sum()",
+            "def total_loss(logits, y):\n    a = F.cross_entropy(logits.requires_grad_(), y)\n"
+            "    return torch.stack([a, 2 * a]).sum()",
+            severity="warning",
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        copy = ctx.tensor(node)
+        if copy is None or not copy.made_by(*COPIES) or not node.args or not recorded(ctx, node):
+            return
+        source = ctx.value(node.args[0])
+        if copy.cut is not node or copy.origin is None or copy.origin.node is not node:
+            return
+        raises = _backward(node, copy, ctx)
+        if raises is None and not _is_returned_loss(node, ctx):
+            return
+        copies = ctx.source_of(node.func)
+        what = "the tensors of a list" if isinstance(source, Sequence) else f"`{ctx.source_of(node.args[0])}`"
+        outcome = "raises" if raises or raises is None else "ends here and reaches no parameter"
+        yield ctx.finding(
+            self,
+            node,
+            f"`{copies}` copies the numbers of {what} and leaves the graph behind: backward() {outcome}",
+            severity="error" if raises else "warning",
+            fixes=[_fix(node, source, ctx)],
+        )
+
+
+def _backward(node: ast.Call, copy: Tensor, ctx: Context) -> bool | None:
+    """Return whether backward on what is made of a copy raises; None where there is no such backward."""
+    for call in ctx.facts.recording.calls.values():
+        if call.operation != "backward" or not call.operands:
+            continue
+        loss = ctx.tensor(call.operands[0])
+        if loss is None or not computed_from(loss, node):
+            continue
+        if loss.requires_grad is False:
+            return True
+        if loss.requires_grad and _is_all_behind(loss, node):
+            return False
+    return None
+
+
+def _is_all_behind(loss: Tensor, node: ast.Call) -> bool:
+    """Say whether all that requires grad in a loss comes through the copy."""
+    waiting = [loss]
+    while waiting:
+        tensor = waiting.pop()
+        if tensor.origin is None:
+            return False
+        if tensor.origin.node is node:
+            continue
+        operands = [v for v in tensor.origin.operands if isinstance(v, Tensor)]
+        if not operands and tensor.requires_grad is not False:
+            return False
+        waiting.extend(operands)
+    return True
+
+
+def _is_returned_loss(node: ast.Call, ctx: Context) -> bool:
+    """Say whether a function that is named a loss returns what is made of a copy."""
+    function = ctx.function(node)
+    if function is None or "loss" not in function.name.lower():
+        return False
+    returns = (n for n in ast.walk(function) if isinstance(n, ast.Return))
+    values = [ctx.tensor(n.value) for n in returns]
+    return any(v is not None and v.requires_grad is False and v.cut is node for v in values)
+
+
+def _fix(node: ast.Call, source: object, ctx: Context) -> Fix | None:
+    """Stack a list of tensors; copy one tensor with its graph."""
+    torch, given = ctx.imported_as("torch"), node.args[0]
+    others = [k for k in node.keywords if k.arg != "requires_grad"]
+    if len(node.args) != 1 or others or torch is None:
+        return None
+    if isinstance(source, Tensor):
+        return ctx.fix("Copy it with its graph", ctx.replace(node, f"{wrapped(ctx, given)}.clone()"))
+    elements = source.items if isinstance(source, Sequence) and source.items is not None else None
+    if isinstance(source, Sequence) and all(isinstance(v, Tensor) for v in elements or (source.element,)):
+        return ctx.fix("Stack the tensors", ctx.replace(node, f"{torch}.stack({ctx.source_of(given)})"))
+    return None
