@@ -56,8 +56,8 @@ class NonLeafInOptimizer(Rule):
     ]
     INVALID = [
         Invalid(
-            "w = torch.randn(3, requires_grad=True).cuda()\noptimizer = torch.optim.Adam([w], lr=0.1)",
-            "w = torch.randn(3).cuda().requires_grad_()\noptimizer = torch.optim.Adam([w], lr=0.1)",
+            "w = torch.randn(3, requires_grad=True).double()\noptimizer = torch.optim.Adam([w], lr=0.1)",
+            "w = torch.randn(3).double().requires_grad_()\noptimizer = torch.optim.Adam([w], lr=0.1)",
             at=(2, 30, 2, 31),
         ),
         Invalid(
