@@ -19,7 +19,7 @@ _CONVENTIONS: tuple[tuple[Role, re.Pattern[str]], ...] = (
     ("scaler", re.compile(r"^((grad|amp|loss)_?)?scaler(_?[a-z]|\d)?$|_scaler$", re.I)),
     ("optimizer", re.compile(r"^(opt|optim|optimi[sz]er)(_\w+|\d|[A-Z])?$|_opt$|(optim|optimi[sz]er)$", re.I)),
     ("loss", re.compile(r"^(criterion|(loss|cost|objective)_?(fn|func|function|criterion|module)?)(_\w+|\d)?$", re.I)),
-    ("loss", re.compile(r"_(criterion|loss(_fn)?)$", re.I)),
+    ("loss", re.compile(r"^(?!compute|calc|get|train|forward|eval|step)\w+_(criterion|loss(_fn)?)$", re.I)),
     ("model", re.compile(r"^(model|net|network|module)(_\w+|\d|[A-Z])?$|(_|^my)(model|net|network)$", re.I)),
     ("model", re.compile(r"^(generator|discriminator|critic|actor|student|encoder|decoder|classifier)$", re.I)),
 )

@@ -56,6 +56,7 @@ class EmptyCacheInLoop(Rule):
                     for x, y in loader:
                         criterion(model(x), y).backward()
                         optimizer.step()
+                        optimizer.zero_grad()
                     torch.cuda.empty_cache()
         """),
         Valid("""
@@ -71,6 +72,7 @@ class EmptyCacheInLoop(Rule):
                 for i, (x, y) in enumerate(loader):
                     criterion(model(x), y).backward()
                     optimizer.step()
+                    optimizer.zero_grad()
                     if i % 500 == 0:
                         torch.cuda.empty_cache()
         """),

@@ -99,6 +99,7 @@ class GraphAccumulated(Rule):
                     loss = criterion(model(x), y)
                     loss.backward()
                     optimizer.step()
+                    optimizer.zero_grad()
                     with torch.no_grad():
                         total += loss
                 print(total)
@@ -110,6 +111,7 @@ class GraphAccumulated(Rule):
                     loss = criterion(model(x), y)
                     loss.backward()
                     optimizer.step()
+                    optimizer.zero_grad()
                     shown += loss
                     print(shown)
         """),

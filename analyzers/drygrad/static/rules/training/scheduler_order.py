@@ -1,0 +1,234 @@
+"""Rule DG709: learning-rate scheduler stepped at the wrong time."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context, Loop
+from drygrad.static.facts.values import UNKNOWN, Object, Value
+from drygrad.static.rules.training.placing import beside, is_plain, moved
+from drygrad.static.steps import Event, Training, plain_trainings
+
+
+class SchedulerOrder(Rule):
+    """
+    ## What it does
+    Finds a scheduler that steps before the optimizer has, and one whose period is counted in batches but that steps
+    once per epoch (or the other way round).
+
+    ## Why is this bad?
+    Since torch 1.1 `scheduler.step()` belongs after `optimizer.step()`; before it the first learning rate is never used
+    (torch only warns). A `OneCycleLR` made with `steps_per_epoch` and stepped per epoch never leaves its warm-up; a
+    `CosineAnnealingLR` whose `T_max` is the number of epochs and that steps per batch swings up and down within each
+    epoch.
+
+    ## Example
+    ```python
+    for epoch in range(epochs):
+        scheduler.step()
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+    ```
+    Use instead:
+    ```python
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        scheduler.step()
+    ```
+
+    ## Fix safety
+    Unsafe: it changes the learning rates.
+    """
+
+    code, name, since = "DG709", "scheduler-order", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid("""
+            for epoch in range(9):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                scheduler.step()
+        """),
+        Valid("""
+            for epoch in range(9):
+                scheduler.step(epoch)  # a library whose schedulers are told the epoch
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+        """),
+        Valid("""
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, epochs=9, steps_per_epoch=len(loader))
+            for _ in range(start):
+                scheduler.step()
+            for epoch in range(9):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                    scheduler.step()
+        """),
+        Valid("""
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
+            for epoch in range(epochs):
+                train(model, loader, optimizer)
+                scheduler.step()
+        """),
+        Valid("""
+            for x in loader:
+                for t in noise_scheduler.timesteps:
+                    x = noise_scheduler.step(model(x), t, x)
+                optimizer.zero_grad()
+                model(x).mean().backward()
+                optimizer.step()
+        """),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def train(model, optimizer, scheduler, loader):
+                for epoch in range(9):
+                    scheduler.step()
+                    for x in loader:
+                        optimizer.zero_grad()
+                        model(x).mean().backward()
+                        optimizer.step()
+                    print(epoch)
+            """,
+            """
+            def train(model, optimizer, scheduler, loader):
+                for epoch in range(9):
+                    for x in loader:
+                        optimizer.zero_grad()
+                        model(x).mean().backward()
+                        optimizer.step()
+                    scheduler.step()
+                    print(epoch)
+            """,
+            at=(3, 8, 3, 24),
+        ),
+        Invalid(
+            """
+            for x in loader:
+                optimizer.zero_grad()
+                model(x).mean().backward()
+                scheduler.step()
+                optimizer.step()
+            """,
+            """
+            for x in loader:
+                optimizer.zero_grad()
+                model(x).mean().backward()
+                optimizer.step()
+                scheduler.step()
+            """,
+        ),
+        Invalid("""
+            from torch.optim.lr_scheduler import OneCycleLR
+            import torch
+
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            scheduler = OneCycleLR(optimizer, max_lr=1e-2, epochs=9, steps_per_epoch=len(loader))
+            for epoch in range(9):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                scheduler.step()
+        """),
+        Invalid("""
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
+            for epoch in range(epochs):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                    scheduler.step()
+        """),
+    ]
+
+    def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        for training in plain_trainings(ctx):
+            for event in training.of("scheduler_step"):
+                value = _scheduler(ctx, event)
+                if event.loops and not event.via and not _is_type(value, "ReduceLROnPlateau"):
+                    yield from self._early(ctx, training, event, value)
+                    yield from self._mistimed(ctx, training, event, value)
+
+    def _early(self, ctx: Context, training: Training, event: Event, value: Value) -> Iterator[Finding]:
+        steps = training.within(event.loops[0], "step")
+        before = [s for s in training.of("step", "unseen") if s.index < event.index]
+        assert isinstance(event.node, ast.Call)
+        if before or not steps or event.branches_in(event.loops[0]) or event.node.args or event.node.keywords:
+            return
+        if value is UNKNOWN and any(s.via for s in steps):
+            return
+        yield ctx.finding(
+            self,
+            event.node,
+            "the scheduler steps before the optimizer: the first learning rate is never used",
+            related=[("the optimizer steps here", steps[-1].node)],
+            fixes=[self._fix(ctx, training, event, steps[-1])],
+        )
+
+    def _fix(self, ctx: Context, training: Training, event: Event, step: Event) -> Fix | None:
+        updates = [u for u in training.of("update") if u.loops == step.loops and u.index > step.index]
+        target = beside(ctx, event.statement, (updates or [step])[0].anchor)
+        if target is None or not is_plain(ctx, event.statement) or not is_plain(ctx, target):
+            return None
+        return ctx.fix("Step the scheduler after the optimizer", *moved(ctx, event.statement, target, after=True))
+
+    def _mistimed(self, ctx: Context, training: Training, event: Event, value: Value) -> Iterator[Finding]:
+        loops = [s.loops for s in training.of("step") if event.loops[-1] in s.loops]
+        if not isinstance(value, Object) or not loops or not isinstance(value.node, ast.Call):
+            return
+        made = [("the schedule is made here", value.node)]
+        by_batch = any(k.arg == "steps_per_epoch" for k in value.node.keywords)
+        if _is_type(value, "OneCycleLR") and by_batch and all(len(ls) > len(event.loops) for ls in loops):
+            message = (
+                "OneCycleLR counts batches (steps_per_epoch) but steps once per epoch: it never leaves its warm-up"
+            )
+            yield ctx.finding(self, event.node, message, related=made)
+        period = _argument(value.node, "T_max", 1)
+        epochs = _turns(event.loops[-1])
+        if not _is_type(value, "CosineAnnealingLR") or len(event.loops) < 2 or period is None or epochs is None:
+            return
+        text = ctx.source_of(period)
+        if text == ctx.source_of(epochs) and all(ls == event.loops for ls in loops):
+            message = f"CosineAnnealingLR has a period of {text} steps, the number of epochs, but steps at every batch"
+            yield ctx.finding(self, event.node, message, related=made)
+
+
+def _scheduler(ctx: Context, event: Event) -> Value:
+    assert isinstance(event.node, ast.Call)
+    return ctx.value(event.node.func.value) if isinstance(event.node.func, ast.Attribute) else UNKNOWN
+
+
+def _is_type(value: Value, name: str) -> bool:
+    return isinstance(value, Object) and value.type.endswith("." + name)
+
+
+def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
+    given = next((k.value for k in call.keywords if k.arg == name), None)
+    return given or (call.args[position] if len(call.args) > position else None)
+
+
+def _turns(loop: Loop) -> ast.expr | None:
+    """Return how often ``for epoch in range(epochs)`` runs."""
+    match loop:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[turns])):
+            return turns
+        case _:
+            return None

@@ -1,0 +1,192 @@
+"""Rule DG703: zero_grad missing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context, Loop
+from drygrad.static.rules.training.iterations import binds, repeats, training_loops
+from drygrad.static.rules.training.placing import inserted
+from drygrad.static.steps import Event, Training, plain_trainings
+
+
+class ZeroGradMissing(Rule):
+    """
+    ## What it does
+    Finds training loops that run `backward()` and `step()` in each turn and never clear the gradients.
+
+    ## Why is this bad?
+    `backward()` adds to the gradients that are there. Without `zero_grad()` every step applies the sum of all batches
+    seen so far, old ones computed with weights long gone: the updates are wrong and training diverges or stalls, with
+    no error. (It costs no memory: the sum has the size of one gradient.)
+
+    A loop is left alone where code that cannot be seen is given the optimizer, where the optimizer is made anew in it,
+    and where a training framework is imported.
+
+    ## Example
+    ```python
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+    ```
+    Use instead:
+    ```python
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+    ```
+
+    ## Fix safety
+    Unsafe: it changes the updates.
+    """
+
+    code, name, since = "DG703", "zero-grad-missing", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid("for x in loader:\n    optimizer.zero_grad()\n    model(x).sum().backward()\n    optimizer.step()"),
+        Valid("for x in loader:\n    model(x).sum().backward()\n    optimizer.step()\n    model.zero_grad()"),
+        Valid(
+            "for x in loader:\n    model(x).sum().backward()\n    optimizer.step()\n"
+            "    for p in model.parameters():\n        p.grad = None"
+        ),
+        Valid("def step(loss, optimizer):\n    # the caller clears\n    loss.backward()\n    optimizer.step()"),
+        Valid("for x in loader:\n    model(x).sum().backward()\n    apply_gradients(optimizer)\n    optimizer.step()"),
+        Valid(
+            "for fold in range(5):\n    model = nn.Linear(3, 1)\n    optimizer = torch.optim.SGD(model.parameters())\n"
+            "    model(x).sum().backward()\n    optimizer.step()"
+        ),
+        Valid(
+            "import torch\nfrom accelerate import Accelerator\nfor x in loader:\n    loss = model(x).sum()\n"
+            "    loss.backward()\n    optimizer.step()"
+        ),
+        Valid(
+            "def clear(opt):\n    opt.zero_grad()\n\n"
+            "for x in loader:\n    clear(optimizer)\n    model(x).sum().backward()\n    optimizer.step()"
+        ),
+        Valid(
+            "for x in loader:\n    optimizer.zero_grad()\n    for part in x:\n        model(part).sum().backward()\n"
+            "    optimizer.step()"
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            "for x, y in loader:\n    loss = criterion(model(x), y)\n    loss.backward()\n    optimizer.step()",
+            "for x, y in loader:\n    loss = criterion(model(x), y)\n    optimizer.zero_grad()\n    loss.backward()\n"
+            "    optimizer.step()",
+            at=(4, 4, 4, 20),
+        ),
+        Invalid(
+            """
+            def train(model, loader, epochs):
+                optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+                optimizer.zero_grad()
+                for epoch in range(epochs):
+                    for i, (x, y) in enumerate(loader):
+                        loss = F.cross_entropy(model(x), y) / 4
+                        loss.backward()
+                        if (i + 1) % 4 == 0 or i + 1 == len(loader):
+                            optimizer.step()  # once in four
+            """,
+            """
+            def train(model, loader, epochs):
+                optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+                optimizer.zero_grad()
+                for epoch in range(epochs):
+                    for i, (x, y) in enumerate(loader):
+                        loss = F.cross_entropy(model(x), y) / 4
+                        loss.backward()
+                        if (i + 1) % 4 == 0 or i + 1 == len(loader):
+                            optimizer.step()  # once in four
+                            optimizer.zero_grad()
+            """,
+        ),
+        Invalid(
+            """
+            class Trainer:
+                def __init__(self, model):
+                    self.model = model
+                    self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+                def step(self, x, y):
+                    loss = F.mse_loss(self.model(x), y)
+                    loss.backward()
+                    self.optimizer.step()
+
+                def fit(self, loader):
+                    for x, y in loader:
+                        self.step(x, y)
+            """,
+            """
+            class Trainer:
+                def __init__(self, model):
+                    self.model = model
+                    self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+                def step(self, x, y):
+                    loss = F.mse_loss(self.model(x), y)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+
+                def fit(self, loader):
+                    for x, y in loader:
+                        self.step(x, y)
+            """,
+        ),
+        Invalid(
+            "opt = torch.optim.SGD(model.parameters())\nscaler = torch.amp.GradScaler('cuda')\nfor x in loader:\n"
+            "    scaler.scale(model(x).sum()).backward()\n    scaler.step(opt)\n    scaler.update()",
+            "opt = torch.optim.SGD(model.parameters())\nscaler = torch.amp.GradScaler('cuda')\nfor x in loader:\n"
+            "    opt.zero_grad()\n    scaler.scale(model(x).sum()).backward()\n    scaler.step(opt)\n"
+            "    scaler.update()",
+        ),
+    ]
+
+    def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        for training in plain_trainings(ctx):
+            for loop in training_loops(training):
+                step = self._uncleared(training, loop)
+                if step is not None:
+                    backward = training.within(loop, "backward")[0]
+                    yield ctx.finding(
+                        self,
+                        step.node,
+                        "the gradients are never cleared in this loop: each step applies the sum of all batches so far "
+                        "and makes the updates wrong",
+                        related=[("backward() adds to the gradients here", backward.node)],
+                        fixes=[self._fix(ctx, training, loop, step)],
+                    )
+
+    def _uncleared(self, training: Training, loop: Loop) -> Event | None:
+        """Return the optimizer step of a loop in which nothing clears the gradients."""
+        steps = training.within(loop, "step")
+        quiet = not training.within(loop, "zero_grad", "grad_edit", "autograd_grad")
+        if not quiet or not repeats(loop) or training.hides(loop, "optimizer", "scaler"):
+            return None
+        if any(step.closure or binds(loop, step.receiver) for step in steps):
+            return None
+        return steps[0]
+
+    def _fix(self, ctx: Context, training: Training, loop: Loop, step: Event) -> Fix | None:
+        backward = training.within(loop, "backward")[0]
+        source = _optimizer_source(ctx, step)
+        if source is None or len({s.receiver for s in training.within(loop, "step")}) > 1:
+            return None
+        text = f"{source}.zero_grad()"
+        together = backward.statement is not step.statement and backward.branches == step.branches
+        if together and backward.loops == step.loops and backward.via == step.via:
+            return ctx.fix(f"Insert {text} before backward()", inserted(ctx, backward.statement, text))
+        return ctx.fix(f"Insert {text} after the step", inserted(ctx, step.statement, text, after=True))
+
+
+def _optimizer_source(ctx: Context, step: Event) -> str | None:
+    """Return the optimizer as the step itself names it."""
+    assert isinstance(step.node, ast.Call)
+    if step.scaler is not None:
+        return ctx.source_of(step.node.args[0]) if step.node.args else None
+    return ctx.source_of(step.node.func.value) if isinstance(step.node.func, ast.Attribute) else None
