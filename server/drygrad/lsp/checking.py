@@ -99,8 +99,9 @@ class Checker:
 
     def learn(self, known: Mapping[str, tuple[str, ...]]) -> None:
         """Take an answer to the ``questions`` of the last result, and check again if it says something new."""
-        if any(self._known.get(name) != answer for name, answer in known.items()):
-            self._known = {**self._known, **known}
+        changed = any(self._known.get(name, ()) != answer for name, answer in known.items())
+        self._known = {**self._known, **known}
+        if changed:
             self.edited(0)
 
     def close(self) -> None:

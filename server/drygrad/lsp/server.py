@@ -11,6 +11,7 @@ from lsprotocol import types as lsp
 
 from drygrad.lsp import features, logs
 from drygrad.lsp.base.server import BaseServer
+from drygrad.lsp.imported_names import ImportedNames
 from drygrad.lsp.session import AnalyzerFactory, Session, static_analyzer
 from drygrad.version import __version__
 
@@ -32,6 +33,7 @@ class DrygradServer(BaseServer):
             notebook_document_sync=lsp.NotebookDocumentSyncOptions(notebook_selector=[_PYTHON_CELLS]),
         )
         self.session = Session(self, analyzer_factory)
+        self.imported_names = ImportedNames(self)
         features.register(self)
 
 

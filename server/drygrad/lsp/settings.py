@@ -100,6 +100,10 @@ class SettingsStore:
         inside = [folder for folder in self._by_folder if path is not None and path.is_relative_to(folder)]
         return self._by_folder[max(inside, key=lambda folder: len(folder.parts))] if inside else self._default
 
+    def root_of(self, path: Path) -> Path:
+        """Return the root of the project that a file belongs to."""
+        return self._project(path).root
+
     def _project(self, path: Path) -> Project:
         folder = path.parent
         if folder not in self._projects:

@@ -1,4 +1,4 @@
-"""``textDocument/didOpen``, ``didChange``, ``didClose``."""
+"""``textDocument/didOpen``, ``didChange``, ``didSave``, ``didClose``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 
 from drygrad.lsp.features import configuration
+from drygrad.lsp.settings import path_of
 
 if TYPE_CHECKING:
     from drygrad.lsp.server import DrygradServer
@@ -25,6 +26,13 @@ def did_change(ls: DrygradServer, params: lsp.DidChangeTextDocumentParams) -> No
     ls.session.changed(params.text_document.uri)
 
 
+def did_save(ls: DrygradServer, params: lsp.DidSaveTextDocumentParams) -> None:
+    """Look up again what other files import from this one."""
+    path = path_of(params.text_document.uri)
+    if path is not None:
+        ls.imported_names.saved(path)
+
+
 def did_close(ls: DrygradServer, params: lsp.DidCloseTextDocumentParams) -> None:
     """Forget a text."""
     ls.session.close(params.text_document.uri)
@@ -34,4 +42,5 @@ def register(server: DrygradServer) -> None:
     """Register the handlers."""
     server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)(did_open)
     server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)(did_change)
+    server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)(did_save)
     server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)(did_close)
