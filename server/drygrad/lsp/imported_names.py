@@ -1,4 +1,4 @@
-"""What imported names are: asked of a helper process when a check could not tell, told to the checker when it answers."""
+"""What imported names are: asked of a helper process where a check could not tell, told to the checker later."""
 
 from __future__ import annotations
 
