@@ -23,9 +23,8 @@ class LogOfSoftmax(Rule):
 
     ## Why is this bad?
     `softmax` rounds a small probability to 0: in float32 where its logit lies more than about 104 below the largest
-    one, in
-    float16 from 17 on. The logarithm is -inf then, the loss infinite and the gradient NaN. `log_softmax` never forms
-    the probability; its result is exact where the other one is -inf.
+    one, in float16 from 17 on. The logarithm is -inf then, the loss infinite and the gradient NaN. `log_softmax`
+    never forms the probability; its result is exact where the other one is -inf.
 
     ## Example
     ```python

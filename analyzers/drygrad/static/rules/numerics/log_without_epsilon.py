@@ -16,15 +16,13 @@ from drygrad.static.rules.numerics.rewriting import epsilon, functional_name, pl
 class LogWithoutEpsilon(Rule):
     """
     ## What it does
-    Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), and, in what a model or a loss computes, of other values that
-    may
-    be exactly zero: a norm, a variance, a count, the output of `relu`.
+    Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), and, in what a model or a loss computes, of other values
+    that may be exactly zero: a norm, a variance, a count, the output of `relu`.
 
     ## Why is this bad?
     `log(0)` is -inf, and its gradient infinite or NaN; torch raises nothing. A sigmoid rounds to 0 below a logit of
-    about
-    -104 in float32 (-17 in float16), and to 1 already above 17 (9 in float16): one confident mistake, and the loss is
-    infinite. `logsigmoid` is exact there.
+    about -104 in float32 (-17 in float16), and to 1 already above 17 (9 in float16): one confident mistake, and the
+    loss is infinite. `logsigmoid` is exact there.
 
     ## Example
     ```python
@@ -36,9 +34,8 @@ class LogWithoutEpsilon(Rule):
     ```
 
     ## Fix safety
-    Safe for a sigmoid that stands in the call of the logarithm: equal up to rounding wherever the logarithm was exact.
-    Unsafe
-    otherwise: the small number that is added changes the result slightly.
+    Safe for a sigmoid that stands in the call of the logarithm: equal up to rounding wherever the logarithm was
+    exact. Unsafe otherwise: the small number that is added changes the result slightly.
     """
 
     code, name, since = "DG404", "log-without-epsilon", "0.1"

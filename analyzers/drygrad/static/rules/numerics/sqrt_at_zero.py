@@ -1,0 +1,196 @@
+"""Rule DG407: the gradient of a root at zero."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Constant, Origin, Tensor
+from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
+from drygrad.static.rules.numerics.rewriting import epsilon, plus
+
+_REDUCTIONS = frozenset({"sum", "mean", "squeeze", "unsqueeze", "view", "reshape"})
+_SQUARES = frozenset({"pow", "square", "mul"})
+_ERRORS = frozenset({"mse_loss", "var", "abs", "l1_loss"})
+
+
+class SqrtAtZero(Rule):
+    """
+    ## What it does
+    Finds square roots of a sum of squares, a squared distance or a variance, in what a model or a loss computes, with
+    no small number added under the root.
+
+    ## Why is this bad?
+    The slope of a root at 0 is infinite. Where the squares are all 0 (a point and itself, a perfect prediction, equal
+    values), backward multiplies infinity by 0: the gradient is NaN, although the root itself is a harmless 0. One such
+    element is enough to make every weight NaN in the next step. `torch.linalg.vector_norm`, `torch.cdist` and
+    `torch.std` give 0 there.
+
+    ## Example
+    ```python
+    distance = ((a - b) ** 2).sum(-1).sqrt()
+    ```
+    Use instead:
+    ```python
+    distance = torch.linalg.vector_norm(a - b, dim=-1)
+    ```
+
+    ## Fix safety
+    Unsafe: the small number that is added changes the root slightly.
+    """
+
+    code, name, since = "DG407", "sqrt-at-zero", "0.1"
+    severity = "info"
+    calls = frozenset({"sqrt", "pow"})
+    VALID = [
+        Valid(
+            "def loss(a, b):\n    return (((a - b) ** 2).sum(-1) + 1e-8).sqrt(), torch.norm(a - b), torch.cdist(a, b)"
+        ),
+        Valid("def loss(a, b, eps):\n    return torch.sqrt((a - b).square().sum(-1) + eps)"),
+        Valid("def loss(a, b):\n    return ((a - b) ** 2).sum(-1).clamp(min=1e-12).sqrt(), a.std(), a.sqrt()"),
+        Valid("@torch.no_grad()\ndef report_loss(a, b):\n    return F.mse_loss(a, b).sqrt()"),
+        Valid("def report(a, b):\n    return F.mse_loss(a, b).sqrt()"),
+        Valid("def loss(a: torch.Tensor, b: torch.Tensor):\n    return torch.sqrt(F.mse_loss(a.detach(), b.detach()))"),
+        Valid("def report(x: torch.Tensor):\n    return (x[1:] - x[:-1]).square().sum(-1).sqrt()"),
+        Valid("def loss(a, b):\n    d = (a - b).square().sum()\n    return d.sqrt() if d > 0 else d"),
+    ]
+    INVALID = [
+        Invalid(
+            "def rmse_loss(prediction, target):\n    return torch.sqrt(F.mse_loss(prediction, target))",
+            "def rmse_loss(prediction, target):\n    return torch.sqrt(F.mse_loss(prediction, target) + 1e-8)",
+            at=(2, 11, 2, 53),
+        ),
+        Invalid(
+            "class Triplet(nn.Module):\n    def __init__(self, margin):\n        super().__init__()\n"
+            "        self.margin = margin\n\n"
+            "    def forward(self, anchor, positive, negative):\n"
+            "        near = ((anchor - positive) ** 2).sum(dim=1).sqrt()\n"
+            "        far = ((anchor - negative) ** 2).sum(dim=1).sqrt()\n"
+            "        return F.relu(near - far + self.margin).mean()",
+            "class Triplet(nn.Module):\n    def __init__(self, margin):\n        super().__init__()\n"
+            "        self.margin = margin\n\n"
+            "    def forward(self, anchor, positive, negative):\n"
+            "        near = (((anchor - positive) ** 2).sum(dim=1) + 1e-8).sqrt()\n"
+            "        far = ((anchor - negative) ** 2).sum(dim=1).sqrt()\n"
+            "        return F.relu(near - far + self.margin).mean()",
+            count=2,
+        ),
+        Invalid(
+            "def pairwise_loss(x: torch.Tensor):\n    gap = x.unsqueeze(0) - x.unsqueeze(1)\n"
+            "    return torch.sqrt(gap.pow(2).sum(-1)).mean()",
+            "def pairwise_loss(x: torch.Tensor):\n    gap = x.unsqueeze(0) - x.unsqueeze(1)\n"
+            "    return torch.sqrt(gap.pow(2).sum(-1) + 1e-8).mean()",
+            at=(3, 11, 3, 41),
+            severity="warning",
+        ),
+        Invalid(
+            "def spread_loss(x: torch.Tensor):\n    return ((x[:, None] - x[None, :]) ** 2).sum(-1).sqrt().sum()",
+            "def spread_loss(x: torch.Tensor):\n"
+            "    return (((x[:, None] - x[None, :]) ** 2).sum(-1) + 1e-8).sqrt().sum()",
+            severity="warning",
+        ),
+        Invalid(
+            "w = torch.randn(3, requires_grad=True)\nlength = (w * w).sum() ** 0.5",
+            "w = torch.randn(3, requires_grad=True)\nlength = ((w * w).sum() + 1e-8) ** 0.5",
+            at=(2, 9, 2, 29),
+        ),
+        Invalid(
+            "def loss(x: torch.Tensor):\n    return x.var(dim=0).pow(0.5).mean()",
+            "def loss(x: torch.Tensor):\n    return (x.var(dim=0) + 1e-8).pow(0.5).mean()",
+        ),
+    ]
+
+    def visit_power(self, node: ast.BinOp, ctx: Context) -> Iterator[Finding]:
+        if isinstance(node.op, ast.Pow) and ctx.value(node.right) == Constant(0.5):
+            yield from self._check(node, node.left, ctx)
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        given = call.operand("input") if call else None
+        if call is None or given is None or (call.operation == "pow" and call.value("exponent") != Constant(0.5)):
+            return
+        yield from self._check(node, given, ctx)
+
+    def _check(self, node: ast.BinOp | ast.Call, given: ast.expr, ctx: Context) -> Iterator[Finding]:
+        tensor = ctx.tensor(given)
+        if not (_is_squared(tensor) if tensor is not None and tensor.origin is not None else _reads_as_squares(given)):
+            return
+        if records_gradient(node, ctx, tensor) == "no" or is_guarded(node, given, ctx):
+            return
+        own = tensor is not None and _pairs_with_itself(tensor)
+        zero = "is 0 on the diagonal" if own else "may be 0"
+        yield ctx.finding(
+            self,
+            node,
+            f"`{ctx.source_of(given)}` {zero}: the gradient of its root is NaN there, and spoils every weight",
+            severity="warning" if own else None,
+            fixes=[self._fix(node, given, ctx)],
+        )
+
+    def _fix(self, node: ast.BinOp | ast.Call, given: ast.expr, ctx: Context) -> Fix | None:
+        is_argument = isinstance(node, ast.Call) and given in node.args
+        return ctx.fix("Add a small number", *plus(given, epsilon(ctx.tensor(given)), ctx, is_argument=is_argument))
+
+
+def _reads_as_squares(node: ast.expr) -> bool:
+    """Say whether an expression over unknown names is written as a sum of squares: ``((a - b) ** 2).sum(1)``."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="sum" | "mean"), args=[squares, *_]):
+            pass
+        case ast.Call(func=ast.Attribute(value=squares, attr="sum" | "mean")):
+            pass
+        case _:
+            return False
+    match squares:
+        case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=2)):
+            return True
+        case (
+            ast.Call(func=ast.Attribute(attr="square"))
+            | ast.Call(func=ast.Attribute(attr="pow"), args=[*_, ast.Constant(value=2)])
+        ):
+            return True
+        case _:
+            return False
+
+
+def _is_squared(tensor: Tensor) -> bool:
+    """Say whether backward goes on from the root through squares, so that infinity meets zero."""
+    if tensor.sign != "nonnegative" or is_bounded(tensor):
+        return False
+    origin = _behind_reductions(tensor)
+    return origin is not None and (origin.operation in _SQUARES or origin.operation in _ERRORS)
+
+
+def _behind_reductions(tensor: Tensor) -> Origin | None:
+    origin = tensor.origin
+    while origin is not None and origin.operation in _REDUCTIONS:
+        inner = next((value for value in origin.operands if isinstance(value, Tensor)), None)
+        origin = inner.origin if inner is not None else None
+    return origin
+
+
+def _pairs_with_itself(tensor: Tensor) -> bool:
+    """Say whether the squares are of ``x[:, None] - x[None, :]``, every element against every other and itself."""
+    origin = _behind_reductions(tensor)
+    gap = next((v for v in origin.operands if isinstance(v, Tensor)), None) if origin is not None else None
+    if gap is None or gap.origin is None or gap.origin.operation != "sub" or len(gap.origin.operands) != 2:
+        return False
+    first, second = (_spread(value) for value in gap.origin.operands)
+    return first is not None and first is second
+
+
+def _spread(value: object) -> object:
+    """Return the memory of what was given a new dimension; None for anything else."""
+    if not isinstance(value, Tensor) or value.origin is None:
+        return None
+    node = value.origin.node
+    spreads = value.made_by("unsqueeze") or (isinstance(node, ast.Subscript) and _only_adds_dimensions(node.slice))
+    return value.storage if spreads else None
+
+
+def _only_adds_dimensions(index: ast.expr) -> bool:
+    """Say whether an index is made of ``None``, ``:`` and ``...``, so that it leaves no element out."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(ast.unparse(part) in ("None", ":", "...") for part in parts)

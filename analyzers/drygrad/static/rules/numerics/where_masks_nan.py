@@ -1,0 +1,174 @@
+"""Rule DG406: where hides a NaN, not its gradient."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Constant, Tensor, TorchCall
+from drygrad.static.rules.numerics.guards import names_in, records_gradient
+
+_SINGULAR = frozenset("log log2 log10 log1p sqrt rsqrt reciprocal acos asin atanh erfinv div pow".split())
+_SAFE_AT_ZERO = frozenset({"acos", "asin", "atanh", "erfinv"})
+
+
+class WhereMasksNan(Rule):
+    """
+    ## What it does
+    Finds `torch.where(condition, f(x), safe)` (also `masked_fill` and `nan_to_num` on `f(x)`), where `f` is a
+    logarithm, a root, a quotient or another function with a singular point, and the condition picks the values of
+    `x` that it can bear.
+
+    ## Why is this bad?
+    The forward result is right, the gradient is not: backward multiplies the 0 that `where` passes to the branch
+    not chosen by the infinite slope of `f`, and 0 times infinity is NaN. The input has to be made harmless *before*
+    `f`; then the result may be replaced as before.
+
+    ## Example
+    ```python
+    y = torch.where(x > 0, torch.log(x), 0.0)
+    ```
+    Use instead:
+    ```python
+    y = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)
+    ```
+
+    ## Fix safety
+    Safe: the values stay, and so do the gradients that were finite.
+    """
+
+    code, name, since = "DG406", "where-masks-nan", "0.1"
+    severity = "info"
+    calls = frozenset({"where", "masked_fill", "nan_to_num"})
+    VALID = [
+        Valid("def f(x: torch.Tensor):\n    return torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)"),
+        Valid("def f(x: torch.Tensor):\n    return torch.where(x > 0, x.clamp(min=1e-6).log(), 0.0)"),
+        Valid("@torch.no_grad()\ndef loss(x: torch.Tensor):\n    return torch.where(x > 0, x.log(), 0.0)"),
+        Valid(
+            "def loss(x: torch.Tensor):\n    return torch.where(x > 0, x.exp(), 0.0), torch.where(x > 0, x / 2, 0.0)"
+        ),
+        Valid(
+            "import math\n\nimport torch\n\ndef attention_loss(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor):\n"
+            "    scores = q @ k.mT / math.sqrt(64)\n    return scores.masked_fill(mask == 0, float('-inf'))"
+        ),
+        Valid("def loss(x: torch.Tensor, y: torch.Tensor):\n    return torch.where(y > 0, x.log(), 0.0)"),
+        Valid("def loss(x: torch.Tensor):\n    y = x.detach()\n    return torch.where(y > 0, y.log(), 0.0)"),
+        Valid("def report(x: torch.Tensor):\n    return torch.where(x > 0, x.log(), 0.0)"),
+    ]
+    INVALID = [
+        Invalid(
+            "x = torch.rand(4, requires_grad=True)\ny = torch.where(x > 0, torch.log(x), 0.0)",
+            "x = torch.rand(4, requires_grad=True)\ny = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)",
+            at=(2, 23, 2, 35),
+            severity="warning",
+        ),
+        Invalid(
+            "class Entropy(nn.Module):\n    def forward(self, p: torch.Tensor):\n"
+            "        safe = torch.where(p == 0, torch.zeros_like(p), p * p.log())\n"
+            "        return -torch.where(p == 0, 0.0, p.log()).sum()",
+            "class Entropy(nn.Module):\n    def forward(self, p: torch.Tensor):\n"
+            "        safe = torch.where(p == 0, torch.zeros_like(p), p * p.log())\n"
+            "        return -torch.where(p == 0, 0.0, torch.where(p == 0, 1.0, p).log()).sum()",
+        ),
+        Invalid(
+            "def ratio_loss(a: torch.Tensor, b: torch.Tensor):\n"
+            "    ratio = torch.where(b != 0, a / b, torch.zeros_like(a))\n"
+            "    return ratio.mean()",
+            "def ratio_loss(a: torch.Tensor, b: torch.Tensor):\n"
+            "    ratio = torch.where(b != 0, a / torch.where(b != 0, b, 1.0), torch.zeros_like(a))\n"
+            "    return ratio.mean()",
+            at=(2, 32, 2, 37),
+        ),
+        Invalid("def loss(x: torch.Tensor):\n    return torch.nan_to_num(torch.sqrt(x)).sum()", at=(2, 28, 2, 41)),
+        Invalid(
+            "def loss(x: torch.Tensor):\n    y = x.log()\n    return y.masked_fill(x <= 0, 0.0).sum()", at=(2, 8, 2, 15)
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        if call is None:
+            return
+        condition = call.operand("condition" if call.operation == "where" else "mask")
+        branches = ("input", "other") if call.operation == "where" else ("input",)
+        for name in branches:
+            branch = call.operand(name)
+            argument = _singular_argument(branch, ctx)
+            tensor = ctx.tensor(branch)
+            if branch is None or argument is None or tensor is None or tensor.origin is None:
+                continue
+            if call.operation != "nan_to_num" and not _reads(condition, argument, ctx):
+                continue
+            yield from self._report(node, call, tensor, argument, ctx)
+
+    def _report(
+        self, node: ast.Call, call: TorchCall, tensor: Tensor, argument: ast.expr, ctx: Context
+    ) -> Iterator[Finding]:
+        recorded = records_gradient(node, ctx, tensor)
+        if recorded == "no" or tensor.origin is None:
+            return
+        severity: Severity = "warning" if recorded == "yes" else "info"
+        operation = "the division" if tensor.origin.operation == "div" else tensor.origin.operation
+        yield ctx.finding(
+            self,
+            tensor.origin.node,
+            f"{call.operation} replaces the value of {operation}, not its gradient: "
+            f"where `{ctx.source_of(argument)}` is at the singular point, 0 times infinity makes the gradient NaN",
+            severity=severity,
+            related=[(f"{call.operation} replaces the result here", node)],
+            fixes=[self._fix(node, call, tensor, argument, ctx)],
+        )
+
+    def _fix(self, node: ast.Call, call: TorchCall, tensor: Tensor, argument: ast.expr, ctx: Context) -> Fix | None:
+        """Choose once more, inside: the argument where the result is used, a harmless number elsewhere."""
+        condition, origin = call.operand("condition"), tensor.origin
+        if call.operation != "where" or call.form != "function" or condition is None or origin is None:
+            return None
+        is_first = call.operand("input") is origin.node
+        if not is_first and call.operand("other") is not origin.node:
+            return None
+        harmless = "0.0" if origin.operation in _SAFE_AT_ZERO else "1.0"
+        chosen = ctx.source_of(argument)
+        pair = f"{chosen}, {harmless}" if is_first else f"{harmless}, {chosen}"
+        text = f"{ctx.source_of(call.node.func)}({ctx.source_of(condition)}, {pair})"
+        return ctx.fix("Choose before as well", ctx.replace(argument, text), safety="safe")
+
+
+def _singular_argument(branch: ast.expr | None, ctx: Context) -> ast.expr | None:
+    """Return the argument that may be at the singular point of the function which made a branch."""
+    tensor = ctx.tensor(branch)
+    origin = tensor.origin if tensor is not None else None
+    if origin is None or origin.operation not in _SINGULAR:
+        return None
+    expressions = origin.call.operands if origin.call is not None else _operands(origin.node)
+    if origin.operation == "pow" and not _is_singular_power(origin.operands[1:]):
+        return None
+    index = 1 if origin.operation == "div" else 0
+    if len(expressions) <= index:
+        return None
+    value = ctx.value(expressions[index])
+    if not isinstance(value, Tensor) or value.sign == "positive" or value.made_by(*_MADE_HARMLESS):
+        return None
+    return expressions[index]
+
+
+_MADE_HARMLESS = frozenset({"where", "clamp", "clamp_min", "maximum", "masked_fill", "add", "softmax"})
+
+
+def _operands(node: ast.expr) -> tuple[ast.expr, ...]:
+    return (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+
+
+def _is_singular_power(exponents: tuple[object, ...]) -> bool:
+    exponent = exponents[0] if exponents else None
+    number = exponent.value if isinstance(exponent, Constant) else None
+    return isinstance(number, (int, float)) and number < 1 and number != 0
+
+
+def _reads(condition: ast.expr | None, argument: ast.expr, ctx: Context) -> bool:
+    """Say whether the condition is about the argument: it names one of the argument's names."""
+    if condition is None:
+        return False
+    return not set(names_in(condition, ctx)).isdisjoint(names_in(argument, ctx))
