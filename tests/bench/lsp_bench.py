@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
@@ -27,10 +28,11 @@ class Subject:
 
 @dataclass
 class Times:
-    """Seconds measured of each kind; ``rss`` in MiB."""
+    """Seconds measured of each kind; ``rss`` in MiB. ``edit_cpu`` does not depend on what else the machine does."""
 
     cold: list[float] = field(default_factory=list[float])
     edit: list[float] = field(default_factory=list[float])
+    edit_cpu: list[float] = field(default_factory=list[float])
     burst: list[float] = field(default_factory=list[float])
     burst_results: list[int] = field(default_factory=list[int])
     hover: list[float] = field(default_factory=list[float])
@@ -61,6 +63,12 @@ def rss_mib(pid: int) -> float:
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
     return float("nan")
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time that a process has taken (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Typist:
@@ -125,10 +133,12 @@ def measure(subject: Subject, text: str, *, edits: int = 50, bursts: int = 3) ->
     times.cold.append(typist.shown(0.0) - client.started)
     for _ in range(3):
         typist.shown(typist.type())
+    cpu = cpu_seconds(client.process.pid)
     for _ in range(edits):
         time.sleep(0.05)
         since = typist.type()
         times.edit.append(typist.shown(since) - since)
+    times.edit_cpu.append((cpu_seconds(client.process.pid) - cpu) / edits)
     for _ in range(bursts):
         time.sleep(0.5)
         before, since = typist.results(), 0.0

@@ -24,6 +24,7 @@ Figure = tuple[str, Callable[[Times], float], float]
 FIGURES: Sequence[Figure] = (
     ("edit, median ms", lambda t: median(t.edit), 1000),
     ("edit, p95 ms", lambda t: p95(t.edit), 1000),
+    ("edit, CPU ms", lambda t: median(t.edit_cpu), 1000),
     ("burst of 20, ms", lambda t: median(t.burst), 1000),
     ("results a burst", lambda t: median(t.burst_results), 1),
     ("hover, ms", lambda t: median(t.hover), 1000),

@@ -11,7 +11,8 @@ from faulty_analyzer import FaultyAnalyzer
 from lsp_client import JSON, Client, Start, params_of, progress_ends
 
 from drygrad.baseline import Baseline, keys_of
-from drygrad.settings import Settings
+from drygrad.lsp.settings import FromEditor
+from drygrad.settings import EditorSettings, Settings
 from drygrad.static.source import Source
 
 PROJECT = "pyproject.toml"
@@ -129,9 +130,14 @@ def test_settings_from_the_options_and_from_a_client_that_pushes_them(start: Sta
     wait_for_codes(client, uri, ["DG101"])
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"debounce": "fast", "nonsense": 1}, 7, [], {"debounce": -1}, {"select": {"x": 1}}, {"ignore": "DG1"}]
-)
+@pytest.mark.parametrize("given", [7, [], {"debounce": -1}, {"select": {"x": 1}}, {"ignore": "DG1"}, {"nonsense": 1}])
+def test_wrong_settings_of_the_editor_leave_the_defaults(given: Any) -> None:
+    read = FromEditor.read(given)
+    assert (read.personal, dict(read.rules)) == (EditorSettings(), {})
+    assert read.complaints
+
+
+@pytest.mark.parametrize("wrong", [{"debounce": "fast", "nonsense": 1}, 7])
 def test_wrong_settings_of_the_editor_are_said_once(start: Start, tmp_path: Path, wrong: Any) -> None:
     client = start(settings=answering(wrong))
     client.initialize(tmp_path, options=wrong)
