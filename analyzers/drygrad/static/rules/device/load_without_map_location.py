@@ -1,0 +1,141 @@
+"""Rule DG208: a checkpoint loaded without map_location where the CPU is meant to do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.rules.device.placement import device_expression, device_of, with_keyword
+
+
+class LoadWithoutMapLocation(Rule):
+    """
+    ## What it does
+    Finds `torch.load` without `map_location` in a file that is meant to run without GPU too: it chooses its device by
+    `torch.cuda.is_available()`, or moves what it has loaded to the CPU.
+
+    ## Why is this bad?
+    `torch.load` puts every tensor back on the device that it was saved from. A checkpoint written on a GPU then raises
+    "Attempting to deserialize object on a CUDA device" on a machine without one, and elsewhere fills the memory
+    of that very GPU before anything is moved.
+
+    ## Example
+    ```python
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model.load_state_dict(torch.load("best.pt"))
+    ```
+    Use instead:
+    ```python
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model.load_state_dict(torch.load("best.pt", map_location=device))
+    ```
+
+    ## Fix safety
+    Unsafe: tensors that the code uses without loading them into a model are on another device than before.
+    """
+
+    code, name, since = "DG208", "load-without-map-location", "0.1"
+    severity = "info"
+    VALID = [
+        Valid("state = torch.load('best.pt')"),
+        Valid("def load(path, device):\n    return torch.load(path, map_location=device).to('cpu')"),
+        Valid("def load(path):\n    return torch.load(path).to('cuda')"),
+        Valid("def load(path, **options):\n    return torch.load(path, **options).cpu()"),
+        Valid(
+            """
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+            torch.save(model.state_dict(), "best.pt")
+            model.load_state_dict(torch.load("best.pt"))  # what this very run has saved
+            """
+        ),
+        Valid(
+            "import json\nimport torch\n\ndef load(path):\n    with open(path) as file:\n        return json.load(file)"
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            "def load(path):\n    return torch.load(path).to('cpu')",
+            "def load(path):\n    return torch.load(path, map_location=\"cpu\").to('cpu')",
+            at=(2, 11, 2, 21),
+        ),
+        Invalid(
+            "def load(path):\n    model = torch.load(path, weights_only=False)\n"
+            "    model.eval()\n    return model.cpu()",
+            'def load(path):\n    model = torch.load(path, weights_only=False, map_location="cpu")\n'
+            "    model.eval()\n    return model.cpu()",
+        ),
+        Invalid(
+            """
+            def main(args):
+                device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+                model = nn.Linear(3, 2).to(device)
+                checkpoint = torch.load(args.checkpoint, weights_only=True)
+                model.load_state_dict(checkpoint["model"])
+                return model
+            """,
+            """
+            def main(args):
+                device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+                model = nn.Linear(3, 2).to(device)
+                checkpoint = torch.load(args.checkpoint, weights_only=True, map_location=device)
+                model.load_state_dict(checkpoint["model"])
+                return model
+            """,
+            at=(4, 17, 4, 27),
+        ),
+    ]
+    calls = frozenset({"load"})
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        if call is None or call.target != "torch.load" or len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
+            return
+        hidden = any(keyword.arg in (None, "map_location", "mmap") for keyword in node.keywords)
+        if hidden or _is_saved_here(node.args[0], ctx):
+            return
+        moved = _moved_to_cpu(node, ctx)
+        device = '"cpu"' if moved else device_expression("auto", node, ctx)
+        if device is None:
+            return
+        meant = "it is moved to the CPU afterwards" if moved else f"`{device}` may be the CPU"
+        yield ctx.finding(
+            self,
+            node.func,
+            f"torch.load puts tensors back on the device they were saved from, while {meant}: a checkpoint of a GPU "
+            "raises on a machine without one",
+            fixes=[_fix(node, device, ctx)],
+        )
+
+
+def _fix(node: ast.Call, device: str, ctx: Context) -> Fix | None:
+    return ctx.fix("Load it to the device it is used on", with_keyword(node, f"map_location={device}", ctx))
+
+
+def _is_saved_here(path: ast.expr, ctx: Context) -> bool:
+    """Say whether the file itself saves to the place that it loads from."""
+    wanted = ast.unparse(path)
+    calls = (n for n in ast.walk(ctx.tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    saves = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "save")
+    return any(wanted == ast.unparse(argument) for save in saves for argument in save.args)
+
+
+def _moved_to_cpu(node: ast.Call, ctx: Context) -> bool:
+    """Say whether the loaded thing is moved to the CPU: right there, or by the name that it is assigned to."""
+    holder = ctx.parent(node)
+    if isinstance(holder, ast.Attribute):
+        return _leads_to_cpu(ctx.parent(holder), ctx)
+    function = ctx.function(node)
+    if not isinstance(holder, ast.Assign) or function is None or not isinstance(holder.targets[0], ast.Name):
+        return False
+    name = holder.targets[0].id
+    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    return any(ctx.text(n.func) in (f"{name}.cpu", f"{name}.to") and _leads_to_cpu(n, ctx) for n in calls)
+
+
+def _leads_to_cpu(node: ast.AST | None, ctx: Context) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    to_cpu = node.func.attr == "to" and bool(node.args) and device_of(ctx, node.args[0]) == "cpu"
+    return node.func.attr == "cpu" or to_cpu
