@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.rules.device.meetings import Meeting, input_names, meetings
-from drygrad.static.rules.device.mismatches import module_method
 from drygrad.static.rules.device.placement import expects_error, with_keyword
 
 
@@ -37,7 +36,8 @@ class FactoryWithoutDeviceInForward(Rule):
     ```
 
     ## Fix safety
-    Safe: where all is on the CPU the tensor is the same, and elsewhere the code raised.
+    Safe: where all is on the CPU the tensor is the same, and elsewhere the code raised. Unsafe where the device is
+    taken from the parameters of the module, of which there may be none.
     """
 
     code, name, since = "DG203", "factory-without-device-in-forward", "0.1"
@@ -77,6 +77,50 @@ class FactoryWithoutDeviceInForward(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Tagger(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.lstm = nn.LSTM(3, 4)
+
+                def start(self, size):
+                    return torch.zeros(1, size, 4)
+
+                def forward(self, x):
+                    h = c = self.start(x.size(1))
+                    return self.lstm(x, (h, c))[0]
+            """,
+            """
+            class Tagger(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.lstm = nn.LSTM(3, 4)
+
+                def start(self, size):
+                    return torch.zeros(1, size, 4, device=next(self.parameters()).device)
+
+                def forward(self, x):
+                    h = c = self.start(x.size(1))
+                    return self.lstm(x, (h, c))[0]
+            """,
+        ),
+        Invalid(
+            """
+            class Gaussian(nn.Module):
+                def sample(self, mean, log_variance):
+                    deviation = torch.exp(0.5 * log_variance)
+                    noise = torch.randn(deviation.size())
+                    return mean + noise * deviation
+            """,
+            """
+            class Gaussian(nn.Module):
+                def sample(self, mean, log_variance):
+                    deviation = torch.exp(0.5 * log_variance)
+                    noise = torch.randn(deviation.size(), device=log_variance.device)
+                    return mean + noise * deviation
+            """,
+        ),
         Invalid(
             "class M(nn.Module):\n    def forward(self, x):\n        return x + torch.zeros(x.shape[1])",
             "class M(nn.Module):\n    def forward(self, x):\n"
@@ -169,13 +213,15 @@ class FactoryWithoutDeviceInForward(Rule):
         ),
     ]
 
-    def visit_function(self, node: ast.FunctionDef, ctx: Context) -> Iterator[Finding]:
-        if not node.body or module_method(node.body[0], ctx) is not node:
+    def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
+        if not ctx.is_module_class(node):
             return
+        methods = [m for m in node.body if isinstance(m, ast.FunctionDef) and m.name != "__init__"]
         seen: set[ast.Call] = set()
-        for meeting in meetings(node, ctx):
+        for meeting in (meeting for method in methods for meeting in meetings(method, ctx)):
             factory = meeting.factory
-            if ctx.function(factory.node) is not node or factory.node in seen or expects_error(meeting.place, ctx):
+            made_in = ctx.function(factory.node)
+            if made_in not in methods or factory.node in seen or expects_error(meeting.place, ctx):
                 continue
             seen.add(factory.node)
             yield ctx.finding(
@@ -184,16 +230,22 @@ class FactoryWithoutDeviceInForward(Rule):
                 f"torch.{factory.operation} makes its tensor on the CPU, while `{ctx.source_of(meeting.other)}` is "
                 "where the module's inputs and parameters are: on a GPU the operation on both raises",
                 related=[("they meet here", meeting.place)],
-                fixes=[_fix(node, meeting, ctx)],
+                fixes=[_fix(meeting, ctx)],
             )
 
 
-def _fix(function: ast.FunctionDef, meeting: Meeting, ctx: Context) -> Fix | None:
+def _fix(meeting: Meeting, ctx: Context) -> Fix | None:
+    function = ctx.function(meeting.factory.node)
+    if not isinstance(function, ast.FunctionDef):
+        return None
     arguments = {argument.arg for argument in function.args.args}
     names = [name for name in input_names(function, ctx) if name in arguments]
     if isinstance(meeting.other, ast.Name) and meeting.other.id in names:
         names.insert(0, meeting.other.id)
-    if not names:
+    here = ctx.function(meeting.place) is function
+    if not names and here:
         return None
-    edit = with_keyword(meeting.factory.node, f"device={names[0]}.device", ctx)
-    return ctx.fix(f"Make it on the device of {names[0]}", edit, safety="safe")
+    owner = names[0] if names else "next(self.parameters())"
+    edit = with_keyword(meeting.factory.node, f"device={owner}.device", ctx)
+    title = f"Make it on the device of {names[0] if names else 'the module'}"
+    return ctx.fix(title, edit, safety="safe" if names else "unsafe")

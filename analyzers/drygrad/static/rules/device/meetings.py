@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from drygrad.static.context import Context
-from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS, TENSOR_METHODS
+from drygrad.static.facts.operations import FACTORIES, MODULE_OPERATIONS, PARAMETERLESS, TENSOR_METHODS
 from drygrad.static.facts.transfer import KEEPS_DEVICE_APART
 from drygrad.static.facts.values import Object, Tensor, TorchCall
 from drygrad.static.rules.device.placement import is_plain_factory
@@ -102,11 +102,18 @@ def _shown_tensors(function: ast.FunctionDef, ctx: Context) -> set[str]:
                 found.add(name)
             case ast.Call(args=[ast.Name(id=name), *_]) if _has_parameters(ctx.value(node.func)):
                 found.add(name)
+            case ast.Call(args=[first, *_]) if _takes_tensor(ctx.call(node)) and isinstance(ctx.value(node), Tensor):
+                parts = [first.left, first.right] if isinstance(first, ast.BinOp) else [first]
+                found |= {part.id for part in parts if isinstance(part, ast.Name)}
             case ast.Name(id=name) if isinstance(ctx.value(node), Tensor):
                 found.add(name)
             case _:
                 pass
     return found
+
+
+def _takes_tensor(call: TorchCall | None) -> bool:
+    return call is not None and call.form == "function" and call.operation not in FACTORIES
 
 
 def _has_parameters(value: object) -> bool:
@@ -156,7 +163,8 @@ def _operands(node: ast.expr, ctx: Context) -> list[ast.expr]:
             if call is None or call.operation in KEEPS_DEVICE_APART | _MOVES or not call.receiver_known:
                 return []
             if call.form == "module":
-                return [function, *arguments] if _has_parameters(ctx.value(function)) else []
+                given = [part for argument in arguments for part in _parts(argument)]
+                return [function, *given] if _has_parameters(ctx.value(function)) else []
             if not re.match(r"torch\.(\w+|nn\.functional\.\w+|linalg\.\w+|special\.\w+)$|Tensor\.", call.target):
                 return []
             return [part for operand in call.operands for part in _parts(operand)]

@@ -40,6 +40,7 @@ class _Meeting:
     given: ast.expr
     model_device: str
     input_device: str
+    certain: bool = True
     moved_at: ast.expr | None = None
     constructed_at: ast.expr | None = None
 
@@ -142,6 +143,22 @@ class ModelAndInputOnDifferentDevices(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            def test(args, test_loader):
+                net = nn.Linear(3, 2).to(args.device)
+                for x, y in test_loader:
+                    print((net(x).argmax(1) == y).float().mean())
+            """,
+            """
+            def test(args, test_loader):
+                net = nn.Linear(3, 2).to(args.device)
+                for x, y in test_loader:
+                    x, y = x.to(args.device), y.to(args.device)
+                    print((net(x).argmax(1) == y).float().mean())
+            """,
+            severity="warning",
+        ),
         Invalid(
             "model = nn.Linear(3, 2).cuda()\nmodel(torch.randn(4, 3))",
             'model = nn.Linear(3, 2).cuda()\nmodel(torch.randn(4, 3, device="cuda"))',
@@ -249,7 +266,7 @@ class ModelAndInputOnDifferentDevices(Rule):
             return
         chosen = meeting.input_device if meeting.model_device == "cpu" else meeting.model_device
         given, model = ctx.source_of(meeting.given), ctx.source_of(node.func)
-        certain = meeting.moved_at is None and is_accelerator(chosen)
+        certain = meeting.certain and is_accelerator(chosen)
         yield ctx.finding(
             self,
             meeting.given,
@@ -306,9 +323,9 @@ def _moves_its_input(model: Object) -> bool:
 
 
 def _received(node: ast.Call, ctx: Context) -> _Meeting | None:
-    """Return the meeting of a model that the function moves with a batch that it leaves where the loader put it."""
+    """Return the meeting of a moved model with a batch that the loop leaves where the loader put it."""
     model, given = ctx.text(node.func), node.args[0] if node.args else None
-    if model is None or not isinstance(given, ast.Name) or ctx.value(node.func) is not UNKNOWN:
+    if model is None or not isinstance(given, ast.Name):
         return None
     loop = loader_loop(node, ctx)
     if loop is None or given.id not in set(unpacked_names(loop)) - touched_names(loop.body):
@@ -316,8 +333,12 @@ def _received(node: ast.Call, ctx: Context) -> _Meeting | None:
     value = ctx.value(given)
     if (isinstance(value, Tensor) and value.device != "cpu") or batches_move_unseen(ctx):
         return None
-    moved = moved_model(model, node, ctx)
-    return _Meeting(given, moved[1], "cpu", moved_at=moved[0]) if moved is not None else None
+    known = ctx.value(node.func)
+    if isinstance(known, Object):
+        follows = known.device not in (None, "cpu") and _has_parameters(known, ctx) and not _moves_its_input(known)
+        return _Meeting(given, known.device, "cpu", certain=False) if follows and known.device else None
+    moved = moved_model(model, node, ctx) if known is UNKNOWN else None
+    return _Meeting(given, moved[1], "cpu", certain=False, moved_at=moved[0]) if moved is not None else None
 
 
 def _fix(node: ast.Call, meeting: _Meeting, ctx: Context) -> Fix | None:

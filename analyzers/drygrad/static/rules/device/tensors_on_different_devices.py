@@ -200,8 +200,10 @@ class TensorsOnDifferentDevices(Rule):
         if call is None or given is None or not isinstance(target, ast.Name) or loop is None:
             return
         moved = _moved_input(given, target, loop, ctx)
-        if moved is None or _device(call, "input") or _device(call, "target") not in (None, "cpu"):
+        if moved is None or _device(call, "input") == "cpu" or _device(call, "target") not in (None, "cpu"):
             return
+        if _device(call, "input") and _device(call, "target"):
+            return  # both are known: a mismatch tells of it
         name, device = moved
         text = device_expression(device, node, ctx)
         edit = move_at_head(loop, text, ctx) if text is not None else None
