@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Position, Span
 from drygrad.static.context import Context, FunctionNode
-from drygrad.static.facts.values import Constant, Device, Tensor, TorchCall
+from drygrad.static.facts.values import Constant, Device, TorchCall
 
 ACCELERATORS = frozenset({"cuda", "mps", "xpu", "hpu", "npu"})
 EXACT_FACTORIES = frozenset({"zeros", "ones", "full", "empty", "eye", "tril_indices", "triu_indices"})
@@ -78,11 +78,6 @@ def is_moved_elsewhere(ctx: Context) -> bool:
         if any(package.split(".")[0] in _MOVERS for package in packages):
             return True
     return bool(re.search(r"torch_xla|DeviceDataLoader|[Pp]refetcher|\.prepare\(|\.distribute\(", ctx.source.text))
-
-
-def held_on_cpu(tensor: Tensor | None) -> bool:
-    """Say whether a tensor is on the CPU and cannot be one without dimensions."""
-    return tensor is not None and tensor.device == "cpu" and tensor.shape != ()
 
 
 def operand_text(ctx: Context, node: ast.expr) -> str:
