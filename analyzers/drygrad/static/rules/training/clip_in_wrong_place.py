@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.rules.training.iterations import one_optimizer
-from drygrad.static.rules.training.placing import beside, is_plain, moved
+from drygrad.static.rules.training.placing import moved
 from drygrad.static.steps import Event, Training, plain_trainings
 
 
@@ -116,9 +116,6 @@ class ClipInWrongPlace(Rule):
             yield ctx.finding(self, clip.node, message, related=related, fixes=[self._fix(ctx, training, clip, step)])
 
     def _fix(self, ctx: Context, training: Training, clip: Event, step: Event) -> Fix | None:
-        target = beside(ctx, clip.statement, step.statement)
-        if target is not step.statement or not is_plain(ctx, clip.statement) or not is_plain(ctx, target):
-            return None
         if step.scaler is not None and not training.of("unscale"):
             return None
-        return ctx.fix("Clip between backward() and the step", *moved(ctx, clip.statement, target))
+        return ctx.fix("Clip between backward() and the step", *moved(ctx, clip.statement, step.statement))

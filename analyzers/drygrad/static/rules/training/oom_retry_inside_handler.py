@@ -55,7 +55,8 @@ class OomRetryInsideHandler(Rule):
     Safe: the same statements run in the same order.
 
     ## References
-    - [My out of memory exception handler can't allocate memory](https://docs.pytorch.org/docs/stable/notes/faq.html#my-out-of-memory-exception-handler-can-t-allocate-memory)
+    - [My out of memory exception handler can't allocate
+    memory](https://docs.pytorch.org/docs/stable/notes/faq.html#my-out-of-memory-exception-handler-can-t-allocate-memory)
     """
 
     code, name, since = "DG711", "oom-retry-inside-handler", "0.1"

@@ -11,7 +11,7 @@ from drygrad.static.context import Context
 def block_of(ctx: Context, statement: ast.stmt) -> list[ast.stmt]:
     """Return the list of statements that a statement stands in."""
     parent = ctx.parent(statement)
-    blocks = [getattr(parent, name, None) for name in ("body", "orelse", "finalbody")]
+    blocks: list[list[ast.stmt] | None] = [getattr(parent, name, None) for name in ("body", "orelse", "finalbody")]
     return next((block for block in blocks if isinstance(block, list) and statement in block), [statement])
 
 
@@ -24,7 +24,12 @@ def beside(ctx: Context, statement: ast.stmt, other: ast.stmt) -> ast.stmt | Non
 
 
 def moved(ctx: Context, statement: ast.stmt, target: ast.stmt, *, after: bool = False) -> list[Edit | None]:
-    """Return the edits that move a statement, its comment included, before or after another one of its block."""
+    """Return the edits that move a statement, its comment included, before or after another one of its block.
+
+    One edit is None where they stand in different blocks or share lines with others.
+    """
+    if target not in block_of(ctx, statement) or not is_plain(ctx, statement) or not is_plain(ctx, target):
+        return [None]
     start, end = ctx.source.start(statement), ctx.source.end(statement)
     line = ctx.source.line_text(end.line)
     whole = Span(start, Position(end.line, len(line.rstrip("\r\n"))))

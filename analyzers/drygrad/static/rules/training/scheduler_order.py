@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.values import UNKNOWN, Object, Value
-from drygrad.static.rules.training.placing import beside, is_plain, moved
+from drygrad.static.rules.training.placing import beside, moved
 from drygrad.static.steps import Event, Training, plain_trainings
 
 
@@ -186,7 +186,7 @@ class SchedulerOrder(Rule):
     def _fix(self, ctx: Context, training: Training, event: Event, step: Event) -> Fix | None:
         updates = [u for u in training.of("update") if u.loops == step.loops and u.index > step.index]
         target = beside(ctx, event.statement, (updates or [step])[0].anchor)
-        if target is None or not is_plain(ctx, event.statement) or not is_plain(ctx, target):
+        if target is None:
             return None
         return ctx.fix("Step the scheduler after the optimizer", *moved(ctx, event.statement, target, after=True))
 

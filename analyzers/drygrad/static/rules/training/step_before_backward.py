@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.rules.training.iterations import one_optimizer
-from drygrad.static.rules.training.placing import beside, is_plain, moved
+from drygrad.static.rules.training.placing import moved
 from drygrad.static.steps import Event, Training, plain_trainings
 
 
@@ -137,7 +137,4 @@ class StepBeforeBackward(Rule):
         return any(e.index < step.index and e.loops == step.loops for e in training.of("zero_grad"))
 
     def _fix(self, ctx: Context, step: Event, backward: Event) -> Fix | None:
-        target = beside(ctx, step.statement, backward.statement)
-        if target is not backward.statement or not is_plain(ctx, step.statement) or not is_plain(ctx, target):
-            return None
-        return ctx.fix("Move the step after backward()", *moved(ctx, step.statement, target, after=True))
+        return ctx.fix("Move the step after backward()", *moved(ctx, step.statement, backward.statement, after=True))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.rules.training.iterations import one_optimizer
-from drygrad.static.rules.training.placing import beside, is_plain, moved
+from drygrad.static.rules.training.placing import moved
 from drygrad.static.steps import Event, Training, plain_trainings
 
 
@@ -120,10 +120,7 @@ class ZeroGradBetweenBackwardAndStep(Rule):
         return None
 
     def _fix(self, ctx: Context, clearing: Event, backward: Event) -> Fix | None:
-        target = beside(ctx, clearing.statement, backward.statement)
-        if target is not backward.statement or not is_plain(ctx, clearing.statement) or not is_plain(ctx, target):
-            return None
-        return ctx.fix("Clear the gradients before backward()", *moved(ctx, clearing.statement, target))
+        return ctx.fix("Clear the gradients before backward()", *moved(ctx, clearing.statement, backward.statement))
 
 
 def _last_backward(training: Training, clearing: Event) -> Event | None:
