@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import cast
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
@@ -155,8 +156,11 @@ def _first_read(copy: ast.Call, ctx: Context) -> ast.expr | None:
 
 def _block_of(statement: ast.stmt, ctx: Context) -> list[ast.stmt]:
     parent = ctx.parent(statement)
-    blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
-    return next((block for block in blocks if isinstance(block, list) and statement in block), [statement])
+    for name in ("body", "orelse", "finalbody"):
+        block = cast("list[ast.stmt]", getattr(parent, name, []))
+        if isinstance(block, list) and statement in block:
+            return block
+    return [statement]
 
 
 def _is_read(node: ast.expr, ctx: Context) -> bool:

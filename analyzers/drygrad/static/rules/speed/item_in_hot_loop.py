@@ -1,0 +1,204 @@
+"""Rule DG601: reading a GPU tensor in every step."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context, Loop
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import UNKNOWN, Tensor
+from drygrad.static.loops import backwards_in, called, calls_in, is_guarded, is_step_loop, trains
+
+_READS = frozenset({"item", "tolist", "cpu", "numpy"})
+_READERS = frozenset({"float", "int", "print"})
+_WAITS_ALREADY = re.compile(r"synchronize\(|GradScaler|scaler\.|\.env\b|\benv\.")
+_CUDA = re.compile(r"\.cuda\(|[\"']cuda(:\d+)?[\"']|\bis_available\b")
+
+
+class ItemInHotLoop(Rule):
+    """
+    ## What it does
+    Finds `loss.item()`, `float(loss)`, `loss.cpu()` and `print(loss)` in every step of a training loop, where the
+    tensor is on the GPU.
+
+    ## Why is this bad?
+    To have the number, Python must wait until the GPU has done all that was queued; then the GPU must wait until Python
+    has prepared the next step. Where steps are short, or the data are slow to come, the GPU is idle for a part of each.
+
+    Read every hundredth step instead, or add up on the GPU (`total += loss.detach()`) and read once per epoch. Steps
+    that wait anyway (a GradScaler reads from the GPU in `step`; `synchronize()`), readings under a condition and on the
+    CPU are not reported.
+
+    ## Example
+    ```python
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        running_loss += loss.item()
+    ```
+    Use instead:
+    ```python
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        running_loss += loss.detach()
+    ```
+
+    ## Fix safety
+    Unsafe: the total becomes a tensor; what it is used for may need a number.
+    """
+
+    code, name, since = "DG601", "item-in-hot-loop", "0.1"
+    severity = "hint"
+    VALID = [
+        Valid("""
+            def train(model, loader, criterion, optimizer):
+                for step, (x, y) in enumerate(loader):
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    loss.backward()
+                    optimizer.step()
+                    if step % 100 == 0:
+                        print(step, loss.item())
+        """),
+        Valid("""
+            model = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            total = 0.0
+            for x in torch.ones(100, 8, 4):
+                loss = model(x).mean()
+                loss.backward()
+                optimizer.step()
+                total += loss.item()
+        """),
+        Valid("""
+            def train(model, loader, criterion, optimizer):
+                total = torch.zeros((), device="cuda")
+                for x, y in loader:
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    loss.backward()
+                    optimizer.step()
+                    total += loss.detach()
+                print(total.item())
+        """),
+        Valid("""
+            def train(model, loader, criterion, optimizer, scaler):
+                for x, y in loader:
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    scaler.scale(loss).backward()
+                    scaler.step(optimizer)
+                    scaler.update()
+                    print(loss.item())
+        """),
+        Valid("""
+            def fit(model, loader, criterion, optimizer):
+                for x, y in loader:
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    loss.backward()
+                    optimizer.step()
+                    if loss.item() > 100:
+                        raise RuntimeError("diverged")
+        """),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def train(model, loader, criterion, optimizer, epochs):
+                for epoch in range(epochs):
+                    running_loss = 0.0
+                    for x, y in loader:
+                        x, y = x.to("cuda", non_blocking=True), y.to("cuda", non_blocking=True)
+                        optimizer.zero_grad()
+                        loss = criterion(model(x), y)
+                        loss.backward()
+                        optimizer.step()
+                        running_loss += loss.item()
+                    print(epoch, running_loss / len(loader))
+            """,
+            """
+            def train(model, loader, criterion, optimizer, epochs):
+                for epoch in range(epochs):
+                    running_loss = 0.0
+                    for x, y in loader:
+                        x, y = x.to("cuda", non_blocking=True), y.to("cuda", non_blocking=True)
+                        optimizer.zero_grad()
+                        loss = criterion(model(x), y)
+                        loss.backward()
+                        optimizer.step()
+                        running_loss += loss.detach()
+                    print(epoch, running_loss / len(loader))
+            """,
+            at=(10, 28, 10, 39),
+        ),
+        Invalid("""
+            model = nn.Linear(4, 1).cuda()
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            for x in torch.ones(100, 8, 4, device="cuda"):
+                loss = model(x).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                print("loss", loss)
+                history.append(float(loss))
+        """),
+    ]
+
+    def visit_loop(self, node: ast.For | ast.While, ctx: Context) -> Iterator[Finding]:
+        if not trains(node) or not is_step_loop(node, ctx) or _WAITS_ALREADY.search(ctx.source_of(node)):
+            return
+        readings = list(_readings(node, ctx))
+        if readings:
+            first = readings[0]
+            message = (
+                f"{ctx.source_of(first)} waits for the GPU in every step; read now and then, or once after the loop"
+            )
+            related = [("and here", other) for other in readings[1:]]
+            fixes = [_fix(first, ctx)] if len(readings) == 1 else []
+            yield ctx.finding(self, first, message, related=related, fixes=fixes)
+
+
+def _readings(loop: Loop, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls that read a GPU tensor whenever an iteration runs, only to report or to add it up."""
+    losses = {name for backward in backwards_in(loop, ctx) for name in backward.names}
+    for call in calls_in(loop):
+        if is_guarded(call, loop, ctx) or _decides(call, ctx):
+            continue
+        if any(_is_on_gpu(read, losses, ctx) for read in _read_by(call)):
+            yield call
+
+
+def _read_by(call: ast.Call) -> list[ast.expr]:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _READS and not call.args:
+        return [call.func.value]
+    if isinstance(call.func, ast.Name) and call.func.id in _READERS:
+        return call.args
+    return []
+
+
+def _decides(call: ast.Call, ctx: Context) -> bool:
+    """Say whether a reading decides what happens next."""
+    return called(call) in ("item", "float", "int") and ctx.enclosing(call, ast.Compare, ast.BoolOp) is not None
+
+
+def _is_on_gpu(node: ast.expr, losses: set[str], ctx: Context) -> bool:
+    """Say whether a tensor is on the GPU where there is one; of the loss of a file that uses CUDA one may expect it."""
+    value = ctx.value(node)
+    if isinstance(value, Tensor) and value.device is not None:
+        return value.device.startswith(("cuda", "auto"))
+    if value is not UNKNOWN and not isinstance(value, Tensor):
+        return False
+    return dotted_text(node) in losses and _CUDA.search(ctx.source.text) is not None
+
+
+def _fix(reading: ast.Call, ctx: Context) -> Fix | None:
+    """Add the tensor itself up, where a total is all that it is read for."""
+    added = ctx.parent(reading)
+    if not isinstance(added, ast.AugAssign) or added.value is not reading or called(reading) != "item":
+        return None
+    assert isinstance(reading.func, ast.Attribute)
+    tensor = ctx.source_of(reading.func.value)
+    return ctx.fix("Add up on the GPU: detach()", ctx.replace(reading, f"{tensor}.detach()"))
