@@ -62,6 +62,7 @@ class ItemInHotLoop(Rule):
                     loss = criterion(model(x.cuda()), y.cuda())
                     loss.backward()
                     optimizer.step()
+                    optimizer.zero_grad()
                     if step % 100 == 0:
                         print(step, loss.item())
         """),
@@ -73,6 +74,7 @@ class ItemInHotLoop(Rule):
                 loss = model(x).mean()
                 loss.backward()
                 optimizer.step()
+                optimizer.zero_grad()
                 total += loss.item()
         """),
         Valid("""
@@ -82,6 +84,7 @@ class ItemInHotLoop(Rule):
                     loss = criterion(model(x.cuda()), y.cuda())
                     loss.backward()
                     optimizer.step()
+                    optimizer.zero_grad()
                     total += loss.detach()
                 print(total.item())
         """),
@@ -91,6 +94,7 @@ class ItemInHotLoop(Rule):
                     loss = criterion(model(x.cuda()), y.cuda())
                     scaler.scale(loss).backward()
                     scaler.step(optimizer)
+                    optimizer.zero_grad()
                     scaler.update()
                     print(loss.item())
         """),
@@ -100,6 +104,7 @@ class ItemInHotLoop(Rule):
                     loss = criterion(model(x.cuda()), y.cuda())
                     loss.backward()
                     optimizer.step()
+                    optimizer.zero_grad()
                     if loss.item() > 100:
                         raise RuntimeError("diverged")
         """),

@@ -54,6 +54,7 @@ class ModelMovedInLoop(Rule):
                 for x, y in loader:
                     criterion(model(x.to(device)), y.to(device)).backward()
                     optimizer.step()
+                    optimizer.zero_grad()
         """),
         Valid("""
             def compare(models, loader, device):

@@ -65,6 +65,7 @@ class NeedlessSynchronize(Rule):
                     torch.cuda.synchronize()
                     print(time.perf_counter() - start)
                     optimizer.step()
+                    optimizer.zero_grad()
         """),
         Valid("""
             def train(model, loader, criterion, optimizer, side: torch.cuda.Stream):
@@ -74,12 +75,14 @@ class NeedlessSynchronize(Rule):
                     torch.cuda.synchronize()
                     criterion(model(x), y).backward()
                     optimizer.step()
+                    optimizer.zero_grad()
         """),
         Valid("""
             def train(model, loader, criterion, optimizer):
                 for i, (x, y) in enumerate(loader):
                     criterion(model(x), y).backward()
                     optimizer.step()
+                    optimizer.zero_grad()
                     if i % 100 == 0:
                         torch.cuda.synchronize()
         """),
@@ -88,6 +91,7 @@ class NeedlessSynchronize(Rule):
                 for x, y in loader:
                     criterion(model(x), y).backward()
                     optimizer.step()
+                    optimizer.zero_grad()
                 torch.cuda.synchronize()
         """),
     ]

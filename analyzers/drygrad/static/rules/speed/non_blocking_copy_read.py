@@ -158,7 +158,7 @@ def _block_of(statement: ast.stmt, ctx: Context) -> list[ast.stmt]:
     parent = ctx.parent(statement)
     for name in ("body", "orelse", "finalbody"):
         block = cast("list[ast.stmt]", getattr(parent, name, []))
-        if isinstance(block, list) and statement in block:
+        if statement in block:
             return block
     return [statement]
 
