@@ -71,7 +71,7 @@ def _sample(tensor: Tensor, node: ast.expr) -> Tensor:
         tensor.dtype,
         tensor.device,
         tensor.requires_grad,
-        origin=Origin("batch", node),
+        origin=Origin("batch", node, (tensor,)),
         sign=tensor.sign,
     )
 

@@ -390,7 +390,7 @@ class ModuleFacts:
 
     def _evaluate_at_home(self, function: Function) -> None:
         sites = self.callers.get(function.node, [])
-        if function.owner is not None:
+        if function.owner is not None and not _is_static(function):
             function = replace(function, receiver=self._receiver(function, sites))
         arguments = join_arguments(site.arguments for site in sites) if sites else self._constructed_with(function)
         grad = _agreed([site.grad for site in sites]) if sites else True
@@ -473,9 +473,12 @@ def _self_name(function: Function) -> str:
 
 
 def _bound(member: Function, owner: Object) -> Function:
+    return member if _is_static(member) else replace(member, receiver=owner)
+
+
+def _is_static(member: Function) -> bool:
     decorators = [] if isinstance(member.node, ast.Lambda) else member.node.decorator_list
-    static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)
-    return member if static else replace(member, receiver=owner)
+    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)
 
 
 def _moved_with(owner: Object, held: Value) -> Value:

@@ -1,0 +1,106 @@
+"""Rule DG314: an operation on sizes that cannot meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.events import ShapeMismatch
+from drygrad.static.facts.operations import LOSSES
+from drygrad.static.rules.loss.shape_origins import flattened, is_expected
+
+
+class ShapeMismatchInOperation(Rule):
+    """
+    ## What it does
+    Finds operations (matrix products, layers, arithmetic, `view`, `cat`, subscripts ...) on tensors whose sizes cannot
+    meet. Sizes are followed from literals (`torch.randn(8, 10)`, `nn.Linear(10, 5)`) through the file.
+
+    ## Why is this bad?
+    It raises when the line is reached, perhaps after the data has been loaded for minutes.
+
+    ## Example
+    ```python
+    hidden = nn.Linear(10, 20)(torch.randn(8, 10))
+    out = nn.Linear(30, 5)(hidden)
+    ```
+    Use instead:
+    ```python
+    hidden = nn.Linear(10, 20)(torch.randn(8, 10))
+    out = nn.Linear(20, 5)(hidden)
+    ```
+    """
+
+    code, name, since = "DG314", "shape-mismatch", "0.1"
+    severity = "error"
+    VALID = [
+        Valid("y = torch.randn(3, 4) @ torch.randn(4, 5) + torch.randn(5)"),
+        Valid("net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(288, 2))\nnet(torch.randn(1, 3, 8, 8))"),
+        Valid("def f(a, b):\n    return a @ b, torch.cat([a, b]), a.view(3, 4)"),
+        Valid("x = torch.randn(4, 6)\ny = x.view(2, -1), x.reshape(3, 8), torch.cat([x, torch.randn(1, 6)])"),
+        Valid(
+            "import pytest\nimport torch\nwith pytest.raises(RuntimeError):\n    torch.randn(3, 4) @ torch.randn(3, 4)"
+        ),
+        Valid(
+            "try:\n    y = torch.randn(3, 4) @ torch.randn(3, 4)\nexcept RuntimeError:\n    y = None\n"
+            "def f(x: torch.Tensor):\n    b, n = x.shape\n    return x @ torch.randn(n, 3)"
+        ),
+    ]
+    INVALID = [
+        Invalid("y = torch.randn(3, 4) @ torch.randn(3, 4)", at=(1, 4, 1, 41)),
+        Invalid(
+            "y = torch.randn(3, 4) + torch.randn(3, 5)\nz = torch.cat([torch.zeros(2, 3), torch.zeros(2, 4)])", count=2
+        ),
+        Invalid("y = torch.randn(4, 6).view(5, -1)"),
+        Invalid(
+            """
+            class Net(nn.Module):
+                def __init__(self, features, hidden=64):
+                    super().__init__()
+                    self.body = nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Dropout(0.1))
+                    self.head = nn.Linear(128, 10)
+
+                def forward(self, x):
+                    return self.head(self.body(x))
+
+            model = Net(20)
+            out = model(torch.randn(32, 20))
+            """,
+            at=(8, 15, 8, 38),
+        ),
+        Invalid(
+            """
+            import torch
+            from torch import nn
+            from torch.utils.data import DataLoader, TensorDataset
+
+            class Encoder(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.conv1 = nn.Conv2d(1, 16, 3)
+                    self.conv2 = nn.Conv2d(32, 64, 3)
+
+                def forward(self, x):
+                    return self.conv2(torch.relu(self.conv1(x)))
+
+            data = TensorDataset(torch.randn(100, 1, 28, 28), torch.randint(0, 10, (100,)))
+            encoder = Encoder()
+            for images, labels in DataLoader(data, batch_size=4):
+                features = encoder(images)
+            """,
+            at=(12, 15, 12, 52),
+        ),
+    ]
+
+    def visit_mismatch(self, event: ShapeMismatch, ctx: Context) -> Iterator[Finding]:
+        if event.operation in LOSSES or flattened(event) is not None or is_expected(ctx, event.node):
+            return
+        module = event.call.module if event.call is not None else None
+        made = module.node if module is not None and module.node is not None else None
+        yield ctx.finding(
+            self,
+            event.node,
+            f"{event.operation} raises here: {event.message}",
+            related=[("the layer is made here", made)] if made is not None else [],
+        )

@@ -1,0 +1,77 @@
+"""Sizes that do not fit: whether the code expects it, and what was flattened before a layer."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from drygrad.static.context import Context
+from drygrad.static.facts.events import ShapeMismatch
+from drygrad.static.facts.shapes import numel
+from drygrad.static.facts.values import Shape, Tensor
+
+_SAME_SHAPE = frozenset(
+    "relu relu6 leaky_relu elu gelu silu selu celu mish tanh sigmoid hardtanh hardswish softplus dropout "
+    "alpha_dropout batch_norm contiguous clone to float half double bfloat16 cuda cpu detach identity".split()
+)
+_FLATTENING = frozenset({"flatten", "view", "reshape"})
+_CAUGHT = frozenset({"RuntimeError", "Exception", "ValueError", "IndexError", "BaseException"})
+
+
+@dataclass(frozen=True)
+class Flattened:
+    """What a linear layer gets: (N, C, H, W) laid out as rows of ``features``."""
+
+    sizes: tuple[int, ...]
+    features: int
+    node: ast.expr
+
+    @property
+    def product(self) -> str:
+        """The sizes as a product, to show where the number comes from."""
+        return " * ".join(map(str, self.sizes))
+
+
+def flattened(event: ShapeMismatch) -> Flattened | None:
+    """Return what was flattened before the linear layer of a mismatch; None for any other mismatch."""
+    value = event.values[0] if event.values else None
+    if event.kind != "linear" or event.call is None or event.call.module is None or not isinstance(value, Tensor):
+        return None
+    features = value.shape[-1] if value.shape else None
+    origin = value.origin
+    while origin is not None and origin.operation in _SAME_SHAPE and origin.operands:
+        source = origin.operands[0]
+        origin = source.origin if isinstance(source, Tensor) else None
+    source = origin.operands[0] if origin is not None and origin.operands else None
+    if origin is None or origin.operation not in _FLATTENING or not isinstance(source, Tensor):
+        return None
+    sizes = _trailing(source.shape, features)
+    return Flattened(sizes, numel(sizes), origin.node) if sizes is not None else None  # pyright: ignore[reportArgumentType]
+
+
+def _trailing(shape: Shape | None, features: object) -> tuple[int, ...] | None:
+    """Return the last sizes of a shape whose product is the number of features."""
+    known = [size for size in (shape or ())[1:] if isinstance(size, int)]
+    sizes = tuple(known) if shape and len(known) == len(shape) - 1 and len(known) > 1 else None
+    return sizes if sizes is not None and numel(sizes) == features else None
+
+
+def is_expected(ctx: Context, node: ast.AST) -> bool:
+    """Say whether an error is tried out: under ``pytest.raises`` and the like, or where a handler catches it."""
+    inner = node
+    for ancestor in ctx.ancestors(node):
+        if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return False
+        if isinstance(ancestor, ast.With) and any("raises" in ast.unparse(i).lower() for i in ancestor.items):
+            return True
+        if isinstance(ancestor, ast.Try) and inner in ancestor.body and any(map(_catches, ancestor.handlers)):
+            return True
+        inner = ancestor
+    return False
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(isinstance(each, ast.Name) and each.id in _CAUGHT for each in types)
