@@ -51,6 +51,12 @@ PROGRAMS = [
     "data = torch.rand(2, 4)\ny = nn.Linear(4, 4)(data)\ndata.add_(1)\ny.sum().backward()",
     "data = other * 1\nlayer = nn.Linear(4, 4).requires_grad_(False)\n"
     "y = layer(data)\ndata.add_(1)\n(y.sum() * learned).sum().backward()",
+    "y = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))(x)\ny.add_(1)\ny.sum().backward()",
+    "y = nn.Sequential(nn.Linear(4, 4), nn.Sigmoid())(x)\ny.add_(1)\ny.sum().backward()",
+    "y = nn.Sequential(nn.Sigmoid(), nn.Linear(4, 4))(x)\nx.add_(1)\ny.sum().backward()",
+    "def f(v):\n    return v + 1\na = f(x)\nb = a * a\nc = f(x)\nc.add_(1)\n(b + c).sum().backward()",
+    "def f(v):\n    return v + 1\na = f(x)\nb = a * a\na.add_(1)\n(a + b).sum().backward()",
+    "def f(v):\n    return v.view(-1)\ny = x.exp()\nf(y).add_(1)\ny.sum().backward()",
     "y = torch.as_tensor(x.exp())\ny.add_(1)\ny.sum().backward()",
 ]  # fmt: skip
 

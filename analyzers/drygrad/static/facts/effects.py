@@ -6,7 +6,8 @@ import ast
 from dataclasses import replace
 
 from drygrad.static.facts.frame import Frame, dotted_text
-from drygrad.static.facts.values import UNKNOWN, Object, Sequence
+from drygrad.static.facts.transfer import tensors_in
+from drygrad.static.facts.values import UNKNOWN, Arguments, Object, Sequence, Tensor, Value
 
 
 def forget_mutable(frame: Frame, node: ast.Call) -> None:
@@ -20,3 +21,24 @@ def forget_mutable(frame: Frame, node: ast.Call) -> None:
             frame.bind(name, UNKNOWN)
         elif isinstance(value, Object) and value.is_module:
             frame.state.names[name] = replace(value, device=None, training=None)
+
+
+def given_back(frame: Frame, result: Value, arguments: Arguments, node: ast.expr) -> Value:
+    """Return what a followed call returns: in new memory at every call, unless it is an argument's."""
+    shared = {id(tensor.storage) for tensor in tensors_in((*arguments.positional, *arguments.keywords.values()))}
+    match result:
+        case Tensor(storage=ast.AST() as storage) if id(storage) not in shared:
+            frame.state.saved.pop(node, None)
+            return replace(result, storage=node)
+        case Sequence(items=tuple(items)):
+            return replace(result, items=tuple(_without_place(item, shared) for item in items))
+        case Sequence():
+            return replace(result, element=_without_place(result.element, shared))
+        case _:
+            return result
+
+
+def _without_place(value: Value, shared: set[int]) -> Value:
+    if isinstance(value, Tensor) and isinstance(value.storage, ast.AST) and id(value.storage) not in shared:
+        return replace(value, storage=None)
+    return value

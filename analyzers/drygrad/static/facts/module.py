@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from drygrad.static.facts import calls, contexts, expressions, iteration, modules
+from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
 from drygrad.static.facts.notes import Body, CallSite, Notes, Outcome
 from drygrad.static.facts.state import OFF, Autocast, State
@@ -249,7 +250,7 @@ class ModuleFacts:
             frame.ran_backward = True
         if frame.function is not None and frame.function.receiver is not None:
             _adopt_attributes(frame, frame.function, outcome)
-        return outcome.result
+        return given_back(frame, outcome.result, arguments, node)
 
     def _note_call(self, function: Function, site: CallSite) -> None:
         self.notes.sites.append((function, site))

@@ -129,10 +129,20 @@ def _call_sequential(frame: Frame, node: ast.Call, target: Object, arguments: Ar
             return UNKNOWN
         moved = replace(part, device=target.device, frozen=part.frozen or target.frozen)
         value = call(frame, node, moved, Arguments((value,)), inside=inside or index > 0)
+        value = _between_parts(frame, value, node, index)
         mismatches += frame.take_mismatches(node)
     for mismatch in reversed(mismatches):
         frame.emit(mismatch)
     return value
+
+
+def _between_parts(frame: Frame, value: Value, node: ast.Call, index: int) -> Value:
+    """Tell the results of the parts apart: all are made by the one call in the text."""
+    if not isinstance(value, Tensor) or value.storage is not node:
+        return value
+    place = (node, index)
+    frame.state.saved[place] = frame.state.saved.pop(node, ())
+    return replace(value, storage=place)
 
 
 # -- methods ----------------------------------------------------------------------------------------------------

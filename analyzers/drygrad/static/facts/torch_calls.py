@@ -171,10 +171,10 @@ def _function_result(frame: Frame, call: TorchCall, arguments: Arguments) -> Val
     operation = call.operation
     if operation in FACTORIES:
         return _factory(frame, call)
-    if call.inplace and call.values and isinstance(call.values[0], Tensor):
-        return write(frame, call.node, call.operands[0], operation, call.values[0], call.values[1:], call)
     if any(v is UNKNOWN for v in call.values[:1]) and call.target.startswith("torch.nn.functional."):
         call = _with_tensor_first(call)
+    if call.inplace and call.values and isinstance(call.values[0], Tensor):
+        return write(frame, call.node, call.operands[0], operation, call.values[0], call.values[1:], call)
     return result_of(frame, call)
 
 
