@@ -1,0 +1,211 @@
+"""Rule DG108: a recurrent state carried from one backward to the next."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Severity, Valid
+from drygrad.static.context import Context, Loop
+from drygrad.static.facts.values import UNKNOWN, Sequence, Tensor, Value
+from drygrad.static.rules.autograd.graph import recorded
+from drygrad.static.rules.autograd.names import nodes_within
+
+_RECURRENT = frozenset({"lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_cell"})
+_STATE = re.compile(r"hidden|^h$|^hx$|^h_?[nt]$|^hc$|memory|^mems$|(^|_)state$", re.IGNORECASE)
+_NETWORK = re.compile(r"(^|\.|_)(model|net|rnn|lstm|gru|cell|decoder|encoder)\d*$", re.IGNORECASE)
+
+
+class HiddenStateNotDetached(Rule):
+    """
+    ## What it does
+    Finds a hidden state that a training loop hands from one pass to the next, with a backward in each, and never
+    detaches.
+
+    ## Why is this bad?
+    In the second pass `backward()` goes back into the graph of the first, which is freed: `Trying to backward through
+    the graph a second time`. `retain_graph=True` is no cure: after `optimizer.step()` the error becomes `modified by an
+    inplace operation`, and every pass goes back through all before it.
+
+    A network that the file does not show is recognised by its name (`model`, `rnn` ...) and the state's (`hidden`,
+    `state` ...); it may detach the state itself.
+
+    ## Example
+    ```python
+    for x, y in loader:
+        out, hidden = rnn(x, hidden)
+        criterion(out, y).backward()
+    ```
+    Use instead:
+    ```python
+    for x, y in loader:
+        hidden = hidden.detach()
+        out, hidden = rnn(x, hidden)
+        criterion(out, y).backward()
+    ```
+
+    ## Fix safety
+    Unsafe: gradients no longer flow from one pass into those before it.
+    """
+
+    code, name, since = "DG108", "hidden-state-not-detached", "0.1"
+    severity = "error"
+    VALID = [
+        Valid(
+            "rnn = nn.GRU(4, 4)\nh = torch.zeros(1, 2, 4)\nfor _ in range(3):\n    h = h.detach()\n"
+            "    out, h = rnn(torch.rand(5, 2, 4), h)\n    out.sum().backward()"
+        ),
+        Valid(
+            "rnn = nn.GRU(4, 4)\nfor _ in range(3):\n    h = torch.zeros(1, 2, 4)\n    for _ in range(5):\n"
+            "        out, h = rnn(torch.rand(5, 2, 4), h)\n    out.sum().backward()"
+        ),
+        Valid(
+            "rnn = nn.GRU(4, 4)\nh = torch.zeros(1, 2, 4)\nfor _ in range(3):\n"
+            "    out, h = rnn(torch.rand(5, 2, 4), h)\nout.sum().backward()"
+        ),
+        Valid(
+            "def train(model, loader, hidden):\n    for x, y in loader:\n        hidden = repackage_hidden(hidden)\n"
+            "        out, hidden = model(x, hidden)\n        loss_fn(out, y).backward()"
+        ),
+        Valid(
+            "def train(model, loader, hidden):\n    for x, y in loader:\n        out, hidden = model(x, hidden)\n"
+            "        loss_fn(out, y).backward()\n        hidden.detach_()"
+        ),
+        Valid(
+            "def play(env, state, agent):\n    for _ in range(3):\n        state, gain = env.step(0, state)\n"
+            "        agent.loss(gain).backward()"
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            "rnn = nn.GRU(4, 4)\nh = torch.zeros(1, 2, 4)\nfor _ in range(3):\n"
+            "    out, h = rnn(torch.rand(5, 2, 4), h)\n    out.sum().backward()",
+            "rnn = nn.GRU(4, 4)\nh = torch.zeros(1, 2, 4)\nfor _ in range(3):\n    h = h.detach()\n"
+            "    out, h = rnn(torch.rand(5, 2, 4), h)\n    out.sum().backward()",
+            at=(4, 38, 4, 39),
+        ),
+        Invalid(
+            """
+            lstm = nn.LSTM(4, 8)
+            optimizer = torch.optim.SGD(lstm.parameters(), lr=0.1)
+            hidden = (torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))
+            for epoch in range(3):
+                for step in range(10):
+                    optimizer.zero_grad()
+                    out, hidden = lstm(torch.rand(5, 2, 4), hidden)
+                    loss = out.square().mean()
+                    loss.backward(retain_graph=True)
+                    optimizer.step()
+            """,
+            """
+            lstm = nn.LSTM(4, 8)
+            optimizer = torch.optim.SGD(lstm.parameters(), lr=0.1)
+            hidden = (torch.zeros(1, 2, 8), torch.zeros(1, 2, 8))
+            for epoch in range(3):
+                for step in range(10):
+                    hidden = tuple(state.detach() for state in hidden)
+                    optimizer.zero_grad()
+                    out, hidden = lstm(torch.rand(5, 2, 4), hidden)
+                    loss = out.square().mean()
+                    loss.backward(retain_graph=True)
+                    optimizer.step()
+            """,
+        ),
+        Invalid(
+            "cell = nn.RNNCell(4, 4)\nh = torch.zeros(2, 4)\nfor _ in range(3):\n    for _ in range(5):\n"
+            "        h = cell(torch.rand(2, 4), h)\n    h.sum().backward()",
+            "cell = nn.RNNCell(4, 4)\nh = torch.zeros(2, 4)\nfor _ in range(3):\n    h = h.detach()\n"
+            "    for _ in range(5):\n        h = cell(torch.rand(2, 4), h)\n    h.sum().backward()",
+        ),
+        Invalid(
+            "def train(model, loader, optimizer, criterion):\n    hidden = model.init_hidden(20)\n"
+            "    for x, y in loader:\n        optimizer.zero_grad()\n        out, hidden = model(x, hidden)\n"
+            "        loss = criterion(out, y)\n        loss.backward()\n        optimizer.step()",
+            severity="warning",
+        ),
+    ]
+
+    def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
+        if not isinstance(node.value, ast.Call) or recorded(ctx, node) is False:
+            return
+        for state in _carried(node, node.value):
+            loop = _training_loop(node, ctx)
+            severity = _severity(node.value, state, ctx)
+            if loop is None or severity is None or not _is_never_detached(state.id, node, loop, ctx):
+                continue
+            yield ctx.finding(
+                self,
+                state,
+                f"`{state.id}` carries its graph into the next pass of the loop in line {loop.lineno}: the second "
+                "backward() goes through a graph that is already freed",
+                severity=severity,
+                related=[("what is carried from pass to pass is detached nowhere in this loop", loop.target)]
+                if isinstance(loop, (ast.For, ast.AsyncFor))
+                else [],
+                fixes=[_fix(state, loop, ctx)],
+            )
+
+
+def _carried(node: ast.Assign, call: ast.Call) -> Iterator[ast.Name]:
+    """Yield the arguments of a call that its result is bound to again."""
+    target = node.targets[0]
+    bound = {e.id for e in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(e, ast.Name)}
+    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+        if isinstance(argument, ast.Name) and argument.id in bound:
+            yield argument
+
+
+def _training_loop(node: ast.Assign, ctx: Context) -> Loop | None:
+    """Return the innermost loop around a statement that runs a backward in its passes."""
+    for loop in ctx.loops(node):
+        within = [n for statement in loop.body for n in (statement, *nodes_within(statement))]
+        if any(isinstance(n, ast.Attribute) and n.attr == "backward" and ctx.loops(n)[:1] == [loop] for n in within):
+            return loop
+    return None
+
+
+def _severity(call: ast.Call, state: ast.Name, ctx: Context) -> Severity | None:
+    """Return how sure it is that the call returns the state with its graph."""
+    known = ctx.call(call)
+    if known is not None:
+        return "error" if known.operation in _RECURRENT else None
+    if ctx.value(call.func) is not UNKNOWN and ctx.name(call.func) is not None:
+        return None
+    named = _STATE.search(state.id) and _NETWORK.search(ctx.text(call.func) or "")
+    return "warning" if named else None
+
+
+def _is_never_detached(name: str, node: ast.Assign, loop: Loop, ctx: Context) -> bool:
+    """Say whether a loop gives the name nothing but what the recurrent call returns."""
+    for other in (n for statement in loop.body for n in (statement, *nodes_within(statement))):
+        if isinstance(other, ast.Name) and other.id == name:
+            if isinstance(other.ctx, ast.Store) and ctx.statement(other) is not node:
+                return False
+            if _is_detaching(other, ctx):
+                return False
+    return True
+
+
+def _is_detaching(name: ast.Name, ctx: Context) -> bool:
+    """Say whether a statement that reads the name may detach it in place: for a loop over it, in its body."""
+    text = ast.unparse(ctx.statement(name))
+    return "detach" in text or ".data" in text
+
+
+def _fix(state: ast.Name, loop: Loop, ctx: Context) -> Fix | None:
+    detached = _detached(state.id, ctx.value(state))
+    if detached is None or loop.body[0].lineno == loop.lineno:
+        return None
+    edit: Edit = ctx.insert_statement(loop.body[0], f"{state.id} = {detached}")
+    return ctx.fix("Detach the state at the start of each pass", edit)
+
+
+def _detached(name: str, value: Value) -> str | None:
+    match value:
+        case Tensor():
+            return f"{name}.detach()"
+        case Sequence(kind="tuple"):
+            return f"tuple(state.detach() for state in {name})"
+        case _:
+            return None
