@@ -48,15 +48,17 @@ class Analyzer:
 
     def check(self, source: Source) -> Analysis:
         """Return the findings of a version, in the order of the text, suppressed ones left out."""
-        last_tree, last_facts, self._tree, self._facts = self._tree, self._facts, None, None
+        last, facts = self._tree, self._facts
         try:
-            tree = Tree.parse(source) if last_tree is None else last_tree.update(source)
-            if "torch" not in source.text and "lightning" not in source.text:
-                return Analysis(source, suppression.apply(source, tree.module, (), self.settings))
-            facts = ModuleFacts(tree.module, source.text, self.known, last_facts)
-            found = _distinct(_visit(Context(tree, facts, self.settings), subscriptions(self.settings)))
+            tree = Tree.parse(source) if last is None else last.update(source)
         except SourceError as error:
-            return Analysis(source, error=error)
+            return Analysis(source, error=error)  # the last good tree is kept: what is being typed will parse soon
+        self._tree = self._facts = None
+        if "torch" not in source.text and "lightning" not in source.text:
+            return Analysis(source, suppression.apply(source, tree.module, (), self.settings))
+        try:
+            facts = ModuleFacts(tree.module, source.text, self.known, facts)
+            found = _distinct(_visit(Context(tree, facts, self.settings), subscriptions(self.settings)))
         except RecursionError:
             return Analysis(source, error=SourceError("cannot analyse: an expression is nested too deeply"))
         self._tree, self._facts = tree, facts

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Object, Tensor
+from drygrad.static.tree import remembered, walk
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _OTHER_BODIES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -27,7 +29,12 @@ class Backward:
 
 def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
     """Yield nodes and what they hold, in the order of the text; bodies of functions and classes are left out."""
-    waiting = list(reversed(roots))
+    return chain.from_iterable(map(_own_nodes, roots))
+
+
+@remembered
+def _own_nodes(root: ast.AST) -> Iterator[ast.AST]:
+    waiting = [root]
     while waiting:
         node = waiting.pop()
         yield node
@@ -62,7 +69,7 @@ def assigned_in(scope: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
     for node in body_nodes(scope):
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.With, ast.Delete)):
             for target in _targets(node):
-                for part in ast.walk(target):
+                for part in walk(target):
                     text = dotted_text(part) if isinstance(part, (ast.Name, ast.Attribute)) else None
                     if text is not None and not isinstance(getattr(part, "ctx", None), ast.Load):
                         yield text, node

@@ -18,6 +18,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall
 from drygrad.static.roles import Role, role_of
+from drygrad.static.tree import remembered, walk
 
 Kind: TypeAlias = Literal[
     "forward", "loss", "backward", "zero_grad", "step", "scheduler_step", "scale", "unscale", "update", "clip",
@@ -142,7 +143,7 @@ def _read_file(ctx: Context) -> tuple[Training, ...]:
         return ()
     reader = _Reader(ctx)
     framework = _imported_framework(ctx.tree)
-    bodies = [n for n in ast.walk(ctx.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    bodies = [n for n in walk(ctx.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
     found: list[Training] = []
     for body in (*bodies, ctx.tree):
         events = tuple(replace(event, index=i) for i, event in enumerate(reader.events_of(body)))
@@ -152,7 +153,7 @@ def _read_file(ctx: Context) -> tuple[Training, ...]:
 
 
 def _imported_framework(tree: ast.Module) -> str | None:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names = [node.module]
@@ -423,14 +424,17 @@ def _is_own(owner: object) -> bool:
     return getattr(owner, "cls", None) is not None or not getattr(owner, "type", "torch.").startswith("torch.")
 
 
-def _calls(node: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls in an expression in the order in which they run."""
+def _calls_below(node: ast.AST) -> Iterator[ast.Call]:
     if isinstance(node, ast.Lambda):
         return
     for child in ast.iter_child_nodes(node):
-        yield from _calls(child)
+        yield from _calls_below(child)
     if isinstance(node, ast.Call):
         yield node
+
+
+_calls = remembered(_calls_below)
+"""The calls in an expression in the order in which they run."""
 
 
 def _function_kind(name: str) -> Kind | None:

@@ -7,17 +7,52 @@ found out about them, by node, stays valid.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from itertools import chain
+from typing import TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from drygrad.static.source import Source, SourceError
+
+Yielded = TypeVar("Yielded", bound=ast.AST)
+
+
+def remembered(generate: Callable[[ast.AST], Iterable[Yielded]]) -> Callable[[ast.AST], Iterator[Yielded]]:
+    """Let a generator of a node's parts, which reads nothing but the syntax, run once in the life of each node.
+
+    Rules walk the same bodies again and again, in version after version.
+    """
+    known: WeakKeyDictionary[ast.AST, tuple[Yielded | None, ...]] = WeakKeyDictionary()
+
+    def read(node: ast.AST) -> Iterator[Yielded]:
+        found = known.get(node)
+        if found is None:
+            # None stands for the node itself, to which its own entry must not hold: both would live for ever.
+            found = known[node] = tuple(None if part is node else part for part in generate(node))
+        return (cast("Yielded", node) if part is None else part for part in found)
+
+    return read
+
+
+_walk_node = remembered(ast.walk)
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk a node and all below it, as ``ast.walk`` does; a module, new in each version, statement by statement."""
+    if not isinstance(node, ast.Module):
+        return _walk_node(node)
+    return chain((node,), chain.from_iterable(map(_walk_node, node.body)))
 
 
 class Statement:
     """One top-level statement, and what is asked of its nodes again and again."""
 
-    def __init__(self, node: ast.stmt) -> None:
+    def __init__(self, node: ast.stmt, source: Source, shift: int = 0) -> None:
+        """Take a node whose lines in the source are ``shift`` further down than it says, and move it there."""
         self.node = node
+        self.move(shift)
+        self.text = (node.col_offset, "".join(source.lines[self.first_line - 1 : self.last_line]))
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -74,7 +109,7 @@ class Tree:
     @classmethod
     def parse(cls, source: Source) -> Tree:
         """Parse a text as a whole. Raises SourceError where Python cannot."""
-        return cls(source, [Statement(node) for node in source.parse().body])
+        return cls(source, [Statement(node, source) for node in source.parse().body])
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -94,17 +129,16 @@ class Tree:
         head = _common_prefix(old, new)
         tail = _common_suffix(old, new, head)
         before, after = self._untouched(head, len(old) - tail)
-        if not before and not after:
-            return Tree.parse(source)
         start = before[-1].last_line if before else 0
         shift = len(new) - len(old)
         end = after[0].first_line - 1 + shift if after else len(new)
         middle = _parse_lines(source, start, end)
         if middle is None or any(s.first_line <= start or s.last_line > end for s in middle):
-            return Tree.parse(source)
+            before, middle, after = [], Tree.parse(source).statements, []
         for statement in after:
             statement.move(shift)
-        return Tree(source, [*before, *middle, *after])
+        moved = self.statements[len(before) : len(self.statements) - len(after)]
+        return Tree(source, [*before, *_recognised(middle, moved), *after])
 
     def _untouched(self, head: int, tail: int) -> tuple[list[Statement], list[Statement]]:
         """Return the statements that end well before line ``head`` and those that begin after line ``tail``.
@@ -127,14 +161,28 @@ class Tree:
 
 def _parse_lines(source: Source, start: int, end: int) -> list[Statement] | None:
     """Parse the lines after ``start`` up to ``end`` on their own; None where they do not parse so."""
-    text = "".join(source.lines[start:end])
     try:
-        statements = [Statement(node) for node in Source(text).parse().body]
+        nodes = Source("".join(source.lines[start:end])).parse().body
     except SourceError:
         return None
-    for statement in statements:
-        statement.move(start)
-    return statements
+    return [Statement(node, source, start) for node in nodes]
+
+
+def _recognised(parsed: list[Statement], old: list[Statement]) -> list[Statement]:
+    """Put old statements, moved, in the place of parsed ones that read the same."""
+    known: dict[tuple[int, str], list[Statement]] = {}
+    for statement in reversed(old):
+        known.setdefault(statement.text, []).append(statement)
+    return [_taken_from(known, statement) for statement in parsed]
+
+
+def _taken_from(known: dict[tuple[int, str], list[Statement]], parsed: Statement) -> Statement:
+    same = known.get(parsed.text)
+    if not same:
+        return parsed
+    statement = same.pop()
+    statement.move(parsed.first_line - statement.first_line)
+    return statement
 
 
 def _common_prefix(old: list[str], new: list[str]) -> int:

@@ -12,6 +12,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.values import UNKNOWN, Tensor
 from drygrad.static.rules.autograd.graph import ancestors, no_grad_block, recorded
 from drygrad.static.rules.autograd.names import last_assignment
+from drygrad.static.tree import walk
 
 _LOSS = re.compile(r"loss|criterion|cross_entropy", re.IGNORECASE)
 _TARGET = re.compile(r"target|label|truth|^y|^gt", re.IGNORECASE)
@@ -172,9 +173,7 @@ def _fix(ctx: Context, block: ast.With | None, backward: ast.Call, origin: ast.e
     if block is None or len(block.items) > 1 or any(no_grad_block(ctx, n) is not block for n in (backward, origin)):
         return None
     first, last = block.body[0].lineno, block.end_lineno or block.lineno
-    spans_lines = (
-        n for n in ast.walk(block) if isinstance(n, (ast.Constant, ast.JoinedStr)) and n.lineno != n.end_lineno
-    )
+    spans_lines = (n for n in walk(block) if isinstance(n, (ast.Constant, ast.JoinedStr)) and n.lineno != n.end_lineno)
     if first == block.lineno or any(spans_lines):
         return None
     lines = ctx.source.lines[block.lineno : last]

@@ -9,6 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Sequence, Tensor
 from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded, wrapped
+from drygrad.static.tree import walk
 
 
 class GraphCutByCopy(Rule):
@@ -160,7 +161,7 @@ def _is_returned_loss(node: ast.Call, ctx: Context) -> bool:
     function = ctx.function(node)
     if function is None or "loss" not in function.name.lower():
         return False
-    returns = (n for n in ast.walk(function) if isinstance(n, ast.Return))
+    returns = (n for n in walk(function) if isinstance(n, ast.Return))
     values = [ctx.tensor(n.value) for n in returns]
     return any(v is not None and v.requires_grad is False and v.cut is node for v in values)
 

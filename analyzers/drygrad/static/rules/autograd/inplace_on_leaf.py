@@ -12,6 +12,7 @@ from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Tensor
 from drygrad.static.rules.autograd.graph import mode_is_shown
 from drygrad.static.rules.autograd.inplace import counts, spelled
+from drygrad.static.tree import walk
 
 
 class InplaceOnLeaf(Rule):
@@ -161,7 +162,7 @@ def _fix(write: InplaceWrite, ctx: Context) -> Fix | None:
 
 def _holds_lines(statement: ast.stmt) -> bool:
     """Say whether a string spans lines, which must not be indented."""
-    strings = (n for n in ast.walk(statement) if isinstance(n, (ast.Constant, ast.JoinedStr)))
+    strings = (n for n in walk(statement) if isinstance(n, (ast.Constant, ast.JoinedStr)))
     return any(n.lineno != n.end_lineno for n in strings)
 
 

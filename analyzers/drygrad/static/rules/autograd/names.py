@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from drygrad.static.context import Context
+from drygrad.static.tree import walk
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
@@ -21,7 +22,7 @@ def nodes_within(root: ast.AST) -> Iterator[ast.AST]:
 
 def bound_names(target: ast.AST) -> set[str]:
     """Return the names that a statement or target binds."""
-    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for n in walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def last_assignment(ctx: Context, name: str, statement: ast.stmt) -> ast.expr | None:

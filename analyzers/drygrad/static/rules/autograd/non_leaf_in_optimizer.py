@@ -11,6 +11,7 @@ from drygrad.static.facts.values import Mapped, Sequence, Tensor, Value
 from drygrad.static.rules.autograd.graph import scope, wrapped
 from drygrad.static.rules.autograd.inplace import without_keyword
 from drygrad.static.rules.autograd.names import nodes_within
+from drygrad.static.tree import walk
 
 _OPTIMIZERS = frozenset(
     "Adadelta Adafactor Adagrad Adam AdamW Adamax ASGD LBFGS Muon NAdam RAdam RMSprop Rprop SGD SparseAdam".split()
@@ -171,7 +172,7 @@ def _fix(made: ast.expr, ctx: Context) -> Fix | None:
     title = "Make the result the leaf"
     flags = [
         (call, keyword)
-        for call in ast.walk(made)
+        for call in walk(made)
         if isinstance(call, ast.Call)
         for keyword in call.keywords
         if keyword.arg == "requires_grad" and isinstance(keyword.value, ast.Constant)

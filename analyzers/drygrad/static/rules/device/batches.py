@@ -10,6 +10,7 @@ from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.facts.values import UNKNOWN, Object
 from drygrad.static.rules.device.placement import device_of, is_moved_elsewhere
+from drygrad.static.tree import walk
 
 BatchLoop = ast.For | ast.AsyncFor
 _LENGTHS = re.compile(r"len|size|count|name|path|^_|ids?$|ind(ex|ices)", re.IGNORECASE)
@@ -71,7 +72,7 @@ def batches_move_unseen(ctx: Context) -> bool:
 
 def touched_names(body: list[ast.stmt]) -> set[str]:
     """Return the names that statements assign, or call ``to``, ``cuda`` or ``cpu`` on."""
-    return {name for statement in body for node in ast.walk(statement) for name in _touched(node)}
+    return {name for statement in body for node in walk(statement) for name in _touched(node)}
 
 
 def _touched(node: ast.AST) -> Iterator[str]:
@@ -90,7 +91,7 @@ def move_at_head(loop: BatchLoop, device: str, ctx: Context) -> Edit | None:
     if ctx.source.line_text(first.lineno)[: ctx.source.start(first).column].strip():
         return None
     touched = touched_names(loop.body)
-    used = {node.id for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    used = {node.id for statement in loop.body for node in walk(statement) if isinstance(node, ast.Name)}
     targets = [target.id for target in batch_targets(loop) if isinstance(target, ast.Name)]
     names = [name for name in targets if name in used - touched and not _LENGTHS.search(name)]
     values = ", ".join(f"{name}.to({device})" for name in names)
@@ -115,7 +116,7 @@ def _scope(model: str, node: ast.AST, ctx: Context) -> ast.AST:
     function = ctx.function(node)
     if model.startswith("self."):
         return next((a for a in ctx.ancestors(node) if isinstance(a, ast.ClassDef)), ctx.tree)
-    if function is not None and any(_binds(n, model) for n in ast.walk(function)):
+    if function is not None and any(_binds(n, model) for n in walk(function)):
         return function
     return ctx.tree
 
@@ -128,7 +129,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 
 def _moves(model: str, scope: ast.AST, ctx: Context) -> Iterator[tuple[ast.Call, str | None]]:
     """Yield the moves of a model; a device of None stands for any other change that may send its inputs along."""
-    for node in ast.walk(scope):
+    for node in walk(scope):
         if isinstance(node, ast.Assign) and any(ctx.text(target) == model for target in node.targets):
             if isinstance(node.value, ast.Call) and _PLACES_INPUTS.search(ast.unparse(node.value)):
                 yield node.value, None

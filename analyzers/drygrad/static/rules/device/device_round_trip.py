@@ -9,6 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Dtype, Number
 from drygrad.static.rules.device.placement import device_of, name_span, removed_call
+from drygrad.static.tree import walk
 
 _SAME_ON_BOTH = frozenset(
     "mean sum max min amax amin std var norm prod abs neg exp log log2 log10 log1p sqrt rsqrt square pow add sub mul "
@@ -170,6 +171,6 @@ def _assigned_just_before(node: ast.Name, ctx: Context) -> ast.expr | None:
     if function is None or not isinstance(before, ast.Assign) or [ast.unparse(t) for t in before.targets] != [node.id]:
         return None
     overwritten = isinstance(statement, ast.Assign) and [ast.unparse(t) for t in statement.targets] == [node.id]
-    reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == node.id and n is not node]
+    reads = [n for n in walk(function) if isinstance(n, ast.Name) and n.id == node.id and n is not node]
     later = [n for n in reads if isinstance(n.ctx, ast.Load) and n.lineno >= statement.lineno]
     return before.value if overwritten or not later else None

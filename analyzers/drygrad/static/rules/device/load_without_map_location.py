@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.rules.device.placement import device_expression, device_of, with_keyword
+from drygrad.static.tree import walk
 
 
 class LoadWithoutMapLocation(Rule):
@@ -116,7 +117,7 @@ def _fix(node: ast.Call, device: str, ctx: Context) -> Fix | None:
 def _is_saved_here(path: ast.expr, ctx: Context) -> bool:
     """Say whether the file itself saves to the place that it loads from."""
     wanted = ast.unparse(path)
-    calls = (n for n in ast.walk(ctx.tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    calls = (n for n in walk(ctx.tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
     saves = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "save")
     return any(wanted == ast.unparse(argument) for save in saves for argument in save.args)
 
@@ -130,7 +131,7 @@ def _moved_to_cpu(node: ast.Call, ctx: Context) -> bool:
     if not isinstance(holder, ast.Assign) or function is None or not isinstance(holder.targets[0], ast.Name):
         return False
     name = holder.targets[0].id
-    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     return any(ctx.text(n.func) in (f"{name}.cpu", f"{name}.to") and _leads_to_cpu(n, ctx) for n in calls)
 
 

@@ -12,6 +12,7 @@ from drygrad.static.facts.operations import FACTORIES, MODULE_OPERATIONS, PARAME
 from drygrad.static.facts.transfer import KEEPS_DEVICE_APART
 from drygrad.static.facts.values import Object, Tensor, TorchCall
 from drygrad.static.rules.device.placement import is_plain_factory
+from drygrad.static.tree import walk
 
 _ABOUT = frozenset({"shape", "size", "dim", "ndim", "device", "dtype", "numel", "ndimension", "is_cuda", "item"})
 """Attributes that tell of a tensor without being one."""
@@ -39,7 +40,7 @@ def meetings(function: ast.FunctionDef, ctx: Context) -> Iterator[Meeting]:
     if ctx.facts.default_device is None:
         return
     inputs = input_names(function, ctx)
-    for node in ast.walk(function):
+    for node in walk(function):
         operands = _operands(node, ctx) if isinstance(node, ast.expr) else []
         others = [operand for operand in operands if _is_input(operand, inputs, ctx)]
         if not others or not isinstance(node, ast.expr):
@@ -86,9 +87,9 @@ def input_names(function: ast.FunctionDef, ctx: Context) -> list[str]:
     arguments = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)][1:]
     shown = _shown_tensors(function, ctx)
     names = [name for name in arguments if name in shown and not _LENGTHS.search(name)]
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Assign) and _is_input(node.value, names, ctx):
-            bound = (n for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name))
+            bound = (n for target in node.targets for n in walk(target) if isinstance(n, ast.Name))
             names += [n.id for n in bound if isinstance(n.ctx, ast.Store) and isinstance(ctx.value(n), Tensor)]
     return names
 
@@ -96,7 +97,7 @@ def input_names(function: ast.FunctionDef, ctx: Context) -> list[str]:
 def _shown_tensors(function: ast.FunctionDef, ctx: Context) -> set[str]:
     """Return the names that a function uses as only tensors can be used."""
     found: set[str] = set()
-    for node in ast.walk(function):
+    for node in walk(function):
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute in _TENSOR_ATTRIBUTES:
                 found.add(name)

@@ -31,6 +31,7 @@ from drygrad.static.rules.device.placement import (
     unless,
     with_keyword,
 )
+from drygrad.static.tree import walk
 
 
 @dataclass(frozen=True)
@@ -318,7 +319,7 @@ def _has_parameters(model: Object, ctx: Context) -> bool:
 def _moves_its_input(model: Object) -> bool:
     """Say whether a method of a model's class moves anything."""
     classes = list(model.cls.lineage()) if model.cls is not None else []
-    moves = (n.attr for c in classes for n in ast.walk(c.node) if isinstance(n, ast.Attribute))
+    moves = (n.attr for c in classes for n in walk(c.node) if isinstance(n, ast.Attribute))
     return any(name in ("to", "cuda", "cpu", "register_forward_pre_hook") for name in moves)
 
 

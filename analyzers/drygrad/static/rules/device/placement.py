@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from drygrad.model import Edit, Position, Span
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.values import Constant, Device, TorchCall
+from drygrad.static.tree import walk
 
 ACCELERATORS = frozenset({"cuda", "mps", "xpu", "hpu", "npu"})
 EXACT_FACTORIES = frozenset({"zeros", "ones", "full", "empty", "eye", "tril_indices", "triu_indices"})
@@ -67,7 +68,7 @@ def device_of(ctx: Context, node: ast.expr) -> str | None:
 
 def is_moved_elsewhere(ctx: Context) -> bool:
     """Say whether the file uses a framework that moves data and models itself."""
-    for node in ast.walk(ctx.tree):
+    for node in walk(ctx.tree):
         match node:
             case ast.Import(names=names):
                 packages = [alias.name for alias in names]
@@ -151,7 +152,7 @@ def _named_devices(node: ast.AST, ctx: Context) -> Iterator[tuple[str, str]]:
     function = ctx.function(node)
     if function is not None:
         yield from ((name, f"${name}") for name in _parameters(function))
-        for inner in ast.walk(function):
+        for inner in walk(function):
             value = ctx.value(inner) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) else None
             if isinstance(inner, ast.Name) and isinstance(value, Device) and ctx.function(inner) is function:
                 yield inner.id, value.name

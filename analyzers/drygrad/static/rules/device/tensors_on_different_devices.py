@@ -28,6 +28,7 @@ from drygrad.static.rules.device.placement import (
     unless,
     with_keyword,
 )
+from drygrad.static.tree import walk
 
 
 class TensorsOnDifferentDevices(Rule):
@@ -288,7 +289,7 @@ def _computed_from(given: ast.expr, name: str, loop: ast.For | ast.AsyncFor) -> 
             return False
         given = values[0]
     if not isinstance(given, ast.Call) or any(
-        isinstance(n, ast.Attribute) and n.attr in ("cpu", "to", "cuda") for n in ast.walk(given)
+        isinstance(n, ast.Attribute) and n.attr in ("cpu", "to", "cuda") for n in walk(given)
     ):
         return False
     return any(isinstance(argument, ast.Name) and argument.id == name for argument in given.args)

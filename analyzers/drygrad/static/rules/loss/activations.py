@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Edit, Position, Span
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Origin, Tensor, TorchCall
+from drygrad.static.tree import walk
 
 RELAYOUTS = frozenset(
     "view view_as reshape reshape_as squeeze unsqueeze flatten ravel permute transpose t movedim contiguous clone "
@@ -113,7 +114,7 @@ def _holds(ctx: Context, outer: ast.expr, inner: ast.expr) -> bool:
 
 def _later_loads(ctx: Context, statement: ast.stmt, name: str) -> Iterator[ast.Name]:
     end = statement.end_lineno or statement.lineno
-    for node in ast.walk(ctx.function(statement) or ctx.tree):
+    for node in walk(ctx.function(statement) or ctx.tree):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and node.lineno > end:
             yield node
 
@@ -130,8 +131,8 @@ def _keeps_its_value(ctx: Context, operand: ast.Name, given: ast.expr) -> bool:
     scope = ctx.function(given)
     if ctx.function(operand) is not scope:
         return False
-    stores = [n for n in ast.walk(scope or ctx.tree) if isinstance(n, ast.Name) and n.id == operand.id]
-    parameters = [] if scope is None else [a for a in ast.walk(scope.args) if isinstance(a, ast.arg)]
+    stores = [n for n in walk(scope or ctx.tree) if isinstance(n, ast.Name) and n.id == operand.id]
+    parameters = [] if scope is None else [a for a in walk(scope.args) if isinstance(a, ast.arg)]
     bound = sum(isinstance(n.ctx, ast.Store) for n in stores) + sum(a.arg == operand.id for a in parameters)
     return bound == 1
 

@@ -11,6 +11,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Sequence
 from drygrad.static.loops import assigned_in
 from drygrad.static.rules.memory.graphs import detached, graph_of, home_of, is_differentiated, is_only_read
+from drygrad.static.tree import walk
 
 
 class GraphKeptInList(Rule):
@@ -269,7 +270,7 @@ def _is_list(owner: ast.expr, name: str, ctx: Context) -> bool:
         return isinstance(value, Sequence) and value.kind == "list"
     bound = [
         node.value
-        for node in ast.walk(home_of(name, owner, ctx))
+        for node in walk(home_of(name, owner, ctx))
         if isinstance(node, ast.Assign) and name in map(dotted_text, node.targets)
     ]
     return bool(bound) and all(_makes_lists(value, ctx) for value in bound)

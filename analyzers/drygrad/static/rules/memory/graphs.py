@@ -11,6 +11,7 @@ from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Number, Origin, Tensor, Value
 from drygrad.static.loops import assigned_in, backwards_in, called, rebound_between, scope_of
+from drygrad.static.tree import walk
 
 Graph = Literal["freed", "whole"]
 """``freed``: a backward has freed what the graph had saved, its nodes stay; ``whole``: none has run through it."""
@@ -55,7 +56,7 @@ def is_differentiated(text: str, node: ast.AST, ctx: Context) -> bool:
     """Say whether a backward in the same function runs from something that a name is part of."""
     for backward in backwards_in(scope_of(node, ctx), ctx):
         for root in backward.roots:
-            if any(_text(part) == text for part in ast.walk(root)):
+            if any(_text(part) == text for part in walk(root)):
                 return True
     return False
 
@@ -71,7 +72,7 @@ def is_only_read(text: str, node: ast.AST, ctx: Context, followed: frozenset[str
     followed |= {text}
     scope = home_of(text, node, ctx)
     last = text.rpartition(".")[2]
-    for use in ast.walk(scope):
+    for use in walk(scope):
         if "." in text and isinstance(use, ast.Attribute) and use.attr == last and _text(use) != text:
             return False
         if _text(use) == text and isinstance(getattr(use, "ctx", None), ast.Load):
@@ -134,7 +135,7 @@ def _comprehension_reads(generator: ast.comprehension, name: str, ctx: Context, 
     whole = ctx.parent(generator)
     if not isinstance(whole, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
         return False
-    uses = [n for n in ast.walk(whole.elt) if isinstance(n, ast.Name) and n.id == name]
+    uses = [n for n in walk(whole.elt) if isinstance(n, ast.Name) and n.id == name]
     if any(use is whole.elt for use in uses):
         return False
     return all(_ends_read(use, ctx, followed) for use in uses)

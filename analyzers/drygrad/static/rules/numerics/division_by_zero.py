@@ -11,6 +11,7 @@ from drygrad.static.facts.operations import FACTORIES
 from drygrad.static.facts.values import Constant, Number, Tensor, Value
 from drygrad.static.rules.numerics.divisions import Division, division_at
 from drygrad.static.rules.numerics.rewriting import plus
+from drygrad.static.tree import walk
 
 
 class DivisionByZero(Rule):
@@ -128,7 +129,7 @@ def _stays_zero(tensor: Tensor, written: ast.expr) -> bool:
     if origin is None:
         return False
     if origin.operation in FACTORIES:
-        return any(inner is origin.node for inner in ast.walk(written))
+        return any(inner is origin.node for inner in walk(written))
     if origin.operation == "sub":
         return True
     zeros = [v for v in origin.operands if isinstance(v, (Tensor, Constant)) and _is_zero(v, written)]

@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Constant, Object, Origin, Reference, Tensor, TorchCall
+from drygrad.static.tree import walk
 
 _OF_THE_FORM = frozenset(
     "shape ndim dtype device requires_grad training is_cuda dim size ndimension is_floating_point".split()
@@ -102,7 +103,7 @@ def _names_of_origin(subject: ast.expr, ctx: Context) -> set[str]:
 
 
 def _tests_in(scope: ast.AST, ctx: Context) -> Iterator[ast.expr]:
-    for node in ast.walk(scope):
+    for node in walk(scope):
         match node:
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
                 yield test

@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Constant, Origin, Tensor, Value
 from drygrad.static.rules.numerics.rewriting import receiver_text, stays
+from drygrad.static.tree import walk
 
 _BOUNDED = frozenset("sub log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split())
 """Operations after which the exponent does not grow without bound; ``x - x.max()`` is one of them."""
@@ -166,10 +167,10 @@ def _is_made_of_parameters(node: ast.expr, ctx: Context) -> bool:
     if function is None:
         return False
     given = {parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)}
-    inner = list(ast.walk(node))
+    inner = list(walk(node))
     names = {part.id for part in inner if isinstance(part, ast.Name)}
     allowed = (ast.Name, ast.Constant, ast.BinOp, ast.Mult, ast.Div, ast.expr_context)
-    bound = {part.id for part in ast.walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    bound = {part.id for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     return names <= given - bound and all(isinstance(part, allowed) for part in inner)
 
 

@@ -11,6 +11,7 @@ from drygrad.static.facts.values import Constant, Origin, Tensor
 from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
 from drygrad.static.rules.numerics.rewriting import epsilon, functional_name, plus, receiver_text
+from drygrad.static.tree import walk
 
 
 class LogWithoutEpsilon(Rule):
@@ -118,7 +119,7 @@ class LogWithoutEpsilon(Rule):
             f"a sigmoid that has been rounded to {where} makes this logarithm -inf and its gradient NaN: "
             f"{better} computes it in one step",
             severity="warning",
-            related=[] if origin.node in ast.walk(given) else [("the sigmoid is applied here", origin.node)],
+            related=[] if origin.node in walk(given) else [("the sigmoid is applied here", origin.node)],
             fixes=[self._logsigmoid(node, given, found, ctx) or self._fix(node, given, ctx)],
         )
 

@@ -7,6 +7,7 @@ import ast
 from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Reference, Tensor
+from drygrad.static.tree import walk
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 _SUMMANDS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult)
@@ -57,10 +58,10 @@ def stays(node: ast.expr, since: ast.expr, until: ast.expr | ast.stmt, ctx: Cont
     scope = ctx.function(until)
     if scope is not ctx.function(since) or ctx.loops(since) != ctx.loops(until):
         return False
-    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    names = {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
     lines = range(since.lineno, until.lineno + 1)
     around = ctx.tree if scope is None else scope
     return not any(
         isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) and inner.id in names and inner.lineno in lines
-        for inner in ast.walk(around)
+        for inner in walk(around)
     )

@@ -11,6 +11,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Object
 from drygrad.static.loops import assigned_in, called, calls_in, follows, is_guarded, is_step_loop, scope_of
 from drygrad.static.roles import role_of
+from drygrad.static.tree import walk
 
 _MOVES = frozenset({"to", "cuda", "cpu"})
 
@@ -161,8 +162,7 @@ def _is_another_each_time(name: str, node: ast.Call, loop: Loop) -> bool:
         bound == name and not (isinstance(statement, ast.Assign) and statement.value is node)
         for bound, statement in assigned_in(loop)
     ) or (
-        isinstance(loop, ast.For)
-        and any(dotted_text(t) == name for t in ast.walk(loop.target) if isinstance(t, ast.expr))
+        isinstance(loop, ast.For) and any(dotted_text(t) == name for t in walk(loop.target) if isinstance(t, ast.expr))
     )
 
 
@@ -181,6 +181,6 @@ def _fix(node: ast.Call, name: str, loop: Loop, ctx: Context) -> Fix | None:
     if before and ctx.source_of(before[-1]) == text and not is_guarded(before[-1], scope_of(node, ctx), ctx):
         return ctx.fix(f"Delete it: {name} is there already", delete, safety="safe")
     bound = {each for each, _ in assigned_in(loop)}
-    if any(isinstance(n, ast.Name) and n.id in bound for a in (*node.args, *node.keywords) for n in ast.walk(a)):
+    if any(isinstance(n, ast.Name) and n.id in bound for a in (*node.args, *node.keywords) for n in walk(a)):
         return None
     return ctx.fix("Move it before the loop", ctx.insert_statement(loop, ctx.source_of(statement)), delete)

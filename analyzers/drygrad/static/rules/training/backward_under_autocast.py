@@ -10,6 +10,7 @@ from drygrad.static.context import Context, Loop
 from drygrad.static.rules.training.autocasting import active_autocast
 from drygrad.static.rules.training.placing import beside, is_plain
 from drygrad.static.steps import Block, Event, Training, plain_trainings
+from drygrad.static.tree import walk
 
 _INDENT = "    "
 
@@ -200,7 +201,7 @@ class BackwardUnderAutocast(Rule):
 
 def _can_move(ctx: Context, block: Block) -> bool:
     """Say whether the lines of a block can be indented anew: a header on one line, no string over several."""
-    strings = (n for n in ast.walk(block) if isinstance(n, (ast.Constant, ast.JoinedStr)))
+    strings = (n for n in walk(block) if isinstance(n, (ast.Constant, ast.JoinedStr)))
     one_line = all(n.lineno == n.end_lineno for n in strings)
     return one_line and block.items[0].context_expr.end_lineno == block.lineno < block.body[0].lineno
 

@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.roles import role_of
 from drygrad.static.rules.training.scalers import may_be_disabled, scaled_steps
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.tree import walk
 
 
 class HalfInsideAutocast(Rule):
@@ -167,7 +168,7 @@ def _records(ctx: Context, forward: Event) -> bool:
 def _halved_models(ctx: Context, training: Training) -> Iterator[ast.Call]:
     """Yield the calls of ``half()`` on modules in a body."""
     body = None if isinstance(training.node, ast.Module) else training.node
-    for node in ast.walk(training.node):
+    for node in walk(training.node):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "half":
             continue
         if ctx.function(node) is body and role_of(ctx, node.func.value) == "model":

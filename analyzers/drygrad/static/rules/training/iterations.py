@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from drygrad.static.context import Context, Loop
 from drygrad.static.steps import Event, Training
+from drygrad.static.tree import walk
 
 
 def training_loops(training: Training) -> Iterator[Loop]:
@@ -54,7 +55,7 @@ def binds(loop: Loop, name: str | None) -> bool:
     names = {name, name.partition(".")[0]}
     return any(
         isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store) and ast.unparse(n) in names
-        for n in ast.walk(loop)
+        for n in walk(loop)
     )
 
 
@@ -97,7 +98,7 @@ def _counting_condition(ctx: Context, step: Event, loop: Loop) -> tuple[ast.If, 
 
 
 def _modulus(test: ast.expr | None) -> ast.expr | None:
-    remainders = [n for n in ast.walk(test) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod)] if test else []
+    remainders = [n for n in walk(test) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod)] if test else []
     return remainders[0].right if remainders else None
 
 
@@ -105,5 +106,5 @@ def _meaning(ctx: Context, test: ast.expr, loop: Loop) -> ast.expr | None:
     """Return what a flag was set to in the loop: ``is_last = (i + 1) % k == 0``."""
     if not isinstance(test, ast.Name):
         return None
-    assigned = [n.value for n in ast.walk(loop) if isinstance(n, ast.Assign) and ctx.text(n.targets[0]) == test.id]
+    assigned = [n.value for n in walk(loop) if isinstance(n, ast.Assign) and ctx.text(n.targets[0]) == test.id]
     return assigned[0] if len(assigned) == 1 else None

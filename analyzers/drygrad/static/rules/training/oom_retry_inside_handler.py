@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Valid
 from drygrad.static.context import Context
 from drygrad.static.loops import called, own_nodes
+from drygrad.static.tree import walk
 
 _ERRORS = frozenset({"torch.OutOfMemoryError"})
 _WORDS = "out of memory"
@@ -193,7 +194,7 @@ def _catches_out_of_memory(handler: ast.ExceptHandler, ctx: Context) -> bool:
     return any(
         isinstance(node, ast.Constant) and isinstance(node.value, str) and _WORDS in node.value.lower()
         for test in _tests(handler)
-        for node in ast.walk(test)
+        for node in walk(test)
     )
 
 
@@ -223,7 +224,7 @@ def _moved_out(node: ast.Try, handler: ast.ExceptHandler, ctx: Context) -> Fix |
     """Make the fix that runs the handler's statements after it, where they need nothing of the exception."""
     function = ctx.function(node) or ctx.tree
     plain = len(node.handlers) == 1 and not node.orelse and not node.finalbody and handler.name is None
-    is_known = any(isinstance(n, ast.Name) and n.id == _FLAG for n in ast.walk(function))
+    is_known = any(isinstance(n, ast.Name) and n.id == _FLAG for n in walk(function))
     reraises = any(isinstance(n, ast.Raise) and n.exc is None for n in own_nodes(*handler.body))
     if not plain or is_known or reraises or handler.body[0].lineno == handler.lineno or handler.type is None:
         return None

@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.roles import role_of
 from drygrad.static.rules.training.placing import inserted
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.tree import walk
 
 
 class OptimizerStepMissing(Rule):
@@ -130,12 +131,12 @@ class OptimizerStepMissing(Rule):
         """Say whether anything else may apply the gradients: unseen code, or any other step of the file."""
         if any(e.roles & {"optimizer", "scaler", "name"} for e in training.of("unseen") if e.loops):
             return True
-        for node in ast.walk(ctx.tree):
+        for node in walk(ctx.tree):
             if isinstance(node, ast.Attribute) and node.attr in ("grad", "main_grad"):
                 return True
             if isinstance(node, ast.Attribute) and node.attr == "step" and role_of(ctx, node.value) != "scheduler":
                 return True
-        return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(training.node))
+        return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in walk(training.node))
 
     def _fix(self, ctx: Context, clearing: Event, backward: Event) -> Fix | None:
         node = clearing.node

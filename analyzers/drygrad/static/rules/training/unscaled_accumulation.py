@@ -12,6 +12,7 @@ from drygrad.static.facts.values import Constant, Object
 from drygrad.static.roles import role_of
 from drygrad.static.rules.training.iterations import Accumulation, accumulations
 from drygrad.static.steps import Event, plain_trainings
+from drygrad.static.tree import walk
 
 
 class UnscaledAccumulation(Rule):
@@ -195,7 +196,7 @@ def _loss_of(backward: Event) -> ast.expr | None:
 def _computed_by(ctx: Context, given: ast.expr, loop: Loop) -> ast.Call | None:
     """Return the call of a loss function that gives the loss as it is, by whatever one name it is held."""
     if isinstance(given, ast.Name):
-        stored = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == given.id]
+        stored = [n for n in walk(loop) if isinstance(n, ast.Name) and n.id == given.id]
         writes = [n for n in stored if isinstance(n.ctx, ast.Store)]
         statement = ctx.parent(writes[0]) if len(writes) == 1 else None
         if not isinstance(statement, ast.Assign) or statement.targets != writes:
