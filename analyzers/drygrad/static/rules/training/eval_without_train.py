@@ -1,0 +1,202 @@
+"""Rule DG710: training goes on in evaluation mode."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context, Loop
+from drygrad.static.rules.training.iterations import repeats
+from drygrad.static.rules.training.placing import inserted
+from drygrad.static.steps import Event, Training, plain_trainings
+
+
+class EvalWithoutTrain(Rule):
+    """
+    ## What it does
+    Finds epoch loops that train a model, then call `eval()` on it, and never `train()` before the next epoch.
+
+    ## Why is this bad?
+    `eval()` lasts until `train()`. From the second epoch on the model trains without dropout, and its batch norms
+    neither use nor learn the statistics of the batches. There is no error; validation just gets worse than it should.
+
+    ## Example
+    ```python
+    model.train()
+    for epoch in range(epochs):
+        for x, y in loader:
+            step(model, x, y)
+        model.eval()
+        validate(model)
+    ```
+    Use instead:
+    ```python
+    for epoch in range(epochs):
+        model.train()
+        for x, y in loader:
+            step(model, x, y)
+        model.eval()
+        validate(model)
+    ```
+
+    ## Fix safety
+    Unsafe: it changes how the model trains.
+    """
+
+    code, name, since = "DG710", "eval-without-train", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid("""
+            for epoch in range(9):
+                model.train()
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                model.eval()
+        """),
+        Valid("""
+            def evaluate(net, loader):
+                net.eval()
+                with torch.no_grad():
+                    result = sum(net(x).mean() for x in loader)
+                net.train()
+                return result
+
+            for epoch in range(9):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                evaluate(model, loader)
+        """),
+        Valid("""
+            for epoch in range(9):
+                train_epoch(model, loader, optimizer)  # may call train()
+                model.eval()
+        """),
+        Valid("""
+            for epoch in range(9):
+                teacher.eval()
+                model.eval()  # on purpose: batch norm stays frozen
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+        """),
+        Valid("""
+            for epoch in range(9):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+            model.eval()
+        """),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            model.train()
+            for epoch in range(9):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                model.eval()
+                with torch.no_grad():
+                    print(sum(model(x).mean() for x in validation))
+            """,
+            """
+            model.train()
+            for epoch in range(9):
+                model.train()
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                model.eval()
+                with torch.no_grad():
+                    print(sum(model(x).mean() for x in validation))
+            """,
+            at=(7, 4, 7, 16),
+        ),
+        Invalid(
+            """
+            def evaluate(net, loader):
+                net.eval()
+                with torch.no_grad():
+                    return [net(x) for x in loader]
+
+            def train(model, optimizer, loader):
+                for epoch in range(9):
+                    for x in loader:
+                        optimizer.zero_grad()
+                        loss = model(x).mean()
+                        loss.backward()
+                        optimizer.step()
+                    if epoch % 3 == 0:
+                        evaluate(model, loader)
+            """,
+            """
+            def evaluate(net, loader):
+                net.eval()
+                with torch.no_grad():
+                    return [net(x) for x in loader]
+
+            def train(model, optimizer, loader):
+                for epoch in range(9):
+                    model.train()
+                    for x in loader:
+                        optimizer.zero_grad()
+                        loss = model(x).mean()
+                        loss.backward()
+                        optimizer.step()
+                    if epoch % 3 == 0:
+                        evaluate(model, loader)
+            """,
+        ),
+    ]
+
+    def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        for training in plain_trainings(ctx):
+            for event in training.of("eval"):
+                loop = self._training_loop(training, event)
+                if loop is not None:
+                    yield ctx.finding(
+                        self,
+                        event.node,
+                        f"eval() lasts until train(): the next turns of this loop train {event.receiver} "
+                        "in evaluation mode",
+                        related=[
+                            ("the loop that trains it", loop.test if isinstance(loop, ast.While) else loop.target)
+                        ],
+                        fixes=[self._fix(ctx, event, loop)],
+                    )
+
+    def _training_loop(self, training: Training, event: Event) -> Loop | None:
+        """Return the loop that trains a model, switches it to evaluation and trains it again."""
+        for loop in event.loops:
+            trained = [b for b in training.within(loop, "backward") if b.index < event.index and not b.excludes(event)]
+            if not trained or not self._is_trained(training, event, loop):
+                continue
+            back = training.within(loop, "train")
+            hidden = training.hides(loop, "model")
+            later = [b for b in training.within(loop, "backward") if b.index > event.index]
+            return loop if not back and not hidden and not later and repeats(loop) else None
+        return None
+
+    def _is_trained(self, training: Training, event: Event, loop: Loop) -> bool:
+        """Say whether the model runs forward before a backward in the loop, before it is switched."""
+        forwards = [f for f in training.within(loop, "forward") if f.receiver == event.receiver]
+        return event.receiver is not None and any(
+            f.index < b.index < event.index and f.loops == b.loops
+            for f in forwards
+            for b in training.within(loop, "backward")
+        )
+
+    def _fix(self, ctx: Context, event: Event, loop: Loop) -> Fix | None:
+        if event.receiver is None or loop not in ctx.loops(event.anchor):
+            return None
+        text = f"{event.receiver}.train()"
+        return ctx.fix(f"Insert {text} at the start of the loop", inserted(ctx, loop.body[0], text))
