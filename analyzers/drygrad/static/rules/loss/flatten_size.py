@@ -15,7 +15,7 @@ class FlattenSize(Rule):
     """
     ## What it does
     Finds linear layers behind a `flatten` or `view` whose `in_features` is not the number of features that the
-    convolutions before it leave.
+    convolutions before it leave, and the `view(-1, features)` itself where it cannot lay them out.
 
     ## Why is this bad?
     It raises "mat1 and mat2 shapes cannot be multiplied" at the first batch. The number depends on the size of the
@@ -58,6 +58,7 @@ class FlattenSize(Rule):
             "net = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))\nout = net(torch.randn(4, 3, 32, 32))",
             at=(2, 6, 2, 36),
         ),
+        Invalid("x = nn.Conv2d(3, 16, 3)(torch.randn(4, 3, 9, 9))\nrows = x.view(-1, 16 * 5 * 5)", at=(2, 7, 2, 29)),
         Invalid(
             """
             class Net(nn.Module):
@@ -174,18 +175,21 @@ class FlattenSize(Rule):
         if rows is None or is_expected(ctx, event.node):
             return
         taken = _in_features(event)
+        what = "view" if event.kind == "view" else "layer"
         number = ctx.source_of(taken) if taken is not None else "another number"
         yield ctx.finding(
             self,
             event.node,
-            f"the flattened input has {rows.features} features ({rows.product}), the layer takes {number}",
-            related=[("the layer is made here", taken)] if taken is not None else [],
-            fixes=[_fix(ctx, taken, rows)],
+            f"the flattened input has {rows.features} features ({rows.product}), the {what} takes {number}",
+            related=[("the layer is made here", taken)] if taken is not None and what == "layer" else [],
+            fixes=[_fix(ctx, taken, rows)] if what == "layer" else [],
         )
 
 
 def _in_features(event: ShapeMismatch) -> ast.expr | None:
-    """Return the argument that the layer was constructed with."""
+    """Return the argument that the layer was constructed with, or the last one of the view."""
+    if event.kind == "view":
+        return event.call.operands[-1] if event.call is not None else None
     module = event.call.module if event.call is not None else None
     if module is None or not isinstance(module.node, ast.Call):
         return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from math import prod
 
 from drygrad.static.context import Context
 from drygrad.static.facts.events import ShapeMismatch
-from drygrad.static.facts.shapes import numel
-from drygrad.static.facts.values import Shape, Tensor
+from drygrad.static.facts.values import Constant, Shape, Tensor
 
 _SAME_SHAPE = frozenset(
     "relu relu6 leaky_relu elu gelu silu selu celu mish tanh sigmoid hardtanh hardswish softplus dropout "
@@ -33,7 +33,9 @@ class Flattened:
 
 
 def flattened(event: ShapeMismatch) -> Flattened | None:
-    """Return what was flattened before the linear layer of a mismatch; None for any other mismatch."""
+    """Return what is flattened before the linear layer of a mismatch, or by its view; None for any other mismatch."""
+    if event.kind == "view":
+        return _laid_out(event)
     value = event.values[0] if event.values else None
     if event.kind != "linear" or event.call is None or event.call.module is None or not isinstance(value, Tensor):
         return None
@@ -46,14 +48,24 @@ def flattened(event: ShapeMismatch) -> Flattened | None:
     if origin is None or origin.operation not in _FLATTENING or not isinstance(source, Tensor):
         return None
     sizes = _trailing(source.shape, features)
-    return Flattened(sizes, numel(sizes), origin.node) if sizes is not None else None  # pyright: ignore[reportArgumentType]
+    return Flattened(sizes, prod(sizes), origin.node) if sizes is not None else None
+
+
+def _laid_out(event: ShapeMismatch) -> Flattened | None:
+    """Read ``x.view(-1, 400)`` of (N, C, H, W): rows meant for the samples."""
+    match event.call.values if event.call is not None else ():
+        case (Tensor(shape=(_, *sizes)), Constant(value=-1), Constant(value=int())) if len(sizes) > 1:
+            known = tuple(size for size in sizes if isinstance(size, int))
+            return Flattened(known, prod(known), event.node) if len(known) == len(sizes) else None
+        case _:
+            return None
 
 
 def _trailing(shape: Shape | None, features: object) -> tuple[int, ...] | None:
     """Return the last sizes of a shape whose product is the number of features."""
     known = [size for size in (shape or ())[1:] if isinstance(size, int)]
     sizes = tuple(known) if shape and len(known) == len(shape) - 1 and len(known) > 1 else None
-    return sizes if sizes is not None and numel(sizes) == features else None
+    return sizes if sizes is not None and prod(sizes) == features else None
 
 
 def is_expected(ctx: Context, node: ast.AST) -> bool:
