@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Sequence, Tensor
-from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded, wrapped
+from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded, scope, wrapped
+from drygrad.static.rules.autograd.names import nodes_within
 from drygrad.static.tree import walk
 
 
@@ -88,7 +89,6 @@ class GraphCutByCopy(Rule):
                     losses.append(criterion(model(x), y))
                 optimizer.zero_grad()
                 loss = torch.stack(losses).mean()
-                loss.requires_grad = True
                 loss.backward()
                 optimizer.step()
             """,
@@ -172,9 +172,21 @@ def _fix(node: ast.Call, source: object, ctx: Context) -> Fix | None:
     others = [k for k in node.keywords if k.arg != "requires_grad"]
     if len(node.args) != 1 or others or torch is None:
         return None
+    flags = [ctx.delete_statement(statement) for statement in _flags(node, ctx)]
     if isinstance(source, Tensor):
-        return ctx.fix("Copy it with its graph", ctx.replace(node, f"{wrapped(ctx, given)}.clone()"))
+        return ctx.fix("Copy it with its graph", ctx.replace(node, f"{wrapped(ctx, given)}.clone()"), *flags)
     elements = source.items if isinstance(source, Sequence) and source.items is not None else None
     if isinstance(source, Sequence) and all(isinstance(v, Tensor) for v in elements or (source.element,)):
-        return ctx.fix("Stack the tensors", ctx.replace(node, f"{torch}.stack({ctx.source_of(given)})"))
+        return ctx.fix("Stack the tensors", ctx.replace(node, f"{torch}.stack({ctx.source_of(given)})"), *flags)
     return None
+
+
+def _flags(node: ast.Call, ctx: Context) -> Iterator[ast.Assign]:
+    """Yield the statements that set ``requires_grad`` on what is made of a copy: on a result of a graph they raise."""
+    for statement in nodes_within(scope(ctx, node)):
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(value=owner, attr="requires_grad")]):
+                if computed_from(ctx.value(owner), node):
+                    yield statement
+            case _:
+                pass
