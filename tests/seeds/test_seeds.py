@@ -42,6 +42,7 @@ def test_there_is_a_program_for_each_row_with_a_static_witness() -> None:
         "s05",
         "s06",
         "s07",
+        "s08",
         "s09",
         "s12",
         "s14",
