@@ -10,7 +10,7 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Severity,
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Number, Object
-from drygrad.static.loops import LOOPS, body_nodes, called, calls_in, follows, iterates_over_loader
+from drygrad.static.loops import body_nodes, called, calls_in, follows, iterates_over_loader, trains
 from drygrad.static.roles import role_of
 
 _EVALUATES = re.compile(r"^_?(evaluate|eval|validate|validation|val|test|predict|inference|infer)(_|$)")
@@ -32,7 +32,7 @@ class EvaluationBuildsGraph(Rule):
     forward saves its activations for a backward that never comes: evaluation needs the memory of training (an
     out-of-memory error in validation is often this), and takes longer.
 
-    A function that no code of the file calls is reported as `info`: its caller may have switched gradients off.
+    In a function that no code of the file calls it is reported as `info`: the caller may have switched gradients off.
     Evaluations that use gradients (saliency, attacks, meta-learning) are not reported.
 
     ## Example
@@ -210,10 +210,35 @@ class EvaluationBuildsGraph(Rule):
                 print(epoch, correct)
             """,
         ),
+        Invalid(
+            """
+            def fit(model, train_loader, val_loader, criterion, optimizer):
+                model.train()
+                for x, y in train_loader:
+                    optimizer.zero_grad()
+                    criterion(model(x), y).backward()
+                    optimizer.step()
+                model.train(False)
+                for batch in enumerate(val_loader):
+                    print(model(batch[1][0]).argmax(1))
+            """,
+            """
+            def fit(model, train_loader, val_loader, criterion, optimizer):
+                model.train()
+                for x, y in train_loader:
+                    optimizer.zero_grad()
+                    criterion(model(x), y).backward()
+                    optimizer.step()
+                model.train(False)
+                with torch.no_grad():
+                    for batch in enumerate(val_loader):
+                        print(model(batch[1][0]).argmax(1))
+            """,
+        ),
     ]
 
     def visit_loop(self, node: ast.For, ctx: Context) -> Iterator[Finding]:
-        if any(isinstance(outer, LOOPS) and _evaluates(outer, ctx) for outer in ctx.loops(node)):
+        if any(_evaluates(outer, ctx) for outer in ctx.loops(node)):
             return
         call = _evaluates(node, ctx)
         if call is None or _FRAMEWORKS.search(ctx.source.text):
@@ -222,7 +247,8 @@ class EvaluationBuildsGraph(Rule):
         whole = function is not None and _is_evaluation(function, ctx)
         if not whole and _NEEDS_GRAPH.search(_rest_of(node, ctx)):
             return
-        severity: Severity = "info" if function is not None and not ctx.callers(function) else "warning"
+        depends = function is not None and not ctx.callers(function) and not trains(function)
+        severity: Severity = "info" if depends else "warning"
         message = (
             f"{ctx.source_of(call.func)} is called for evaluation while gradients are recorded: every forward saves "
             "its activations for a backward that never comes"
