@@ -130,6 +130,15 @@ class Context:
             self._derived[derive] = derive(self)
         return cast("Derived", self._derived[derive])
 
+    def noted(self, derive: Callable[[NodeType, Context], Derived], node: NodeType) -> Derived:
+        """Return what a function derives from a node; it runs once, and again only when the ground has changed.
+
+        It may ask of nothing but the node's function and of what that calls or holds.
+        """
+        function = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else self.function(node)
+        ground = self.facts.ground_of(function) if function is not None else None
+        return self.facts.derivations.get((derive, node), ground, lambda: derive(node, self))
+
     # -- the tree ------------------------------------------------------------------------------------------------
 
     def parent(self, node: ast.AST) -> ast.AST | None:

@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 
 from drygrad.static.source import Source, SourceError
 
-Yielded = TypeVar("Yielded", bound=ast.AST)
+Yielded = TypeVar("Yielded")
 
 
 def remembered(generate: Callable[[ast.AST], Iterable[Yielded]]) -> Callable[[ast.AST], Iterator[Yielded]]:
-    """Let a generator of a node's parts, which reads nothing but the syntax, run once in the life of each node.
+    """Let a generator that reads nothing but the syntax at and below a node run once in the node's life.
 
     Rules walk the same bodies again and again, in version after version.
     """

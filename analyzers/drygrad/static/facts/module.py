@@ -15,7 +15,7 @@ from typing import TypeVar
 from drygrad.static.facts import calls, contexts, expressions, iteration, modules
 from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
-from drygrad.static.facts.notes import Body, CallSite, Notes, Outcome
+from drygrad.static.facts.notes import Body, CallSite, Derivations, Ground, Notes, Outcome
 from drygrad.static.facts.state import OFF, Autocast, State
 from drygrad.static.facts.statements import execute_block
 from drygrad.static.facts.values import (
@@ -102,6 +102,7 @@ class ModuleFacts:
         self._bodies: dict[ast.AST, Body] = {}
         self._previous = previous if previous is not None and self._is_alike(previous) else None
         self._checked: dict[int, bool] = {}
+        self.derivations = Derivations(previous.derivations if previous is not None else None)
         self._mentions = self._read_mentions(tree, previous)
         self._reassigned = _united(mentions.reassigned for mentions in self._mentions.values())
         self._active: list[ast.AST] = []
@@ -424,6 +425,13 @@ class ModuleFacts:
             return _GENERIC
         known = self.instances.get(function.owner.node, [])
         return join_arguments(made.arguments for made in known) if known else _GENERIC
+
+    def ground_of(self, function: ast.AST) -> Ground | None:
+        """Return the evaluations that what is known within a function rests on; None where it was not evaluated."""
+        body = self._bodies.get(function)
+        if body is None:
+            return None
+        return (body, *(self._bodies.get(node) for node in dict.fromkeys(body.depends_on())))
 
     def _receiver(self, function: Function, sites: list[CallSite]) -> Value:
         assert function.owner is not None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from drygrad.static.facts.state import Autocast
 from drygrad.static.facts.values import Arguments, Class, Function, Object, Value
 
 if TYPE_CHECKING:
     from drygrad.static.facts.frame import Frame, Recording
+
+
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,40 @@ class Outcome:
         return modes and self.function == function and self.arguments == arguments
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Body:
-    """What evaluating a function's body on its own has found out."""
+    """What evaluating a function's body on its own has found out; a new one each time that it is evaluated."""
 
     outcome: Outcome
     recording: Recording
+
+    def depends_on(self) -> Iterator[ast.AST]:
+        """Yield the functions of the file whose evaluation this one rests on, or holds within."""
+        notes = self.outcome.notes
+        yield from (function.node for function, _ in notes.sites)
+        yield from (function.node for function, _ in notes.functions)
+        for made in notes.instances:
+            init = made.cls.member("__init__") if made.cls is not None else None
+            if isinstance(init, Function):
+                yield init.node
+
+
+Ground: TypeAlias = tuple[Body | None, ...]
+"""The evaluations that something derived from a function rests on."""
+
+
+class Derivations:
+    """What rules have derived from functions, kept from version to version while its ground stands."""
+
+    def __init__(self, previous: Derivations | None = None) -> None:
+        self._older = previous._entries if previous is not None else {}
+        self._entries: dict[object, tuple[Ground | None, Any]] = {}
+
+    def get(self, key: object, ground: Ground | None, derive: Callable[[], Derived]) -> Derived:
+        """Return what was derived under a key; derive it where it was not, or (ground None) not in this version."""
+        entry = self._entries.get(key)
+        if entry is None:
+            older = self._older.get(key)
+            entry = older if older is not None and ground is not None and older[0] == ground else (ground, derive())
+            self._entries[key] = entry
+        return entry[1]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.facts.values import UNKNOWN, Object
 from drygrad.static.rules.device.placement import device_of, is_moved_elsewhere
-from drygrad.static.tree import walk
+from drygrad.static.tree import remembered, walk
 
 BatchLoop = ast.For | ast.AsyncFor
 _LENGTHS = re.compile(r"len|size|count|name|path|^_|ids?$|ind(ex|ices)", re.IGNORECASE)
@@ -72,7 +73,12 @@ def batches_move_unseen(ctx: Context) -> bool:
 
 def touched_names(body: list[ast.stmt]) -> set[str]:
     """Return the names that statements assign, or call ``to``, ``cuda`` or ``cpu`` on."""
-    return {name for statement in body for node in walk(statement) for name in _touched(node)}
+    return set(chain.from_iterable(map(_touched_in, body)))
+
+
+@remembered
+def _touched_in(statement: ast.AST) -> Iterator[str]:
+    return chain.from_iterable(map(_touched, walk(statement)))
 
 
 def _touched(node: ast.AST) -> Iterator[str]:

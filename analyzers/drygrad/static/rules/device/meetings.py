@@ -35,8 +35,16 @@ class Meeting:
     other: ast.expr
 
 
-def meetings(function: ast.FunctionDef, ctx: Context) -> Iterator[Meeting]:
-    """Yield the operations of a module's method where a tensor of the CPU meets an input or a parameter."""
+def meetings(function: ast.FunctionDef, ctx: Context) -> tuple[Meeting, ...]:
+    """Return the operations of a module's method where a tensor of the CPU meets an input or a parameter."""
+    return ctx.noted(_meetings, function)
+
+
+def _meetings(function: ast.FunctionDef, ctx: Context) -> tuple[Meeting, ...]:
+    return tuple(_read_meetings(function, ctx))
+
+
+def _read_meetings(function: ast.FunctionDef, ctx: Context) -> Iterator[Meeting]:
     if ctx.facts.default_device is None:
         return
     inputs = input_names(function, ctx)

@@ -31,7 +31,7 @@ from drygrad.static.rules.device.placement import (
     unless,
     with_keyword,
 )
-from drygrad.static.tree import walk
+from drygrad.static.tree import remembered, walk
 
 
 @dataclass(frozen=True)
@@ -319,8 +319,14 @@ def _has_parameters(model: Object, ctx: Context) -> bool:
 def _moves_its_input(model: Object) -> bool:
     """Say whether a method of a model's class moves anything."""
     classes = list(model.cls.lineage()) if model.cls is not None else []
-    moves = (n.attr for c in classes for n in walk(c.node) if isinstance(n, ast.Attribute))
-    return any(name in ("to", "cuda", "cpu", "register_forward_pre_hook") for name in moves)
+    return any(name for cls in classes for name in _moves_in(cls.node))
+
+
+@remembered
+def _moves_in(node: ast.AST) -> Iterator[str]:
+    for inner in walk(node):
+        if isinstance(inner, ast.Attribute) and inner.attr in ("to", "cuda", "cpu", "register_forward_pre_hook"):
+            yield inner.attr
 
 
 def _received(node: ast.Call, ctx: Context) -> _Meeting | None:
@@ -329,7 +335,7 @@ def _received(node: ast.Call, ctx: Context) -> _Meeting | None:
     if model is None or not isinstance(given, ast.Name):
         return None
     loop = loader_loop(node, ctx)
-    if loop is None or given.id not in set(unpacked_names(loop)) - touched_names(loop.body):
+    if loop is None or given.id not in unpacked_names(loop) or given.id in touched_names(loop.body):
         return None
     value = ctx.value(given)
     if (isinstance(value, Tensor) and value.device != "cpu") or batches_move_unseen(ctx):

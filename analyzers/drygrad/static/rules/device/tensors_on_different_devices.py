@@ -59,6 +59,7 @@ class TensorsOnDifferentDevices(Rule):
     """
 
     code, name, since = "DG205", "tensors-on-different-devices", "0.1"
+    calls = LOSSES
     severity = "error"
     VALID = [
         Valid("x = torch.ones(3).cuda()\ny = torch.ones(3, device=x.device)\nx + y"),
@@ -195,7 +196,7 @@ class TensorsOnDifferentDevices(Rule):
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         """A loss of a model's output whose target has been left where the loader put it."""
         call = ctx.call(node)
-        target = call.operand("target") if call is not None and call.operation in LOSSES else None
+        target = call.operand("target") if call is not None else None
         given = call.operand("input") if call is not None else None
         loop = loader_loop(node, ctx)
         if call is None or given is None or not isinstance(target, ast.Name) or loop is None:
