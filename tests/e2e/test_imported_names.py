@@ -1,0 +1,40 @@
+"""Names that a file imports: the server looks them up in the files that define them, and again when these are saved."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from lsp_client import JSON, Start, debounced
+
+TRAIN = """\
+import torch
+from .models import Net
+
+
+def main():
+    model = Net()
+    return model.forward(torch.randn(3))
+"""
+MODULE = "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    pass\n"
+OTHER = "class Net:\n    pass\n"
+
+
+def published_codes(message: JSON, uri: str) -> list[str] | None:
+    if message.get("method") != "textDocument/publishDiagnostics" or message["params"]["uri"] != uri:
+        return None
+    return [diagnostic["code"] for diagnostic in message["params"]["diagnostics"]]
+
+
+def test_a_class_of_another_file_is_known_and_forgotten_with_it(start: Start, tmp_path: Path) -> None:
+    models = tmp_path / "models.py"
+    models.write_text(MODULE)
+    client = start(settings=debounced(0))
+    client.initialize(tmp_path, options={"debounce": 0})
+    uri = (tmp_path / "train.py").as_uri()
+    client.open(uri, TRAIN)
+    client.wait(lambda message: published_codes(message, uri) == ["DG749"])
+    saved = time.monotonic()
+    models.write_text(OTHER)
+    client.notify("textDocument/didSave", {"textDocument": {"uri": models.as_uri()}})
+    client.wait(lambda message: published_codes(message, uri) == [], since=saved)
