@@ -147,7 +147,7 @@ def _safety(write: InplaceWrite, ctx: Context) -> Safety:
     home, storage, name = scope(ctx, write.node), write.target.storage, write.expression.id
     if isinstance(write.node, ast.Call) and not _rebinds(write.node, name, ctx):
         return "unsafe"
-    made_here = any(node is storage for node in nodes_within(home))
+    made_here = isinstance(storage, ast.expr) and any(node is storage for node in nodes_within(home))
     return "safe" if made_here and not _is_shared(name, storage, home, ctx) else "unsafe"
 
 
