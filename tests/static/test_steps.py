@@ -198,3 +198,17 @@ def test_a_file_that_trains_nothing() -> None:
 def test_recursion_ends() -> None:
     training = read("def f(loss, n):\n    loss.backward()\n    f(loss, n - 1)")["f"]
     assert kinds(training) == ["backward"]
+
+
+def test_a_name_is_scaled_in_its_own_body_only() -> None:
+    text = """
+        def first(loss, scaler):
+            loss = scaler.scale(loss)
+            loss.backward()
+
+        def second(loss, optimizer):
+            loss.backward()
+    """
+    trainings_by_name = read(text)
+    assert only(trainings_by_name["first"], "backward").scaler == "scaler"
+    assert only(trainings_by_name["second"], "backward").scaler is None

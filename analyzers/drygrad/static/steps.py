@@ -192,11 +192,13 @@ class _Reader:
         if body not in self._known:
             self._known[body] = ()
             events: list[Event] = []
+            outer, self._scaled = self._scaled, {}
             for event in self._block(body.body, None):
                 events.append(event)
                 if len(events) >= MAX_EVENTS:
                     break
             self._known[body] = tuple(events)
+            self._scaled = outer
         return self._known[body]
 
     # -- statements ----------------------------------------------------------------------------------------------

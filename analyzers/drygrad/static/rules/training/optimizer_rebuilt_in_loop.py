@@ -9,7 +9,8 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.roles import is_optimizer_class
 from drygrad.static.rules.training.placing import is_plain
-from drygrad.static.steps import Training, plain_trainings
+from drygrad.static.rules.training.scalers import optimizer_of
+from drygrad.static.steps import Event, Training, plain_trainings
 
 
 class OptimizerRebuiltInLoop(Rule):
@@ -113,7 +114,7 @@ class OptimizerRebuiltInLoop(Rule):
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
         for training in plain_trainings(ctx):
             for step in training.of("step"):
-                made = self._made(ctx, step.node, step.scaler)
+                made = self._made(ctx, step)
                 loop = step.loops[0] if step.loops else None
                 if made is None or loop is None or not self._is_rebuilt(ctx, training, made, loop):
                     continue
@@ -125,11 +126,9 @@ class OptimizerRebuiltInLoop(Rule):
                     fixes=[self._fix(ctx, made, loop)],
                 )
 
-    def _made(self, ctx: Context, step: ast.Call | ast.stmt, scaler: str | None) -> ast.Call | None:
+    def _made(self, ctx: Context, step: Event) -> ast.Call | None:
         """Return the constructor call of the optimizer that steps, if its class keeps a state."""
-        if not isinstance(step, ast.Call) or not isinstance(step.func, ast.Attribute):
-            return None
-        value = ctx.value(step.args[0] if scaler is not None and step.args else step.func.value)
+        value = ctx.value(optimizer_of(step))
         node = getattr(value, "node", None)
         if not isinstance(node, ast.Call) or not is_optimizer_class(getattr(value, "type", "")):
             return None

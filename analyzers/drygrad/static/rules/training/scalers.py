@@ -44,9 +44,16 @@ def text_of_scaler(ctx: Context, event: Event) -> str | None:
     )
 
 
+def optimizer_of(step: Event) -> ast.expr | None:
+    """Return the optimizer that a step is taken with."""
+    if not isinstance(step.node, ast.Call) or not isinstance(step.node.func, ast.Attribute):
+        return None
+    if step.scaler is not None:
+        return step.node.args[0] if step.node.args else None
+    return step.node.func.value
+
+
 def text_of_optimizer(ctx: Context, step: Event) -> str | None:
     """Return the optimizer as its step names it."""
-    assert isinstance(step.node, ast.Call)
-    if step.scaler is not None:
-        return ctx.source_of(step.node.args[0]) if step.node.args else None
-    return ctx.source_of(step.node.func.value) if isinstance(step.node.func, ast.Attribute) else None
+    optimizer = optimizer_of(step)
+    return ctx.source_of(optimizer) if optimizer is not None else None

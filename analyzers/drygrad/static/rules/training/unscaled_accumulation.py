@@ -11,6 +11,7 @@ from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import Constant, Object
 from drygrad.static.roles import role_of
 from drygrad.static.rules.training.iterations import Accumulation, accumulations
+from drygrad.static.rules.training.scalers import optimizer_of
 from drygrad.static.steps import Event, plain_trainings
 from drygrad.static.tree import walk
 
@@ -213,8 +214,6 @@ def _is_loss(ctx: Context, call: ast.Call) -> bool:
 
 
 def _severity(ctx: Context, call: ast.Call, accumulation: Accumulation) -> Severity | None:
-    node = accumulation.step.node
-    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    optimizer = ctx.value(owner)
+    optimizer = ctx.value(optimizer_of(accumulation.step))
     scale_free = isinstance(optimizer, Object) and "Adam" in optimizer.type
     return "info" if ctx.call(call) is None or scale_free else "warning"

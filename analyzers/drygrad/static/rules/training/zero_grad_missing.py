@@ -9,6 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.rules.training.iterations import binds, repeats, training_loops
 from drygrad.static.rules.training.placing import inserted
+from drygrad.static.rules.training.scalers import text_of_optimizer
 from drygrad.static.steps import Event, Training, plain_trainings
 
 
@@ -174,7 +175,7 @@ class ZeroGradMissing(Rule):
 
     def _fix(self, ctx: Context, training: Training, loop: Loop, step: Event) -> Fix | None:
         backward = training.within(loop, "backward")[0]
-        source = _optimizer_source(ctx, step)
+        source = text_of_optimizer(ctx, step)
         if source is None or len({s.receiver for s in training.within(loop, "step")}) > 1:
             return None
         text = f"{source}.zero_grad()"
@@ -182,11 +183,3 @@ class ZeroGradMissing(Rule):
         if together and backward.loops == step.loops and backward.via == step.via:
             return ctx.fix(f"Insert {text} before backward()", inserted(ctx, backward.statement, text))
         return ctx.fix(f"Insert {text} after the step", inserted(ctx, step.statement, text, after=True))
-
-
-def _optimizer_source(ctx: Context, step: Event) -> str | None:
-    """Return the optimizer as the step itself names it."""
-    assert isinstance(step.node, ast.Call)
-    if step.scaler is not None:
-        return ctx.source_of(step.node.args[0]) if step.node.args else None
-    return ctx.source_of(step.node.func.value) if isinstance(step.node.func, ast.Attribute) else None
