@@ -145,6 +145,12 @@ class Context:
         """Return the node that holds a node."""
         return self.statements.parents.get(node)
 
+    def nodes(self, *kinds: type[NodeType]) -> Iterator[NodeType]:
+        """Yield the nodes of exactly these types in the whole file."""
+        for statement in self.statements.statements:
+            for kind in kinds:
+                yield from cast("list[NodeType]", statement.by_type.get(kind, []))
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes that hold a node, the innermost first."""
         parent = self.parent(node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from drygrad.static.context import Context
@@ -93,4 +94,9 @@ def role_of_name(node: ast.expr) -> Role | None:
     while isinstance(node, ast.Subscript):
         node = node.value
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return _role_by_convention(name)
+
+
+@lru_cache(maxsize=10_000)
+def _role_by_convention(name: str) -> Role | None:
     return next((role for role, pattern in _CONVENTIONS if pattern.search(name)), None)

@@ -18,7 +18,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall
 from drygrad.static.roles import Role, role_of
-from drygrad.static.tree import remembered, walk
+from drygrad.static.tree import remembered
 
 Kind: TypeAlias = Literal[
     "forward", "loss", "backward", "zero_grad", "step", "scheduler_step", "scale", "unscale", "update", "clip",
@@ -142,18 +142,18 @@ def _read_file(ctx: Context) -> tuple[Training, ...]:
     if not _RELEVANT.search(ctx.source.text):
         return ()
     reader = _Reader(ctx)
-    framework = _imported_framework(ctx.tree)
-    bodies = [n for n in walk(ctx.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    framework = _imported_framework(ctx)
+    functions: list[FunctionNode] = [*ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
     found: list[Training] = []
-    for body in (*bodies, ctx.tree):
+    for body in (*sorted(functions, key=lambda node: node.lineno), ctx.tree):
         events = tuple(replace(event, index=i) for i, event in enumerate(reader.events_of(body)))
         if any(event.kind not in ("unseen", "forward", "loss") for event in events):
             found.append(Training(body, events, framework or _engine_of(events)))
     return tuple(found)
 
 
-def _imported_framework(tree: ast.Module) -> str | None:
-    for node in walk(tree):
+def _imported_framework(ctx: Context) -> str | None:
+    for node in ctx.nodes(ast.Import, ast.ImportFrom):
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names = [node.module]
@@ -205,7 +205,7 @@ class _Reader:
 
     def _block(self, statements: list[ast.stmt], place: _Place | None) -> Iterator[Event]:
         for statement in statements:
-            here = replace(place, statement=statement) if place is not None else _Place(statement)
+            here = _Place(statement, place.loops, place.branches, place.blocks) if place else _Place(statement)
             yield from self._statement(statement, here)
 
     def _statement(self, node: ast.stmt, place: _Place) -> Iterator[Event]:

@@ -126,19 +126,15 @@ def _with_device(ctx: Context, node: ast.Call) -> Edit | None:
 def _import_of(ctx: Context, node: ast.Call) -> ast.Import | ast.ImportFrom | None:
     """Return the import that a call's first name comes from."""
     first = (ctx.text(node.func) or "").partition(".")[0]
-    for statement in ast.walk(ctx.tree):
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            for alias in statement.names:
-                if (alias.asname or alias.name) == first:
-                    return statement
-    return None
+    imports = ctx.nodes(ast.Import, ast.ImportFrom)
+    return next((s for s in imports if any((a.asname or a.name) == first for a in s.names)), None)
 
 
 def _renamed_import(ctx: Context, statement: ast.Import | ast.ImportFrom) -> list[Edit | None]:
     """Import from torch.amp, and give each call of what is imported its device; None where other uses would break."""
     header = _new_header(ctx, statement)
     names = {alias.asname or alias.name for alias in statement.names}
-    uses = [n for n in ast.walk(ctx.tree) if isinstance(n, ast.Name) and n.id in names]
+    uses = [use for use in ctx.nodes(ast.Name) if use.id in names]
     calls = [_call_of(ctx, use) for use in uses]
     return [header, *(_with_device(ctx, call) if call is not None else None for call in calls)]
 

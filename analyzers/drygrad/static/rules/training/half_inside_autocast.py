@@ -128,7 +128,7 @@ class HalfInsideAutocast(Rule):
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
-        for training in plain_trainings(ctx):
+        for training in plain_trainings(ctx) if ".half(" in ctx.source.text else ():
             if not scaled_steps(training) or may_be_disabled(ctx, training):
                 continue
             trained = {e.receiver for e in training.of("forward") if _records(ctx, e)} - {None}

@@ -131,10 +131,10 @@ class OptimizerStepMissing(Rule):
         """Say whether anything else may apply the gradients: unseen code, or any other step of the file."""
         if any(e.roles & {"optimizer", "scaler", "name"} for e in training.of("unseen") if e.loops):
             return True
-        for node in walk(ctx.tree):
-            if isinstance(node, ast.Attribute) and node.attr in ("grad", "main_grad"):
+        for node in ctx.nodes(ast.Attribute):
+            if node.attr in ("grad", "main_grad"):
                 return True
-            if isinstance(node, ast.Attribute) and node.attr == "step" and role_of(ctx, node.value) != "scheduler":
+            if node.attr == "step" and role_of(ctx, node.value) != "scheduler":
                 return True
         return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in walk(training.node))
 
