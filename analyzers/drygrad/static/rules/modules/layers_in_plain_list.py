@@ -1,0 +1,394 @@
+"""Rule DG741: layers held by a plain list or dict."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Object
+from drygrad.static.rules.modules.methods import (
+    attribute_of,
+    attributes_assigned,
+    is_initialised_before,
+    method,
+    self_name,
+    torch_name,
+)
+from drygrad.static.rules.modules.parameters import has_parameters
+
+Container: TypeAlias = ast.List | ast.Tuple | ast.ListComp | ast.Dict | ast.DictComp
+_TAKES_CARE = frozenset({"parameters", "named_parameters", "__setattr__", "_apply", "train", "state_dict"})
+"""Methods by which a class may reach the layers in its own way."""
+_REGISTERS = frozenset({"add_module", "register_module", "setattr", "parameters", "named_parameters", "state_dict"})
+_READERS = frozenset("enumerate len zip reversed range iter next sum any all print repr str isinstance".split())
+_LIST_METHODS = frozenset({"append", "extend", "insert", "pop"})
+_DICT_METHODS = frozenset({"items", "keys", "values", "update", "pop"})
+_TAKEN = frozenset(
+    "add_module apply bfloat16 buffers call_super_init children clear compile cpu cuda double dump_patches eval "
+    "extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu items keys "
+    "load_state_dict modules mtia parameters pop register_buffer register_module register_parameter requires_grad_ "
+    "share_memory state_dict to to_empty train training type update values xpu zero_grad".split()
+)
+"""Attributes of a ModuleDict: it refuses keys of these names."""
+
+
+class LayersInPlainList(Rule):
+    """
+    ## What it does
+    Finds `self.layers = [nn.Linear(...), ...]`: a list, tuple or dict of layers as an attribute of an `nn.Module`.
+
+    ## Why is this bad?
+    Only modules that are attributes themselves, or sit in an `nn.ModuleList` or `nn.ModuleDict`, are registered.
+    `parameters()` leaves out those in a plain list, so the optimizer never trains them; `.to(device)`, `train()`,
+    `eval()` and `state_dict()` pass them over.
+
+    ## Example
+    ```python
+    self.layers = [nn.Linear(64, 64) for _ in range(4)]
+    ```
+    Use instead:
+    ```python
+    self.layers = nn.ModuleList([nn.Linear(64, 64) for _ in range(4)])
+    ```
+
+    ## Fix safety
+    Unsafe: the layers are trained, moved and saved from now on; checkpoints written before lack them.
+    """
+
+    code, name, since = "DG741", "layers-in-plain-list", "0.1"
+    VALID = [
+        Valid(
+            """
+            class Net(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(n)])
+                    self.acts = [nn.ReLU(), nn.Tanh()]  # nothing to learn in them
+                    self.fc1, self.fc2 = nn.Linear(8, 8), nn.Linear(8, 8)
+                    self.order = [self.fc1, self.fc2]
+                    blocks = [nn.Linear(8, 8), nn.ReLU()]
+                    self.body = nn.Sequential(*blocks)
+            """
+        ),
+        Valid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.convs = [nn.Conv1d(8, 8, k) for k in (3, 5)]
+                    for i, conv in enumerate(self.convs):
+                        self.add_module(f"conv{i}", conv)
+            """
+        ),
+        Valid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.parts = [nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)]
+                    self.net = nn.Sequential(*self.parts)
+                    self.parts = nn.ModuleList(self.parts)
+            """
+        ),
+        Valid(
+            """
+            class Perceptual(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.hidden = [nn.Conv2d(3, 8, 3)]  # kept out of the parameters on purpose
+            """
+        ),
+        Valid(
+            """
+            class Ensemble:
+                def __init__(self):
+                    self.models = [nn.Linear(8, 1) for _ in range(5)]
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layers = [nn.Linear(64, 64) for _ in range(4)]
+
+                def forward(self, x):
+                    for layer in self.layers:
+                        x = layer(x)
+                    return x
+            """,
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layers = nn.ModuleList([nn.Linear(64, 64) for _ in range(4)])
+
+                def forward(self, x):
+                    for layer in self.layers:
+                        x = layer(x)
+                    return x
+            """,
+            at=(4, 8, 4, 19),
+        ),
+        Invalid(
+            """
+            class Heads(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.heads = {"age": nn.Linear(8, 1), "sex": nn.Linear(8, 2)}
+            """,
+            """
+            class Heads(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.heads = nn.ModuleDict({"age": nn.Linear(8, 1), "sex": nn.Linear(8, 2)})
+            """,
+        ),
+        Invalid(
+            """
+            import torch
+            from torch import nn
+
+            class Block(nn.Module):
+                def __init__(self, channels):
+                    super().__init__()
+                    self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+                    self.norm = nn.BatchNorm2d(channels)
+
+                def forward(self, x):
+                    return self.norm(self.conv(x)).relu() + x
+
+            class ResNet(nn.Module):
+                def __init__(self, depth: int, classes: int = 10):
+                    super().__init__()
+                    self.stem = nn.Conv2d(3, 64, 3)
+                    self.blocks = []
+                    for _ in range(depth):
+                        self.blocks.append(Block(64))
+                    self.head = nn.Linear(64, classes)
+
+                def forward(self, x):
+                    x = self.stem(x)
+                    for block in self.blocks:
+                        x = block(x)
+                    return self.head(x.mean(dim=(2, 3)))
+            """,
+            """
+            import torch
+            from torch import nn
+
+            class Block(nn.Module):
+                def __init__(self, channels):
+                    super().__init__()
+                    self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+                    self.norm = nn.BatchNorm2d(channels)
+
+                def forward(self, x):
+                    return self.norm(self.conv(x)).relu() + x
+
+            class ResNet(nn.Module):
+                def __init__(self, depth: int, classes: int = 10):
+                    super().__init__()
+                    self.stem = nn.Conv2d(3, 64, 3)
+                    self.blocks = nn.ModuleList([])
+                    for _ in range(depth):
+                        self.blocks.append(Block(64))
+                    self.head = nn.Linear(64, classes)
+
+                def forward(self, x):
+                    x = self.stem(x)
+                    for block in self.blocks:
+                        x = block(x)
+                    return self.head(x.mean(dim=(2, 3)))
+            """,
+            at=(17, 8, 17, 19),
+        ),
+        Invalid(
+            """
+            class Net(nn.Module):
+                def __init__(self, sizes):
+                    super().__init__()
+                    layers = [nn.Linear(a, b) for a, b in sizes]
+                    self.layers = layers
+                    self.by_size = {size: nn.Linear(8, size) for size in (3, 4)}
+            """,
+            """
+            class Net(nn.Module):
+                def __init__(self, sizes):
+                    super().__init__()
+                    layers = [nn.Linear(a, b) for a, b in sizes]
+                    self.layers = nn.ModuleList(layers)
+                    self.by_size = {size: nn.Linear(8, size) for size in (3, 4)}
+            """,
+            count=2,
+        ),
+    ]
+
+    def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
+        init, cls = method(node, "__init__"), ctx.class_of(node)
+        if init is None or cls is None or not ctx.is_module_class(node):
+            return
+        if any(cls.member(name) is not None for name in _TAKES_CARE) or _registers(node):
+            return
+        for target, statement in attributes_assigned(init):
+            container = _container(statement.value, init)
+            if container is None or not _holds_layers(target, container, init, ctx):
+                continue
+            if _is_handed_on(target.attr, node):
+                continue
+            kind = "dict" if isinstance(container, (ast.Dict, ast.DictComp)) else _kind(container)
+            yield ctx.finding(
+                self,
+                target,
+                f"`{ctx.source_of(target)}` is a plain {kind}: the layers in it are not registered, so they are "
+                "neither trained by `parameters()` nor moved by `.to()` nor saved",
+                fixes=[_fix(target, statement.value, container, node, ctx)],
+            )
+
+
+def _kind(container: Container) -> str:
+    return "tuple" if isinstance(container, ast.Tuple) else "list"
+
+
+def _container(value: ast.expr | None, init: ast.FunctionDef) -> Container | None:
+    """Return the display that a value is: written there, or given to a local name that has no other use."""
+    match value:
+        case ast.List() | ast.Tuple() | ast.ListComp() | ast.Dict() | ast.DictComp():
+            return value
+        case ast.Name(id=name):
+            uses = [n for n in ast.walk(init) if isinstance(n, ast.Name) and n.id == name]
+            made = [
+                s.value
+                for s in ast.walk(init)
+                if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+            ]
+            return _container(made[0], init) if len(uses) == 2 and len(made) == 1 else None
+        case _:
+            return None
+
+
+def _holds_layers(target: ast.Attribute, container: Container, init: ast.FunctionDef, ctx: Context) -> bool:
+    """Say whether a container surely gets newly made layers, several of them."""
+    match container:
+        case ast.ListComp(elt=element) | ast.DictComp(value=element):
+            return _is_new_layer(element, ctx)
+        case ast.List(elts=[]) | ast.Dict(values=[]):
+            return any(_is_new_layer(item, ctx) for item in _added(target.attr, init))
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Dict(values=items):
+            return len(items) > 1 and any(_is_new_layer(item, ctx) for item in items)
+
+
+def _is_new_layer(node: ast.expr, ctx: Context) -> bool:
+    return isinstance(node, ast.Call) and has_parameters(ctx.value(node), ctx)
+
+
+def _added(attribute: str, init: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Yield what ``self.layers.append(...)`` and ``self.layers[key] = ...`` put into an empty container."""
+    owner = self_name(init)
+    for node in ast.walk(init):
+        match node:
+            case ast.Call(func=ast.Attribute(value=held, attr="append"), args=[item]) if (
+                attribute_of(held, owner) == attribute
+            ):
+                yield item
+            case ast.Assign(targets=[ast.Subscript(value=held)], value=item) if attribute_of(held, owner) == attribute:
+                yield item
+            case _:
+                pass
+
+
+# -- what else may register the layers --------------------------------------------------------------------------
+
+
+def _registers(node: ast.ClassDef) -> bool:
+    """Say whether a class registers modules by name somewhere, or collects parameters by hand."""
+    return any(isinstance(n, ast.Call) and _called(n) in _REGISTERS for n in ast.walk(node))
+
+
+def _called(node: ast.Call) -> str:
+    match node.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _is_handed_on(attribute: str, node: ast.ClassDef) -> bool:
+    """Say whether ``self.layers`` is an argument of anything that may keep it, or is bound anew."""
+    stores = 0
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(args=args, keywords=keywords) if _called(inner) not in _READERS:
+                given = [*args, *(k.value for k in keywords)]
+                if any(_is_it(a.value if isinstance(a, ast.Starred) else a, attribute) for a in given):
+                    return True
+            case ast.Attribute(attr=attr, ctx=ast.Store()) if attr == attribute:
+                stores += 1
+            case ast.Return(value=ast.Attribute(attr=attr)) if attr == attribute:
+                return True
+            case _:
+                pass
+    return stores > 1
+
+
+def _is_it(node: ast.expr, attribute: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == attribute
+
+
+# -- the fix ----------------------------------------------------------------------------------------------------
+
+
+def _fix(
+    target: ast.Attribute, value: ast.expr | None, container: Container, node: ast.ClassDef, ctx: Context
+) -> Fix | None:
+    init = method(node, "__init__")
+    wrapper = "ModuleDict" if isinstance(container, (ast.Dict, ast.DictComp)) else "ModuleList"
+    name = torch_name(ctx, "torch.nn", wrapper)
+    if init is None or value is None or name is None or not is_initialised_before(target, init):
+        return None
+    if not _can_be_wrapped(container, target.attr, init, ctx) or not _used_methods(target.attr, node) <= (
+        _DICT_METHODS if wrapper == "ModuleDict" else _LIST_METHODS
+    ):
+        return None
+    text = ctx.source_of(value)
+    given = f"({text})" if isinstance(value, ast.Tuple) and not text.startswith("(") else text
+    return ctx.fix(f"Hold them in an nn.{wrapper}", ctx.replace(value, f"{name}({given})"))
+
+
+def _can_be_wrapped(container: Container, attribute: str, init: ast.FunctionDef, ctx: Context) -> bool:
+    """Say whether all that a container holds are surely modules, and its keys names that a ModuleDict takes."""
+    match container:
+        case ast.ListComp():
+            return True
+        case ast.DictComp(key=key):
+            return isinstance(key, ast.JoinedStr)
+        case ast.Dict(keys=[]):
+            return False
+        case ast.Dict(keys=keys, values=items):
+            return all(_is_module_name(key) for key in keys) and all(_is_module(item, ctx) for item in items)
+        case ast.List(elts=[]):
+            return all(_is_module(item, ctx) for item in _added(attribute, init))
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return all(_is_module(item, ctx) for item in items)
+
+
+def _is_module(node: ast.expr, ctx: Context) -> bool:
+    value = ctx.value(node)
+    return isinstance(value, Object) and value.is_module
+
+
+def _is_module_name(key: ast.expr | None) -> bool:
+    """Say whether a key is a literal that no method of a module is called by."""
+    if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+        return False
+    return key.value != "" and "." not in key.value and key.value not in _TAKEN
+
+
+def _used_methods(attribute: str, node: ast.ClassDef) -> set[str]:
+    """Return the names ``x`` of ``self.layers.x`` in a class."""
+    return {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and _is_it(n.value, attribute)}
