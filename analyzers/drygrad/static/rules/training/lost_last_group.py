@@ -104,6 +104,10 @@ class LostLastGroup(Rule):
         ),
         Invalid(
             """
+            for x in warm_up:
+                optimizer.zero_grad()
+                model(x).mean().backward()
+                optimizer.step()
             for step, x in enumerate(batches(), 1):
                 (model(x).mean() / 8).backward()
                 if step % 8 == 0:
@@ -128,7 +132,8 @@ class LostLastGroup(Rule):
 
     def _forgets(self, ctx: Context, training: Training, accumulation: Accumulation) -> bool:
         simple = isinstance(accumulation.condition.test, (ast.Compare, ast.UnaryOp))
-        later = [s for s in training.of("step") if not s.in_loop(accumulation.loop)]
+        step = accumulation.step
+        later = [s for s in training.of("step") if s.index > step.index and not s.in_loop(accumulation.loop)]
         return simple and not later and _enumerated(accumulation.loop) is not None
 
     def _fix(self, ctx: Context, accumulation: Accumulation) -> Fix | None:
