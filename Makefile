@@ -34,6 +34,7 @@ docs: $(INSTALLED)
 	$(BIN)/python tools/make_docs.py
 
 bench: $(READY)
+	$(BIN)/python -m pip install --quiet --group bench
 	@for script in $(wildcard tests/bench/bench_*.py); do echo "$$script"; $(BIN)/python $$script || exit 1; done
 
 clean:

@@ -1,4 +1,4 @@
-"""Typing latency beside the floor, in one run: ``python tests/bench/typing_latency.py [--lines N] [--memory N]``."""
+"""Typing latency beside the floor, in one run: ``python tests/bench/bench_typing.py [--lines N] [--memory N]``."""
 
 from __future__ import annotations
 
