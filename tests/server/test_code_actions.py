@@ -83,6 +83,13 @@ def test_diagnostics_of_other_tools_give_no_action(shared: Client, uri: str) -> 
         assert "Ignore DG101 on this line" in titles or data in ([], "x")
 
 
+def test_a_client_that_drops_nulls_has_fixes_too(shared: Client, uri: str) -> None:
+    (found,) = shared.checked(uri, "risk()\n")
+    found["data"]["fixes"] = [{key: v for key, v in fix.items() if v is not None} for fix in found["data"]["fixes"]]
+    assert "verified" not in found["data"]["fixes"][0], "as Neovim sends it back"
+    assert fixed(titled(shared.actions(uri, [found]), "Drop it (unsafe)"), "risk()\n", uri) == "drop()\n"
+
+
 def test_a_client_that_drops_the_data_has_fixes_too(start: Start, tmp_path: Path) -> None:
     client = start(settings=debounced(0))
     client.initialize(tmp_path, capabilities=NO_DATA)

@@ -159,17 +159,20 @@ class OfferedFix:
 
 
 def fixes_in(data: object) -> Iterator[OfferedFix]:
-    """Read the fixes from a diagnostic's data; data of another shape has none."""
+    """Read the fixes from a diagnostic's data; data of another shape has none.
+
+    What was null may be absent: Lua tables hold no nil.
+    """
     if not isinstance(data, Mapping):
         return
     for fix in cast("Mapping[str, Any]", data).get("fixes") or ():
         try:
             changes = tuple(_text_document_edit(change) for change in fix["changes"])
-            yield OfferedFix(fix["title"], fix["safe"], fix["verified"], changes)
+            yield OfferedFix(fix["title"], fix["safe"], fix.get("verified"), changes)
         except (KeyError, TypeError):
             log.warning("a diagnostic came back with data that is not ours: %r", fix)
 
 
 def _text_document_edit(change: Mapping[str, Any]) -> lsp.TextDocumentEdit:
-    identifier = lsp.OptionalVersionedTextDocumentIdentifier(change["uri"], change["version"])
+    identifier = lsp.OptionalVersionedTextDocumentIdentifier(change["uri"], change.get("version"))
     return lsp.TextDocumentEdit(identifier, [lsp.TextEdit(range_of(e["range"]), e["newText"]) for e in change["edits"]])
