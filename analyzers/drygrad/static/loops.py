@@ -10,7 +10,7 @@ from itertools import chain
 from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Object, Tensor
-from drygrad.static.tree import remembered, walk
+from drygrad.static.tree import children, remembered, walk
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _OTHER_BODIES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -39,7 +39,7 @@ def _own_nodes(root: ast.AST) -> Iterator[ast.AST]:
         node = waiting.pop()
         yield node
         if not isinstance(node, _OTHER_BODIES):
-            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+            waiting.extend(reversed(children(node)))
 
 
 def body_nodes(scope: ast.AST) -> Iterator[ast.AST]:

@@ -18,7 +18,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall
 from drygrad.static.roles import Role, role_of
-from drygrad.static.tree import remembered
+from drygrad.static.tree import children, remembered
 
 Kind: TypeAlias = Literal[
     "forward", "loss", "backward", "zero_grad", "step", "scheduler_step", "scale", "unscale", "update", "clip",
@@ -429,7 +429,7 @@ def _is_own(owner: object) -> bool:
 def _calls_below(node: ast.AST) -> Iterator[ast.Call]:
     if isinstance(node, ast.Lambda):
         return
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield from _calls_below(child)
     if isinstance(node, ast.Call):
         yield node

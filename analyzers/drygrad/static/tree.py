@@ -7,9 +7,10 @@ found out about them, by node, stays valid.
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from typing import TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -35,14 +36,56 @@ def remembered(generate: Callable[[ast.AST], Iterable[Yielded]]) -> Callable[[as
     return read
 
 
-_walk_node = remembered(ast.walk)
+# What these fields hold are no nodes, or one object (every Load, every Add) that stands in many places.
+_LEAVES = frozenset(
+    "ctx op ops id attr arg name kind level module type_comment lineno asname conversion simple is_async rest".split()
+)
+_held: dict[type[ast.AST], tuple[str, ...]] = {}
+_KEPT = "drygrad_children"
+"""The attribute of a node that keeps its children: asking ``ast`` for them costs more than most rules do."""
+
+
+def children(node: ast.AST) -> tuple[ast.AST, ...]:
+    """Return the nodes that a node holds, operators and contexts left out, in the order of its fields."""
+    kept: tuple[ast.AST, ...] | None = getattr(node, _KEPT, None)
+    if kept is None:
+        kept = tuple(_read_children(node))
+        setattr(node, _KEPT, kept)
+    return kept
+
+
+def _read_children(node: ast.AST) -> Iterator[ast.AST]:
+    kind = type(node)
+    fields = _held.get(kind)
+    if fields is None:
+        fields = _held[kind] = tuple(name for name in kind._fields if name not in _LEAVES)
+    for name in fields:
+        value: object = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            yield value
+        elif isinstance(value, list):
+            yield from (item for item in cast("list[object]", value) if isinstance(item, ast.AST))
+
+
+def _below(node: ast.AST) -> Iterator[ast.AST]:
+    waiting = deque((node,))
+    while waiting:
+        found = waiting.popleft()
+        yield found
+        waiting.extend(children(found))
+
+
+_below_statement = remembered(_below)
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Walk a node and all below it, as ``ast.walk`` does; a module, new in each version, statement by statement."""
-    if not isinstance(node, ast.Module):
-        return _walk_node(node)
-    return chain((node,), chain.from_iterable(map(_walk_node, node.body)))
+    """Walk a node and all below it in the order of ``ast.walk``; operators and contexts are left out.
+
+    A module, which is new in each version, is walked statement by statement.
+    """
+    if isinstance(node, ast.Module):
+        return chain((node,), chain.from_iterable(map(_below_statement, node.body)))
+    return _below_statement(node) if isinstance(node, ast.stmt) else _below(node)
 
 
 class Statement:
@@ -57,7 +100,7 @@ class Statement:
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """The node that holds each node below the statement."""
-        return dict(_children(self.node))
+        return dict(_holders(self.node))
 
     @cached_property
     def by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
@@ -83,19 +126,14 @@ class Statement:
             ast.increment_lineno(self.node, lines)
 
 
-# One object stands for every Load and every Add: these have neither a place nor a parent of their own.
-_SHARED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
-
-
-def _children(root: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+def _holders(root: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield each node below a node with the one that holds it."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        for child in ast.iter_child_nodes(node):
-            if not isinstance(child, _SHARED):
-                yield child, node
-                waiting.append(child)
+        below = children(node)
+        yield from zip(below, repeat(node))
+        waiting.extend(below)
 
 
 class Tree:

@@ -33,6 +33,7 @@ from drygrad.static.facts.values import (
     join,
     join_all,
 )
+from drygrad.static.tree import walk
 
 MAX_DEPTH = 8
 """Calls are followed so deep; a model of blocks of layers needs five."""
@@ -52,7 +53,7 @@ class _Mentions:
 
     @classmethod
     def of(cls, statement: ast.stmt) -> _Mentions:
-        names = {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(statement) if isinstance(n, _NAMING)}
+        names = {n.id if isinstance(n, ast.Name) else n.attr for n in walk(statement) if isinstance(n, _NAMING)}
         return cls(frozenset(names), frozenset(_reassigned_attributes([statement], in_init=False)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
+from drygrad.static.tree import walk
 
 
 class StateDictMethodSaved(Rule):
@@ -102,5 +103,5 @@ class StateDictMethodSaved(Rule):
             and ctx.name(call.func) == "torch.save"
             and call.args
             and ctx.text(call.args[0]) == name
-            for call in ast.walk(body)
+            for call in walk(body)
         )

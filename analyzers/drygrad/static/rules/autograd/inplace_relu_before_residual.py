@@ -12,6 +12,7 @@ from drygrad.static.facts.values import Object, TorchCall
 from drygrad.static.rules.autograd.graph import scope
 from drygrad.static.rules.autograd.inplace import spelled, without_inplace
 from drygrad.static.rules.autograd.names import bound_names, nodes_within
+from drygrad.static.tree import walk
 
 _ACTIVATIONS = frozenset(
     "relu relu6 leaky_relu elu celu selu silu mish hardswish hardsigmoid hardtanh sigmoid tanh".split()
@@ -188,7 +189,7 @@ def _skip_connection(node: ast.Call, name: str, ctx: Context) -> ast.Name | None
 
 
 def _holds(statement: ast.AST, node: ast.AST) -> bool:
-    return any(inner is node for inner in ast.walk(statement))
+    return any(inner is node for inner in walk(statement))
 
 
 def _before_it(node: ast.Call, held: set[str], ctx: Context) -> ast.Name | None:

@@ -7,17 +7,24 @@ from collections.abc import Iterator
 from typing import cast
 
 from drygrad.static.context import Context
-from drygrad.static.tree import walk
+from drygrad.static.tree import children, remembered, walk
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def nodes_within(root: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes under a node in the order of the text, those of functions and classes inside left out."""
-    for child in ast.iter_child_nodes(root):
-        if not isinstance(child, _SCOPES):
-            yield child
-            yield from nodes_within(child)
+    return _nodes_within(root)
+
+
+@remembered
+def _nodes_within(root: ast.AST) -> Iterator[ast.AST]:
+    waiting = list(reversed(children(root)))
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, _SCOPES):
+            yield node
+            waiting.extend(reversed(children(node)))
 
 
 def bound_names(target: ast.AST) -> set[str]:

@@ -11,6 +11,7 @@ from drygrad.static.facts.values import Constant, Number, Object, ParameterList,
 from drygrad.static.rules.autograd.graph import ancestors, scope
 from drygrad.static.rules.autograd.inplace import without_keyword
 from drygrad.static.rules.autograd.names import nodes_within
+from drygrad.static.tree import walk
 
 
 class NeedlessRetainGraph(Rule):
@@ -128,7 +129,7 @@ class NeedlessRetainGraph(Rule):
 
 def _is_made_within(loss: Tensor, loop: Loop) -> bool:
     """Say whether every operation behind a loss runs anew in each pass, on leaves and known values."""
-    inside = {id(node) for statement in loop.body for node in ast.walk(statement)}
+    inside = {id(node) for statement in loop.body for node in walk(statement)}
     for tensor in ancestors(loss):
         if tensor.leaf and tensor.origin is None:
             continue

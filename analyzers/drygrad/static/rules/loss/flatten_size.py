@@ -9,6 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.events import ShapeMismatch
 from drygrad.static.rules.loss.shape_origins import Flattened, flattened, is_expected
+from drygrad.static.tree import walk
 
 
 class FlattenSize(Rule):
@@ -199,7 +200,7 @@ def _in_features(event: ShapeMismatch) -> ast.expr | None:
 
 def _fix(ctx: Context, taken: ast.expr | None, rows: Flattened) -> Fix | None:
     """Write the number, as a product where it was written as one."""
-    if taken is None or any(not isinstance(n, (ast.Constant, ast.BinOp, ast.operator)) for n in ast.walk(taken)):
+    if taken is None or any(not isinstance(n, (ast.Constant, ast.BinOp)) for n in walk(taken)):
         return None
     text = rows.product if isinstance(taken, ast.BinOp) else str(rows.features)
     return ctx.fix(f"Take {text} features", ctx.replace(taken, text))

@@ -12,6 +12,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Number, Object
 from drygrad.static.loops import body_nodes, called, calls_in, follows, iterates_over_loader, trains
 from drygrad.static.roles import role_of
+from drygrad.static.tree import walk
 
 _EVALUATES = re.compile(r"^_?(evaluate|eval|validate|validation|val|test|predict|inference|infer)(_|$)")
 _NEEDS_GRAPH = re.compile(
@@ -335,7 +336,7 @@ def _decorated(function: FunctionNode, ctx: Context) -> Fix | None:
 def _wrapped(loop: ast.For, ctx: Context) -> Fix | None:
     """Put the loop into ``with torch.no_grad():``."""
     torch = ctx.imported_as("torch")
-    strings = (n for n in ast.walk(loop) if isinstance(n, (ast.Constant, ast.JoinedStr)))
+    strings = (n for n in walk(loop) if isinstance(n, (ast.Constant, ast.JoinedStr)))
     if torch is None or any(n.lineno != n.end_lineno for n in strings):
         return None
     indentation = ctx.source.indentation(loop.lineno)

@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.values import Reference, TorchCall
 from drygrad.static.rules.modules.made_in_forward import is_only_called, made_module, moved
 from drygrad.static.rules.modules.methods import module_around, self_name, torch_name
+from drygrad.static.tree import walk
 
 _FUNCTIONAL = "torch.nn.functional"
 _CLASSES = {
@@ -193,8 +194,8 @@ class DropoutIgnoresEval(Rule):
 
 def _asks_for_mode(function: ast.FunctionDef) -> bool:
     """Say whether a method does different things in training and in eval mode."""
-    tests = [node.test for node in ast.walk(function) if isinstance(node, (ast.If, ast.IfExp))]
-    return any(isinstance(n, ast.Attribute) and n.attr == "training" for test in tests for n in ast.walk(test))
+    tests = [node.test for node in walk(function) if isinstance(node, (ast.If, ast.IfExp))]
+    return any(isinstance(n, ast.Attribute) and n.attr == "training" for test in tests for n in walk(test))
 
 
 def _is_function_always_on(call: TorchCall) -> bool:

@@ -11,6 +11,7 @@ from drygrad.static.rules.modules.made_in_forward import is_only_called, local_n
 from drygrad.static.rules.modules.methods import attribute_of, method, module_around, self_name
 from drygrad.static.rules.modules.parameters import has_parameters
 from drygrad.static.rules.training.placing import inserted
+from drygrad.static.tree import walk
 
 _METHODS = frozenset({"forward", "training_step", "validation_step", "test_step"})
 _BEGIN_NEUTRAL = frozenset("LayerNorm GroupNorm RMSNorm PReLU InstanceNorm1d InstanceNorm2d InstanceNorm3d".split())
@@ -202,7 +203,7 @@ def _fix(node: ast.Call, whole: ast.expr, cls: ast.ClassDef, ctx: Context) -> Fi
     if init is None or not all(isinstance(argument, ast.Constant) for argument in given) or "\n" in ctx.source_of(node):
         return None
     name = local_name(whole, ctx) or ast.unparse(node.func).rpartition(".")[2].lower()
-    taken = any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(cls))
+    taken = any(isinstance(n, ast.Attribute) and n.attr == name for n in walk(cls))
     if taken or method(cls, name) is not None or isinstance(init.body[-1], ast.Return):
         return None
     held = f"{self_name(init)}.{name} = {ctx.source_of(node)}"

@@ -18,6 +18,7 @@ from drygrad.static.rules.modules.methods import (
     torch_name,
 )
 from drygrad.static.rules.modules.parameters import has_parameters
+from drygrad.static.tree import walk
 
 Container: TypeAlias = ast.List | ast.Tuple | ast.ListComp | ast.Dict | ast.DictComp
 _TAKES_CARE = frozenset({"parameters", "named_parameters", "__setattr__", "_apply", "train", "state_dict"})
@@ -261,10 +262,10 @@ def _container(value: ast.expr | None, init: ast.FunctionDef) -> Container | Non
         case ast.List() | ast.Tuple() | ast.ListComp() | ast.Dict() | ast.DictComp():
             return value
         case ast.Name(id=name):
-            uses = [n for n in ast.walk(init) if isinstance(n, ast.Name) and n.id == name]
+            uses = [n for n in walk(init) if isinstance(n, ast.Name) and n.id == name]
             made = [
                 s.value
-                for s in ast.walk(init)
+                for s in walk(init)
                 if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
             ]
             return _container(made[0], init) if len(uses) == 2 and len(made) == 1 else None
@@ -290,7 +291,7 @@ def _is_new_layer(node: ast.expr, ctx: Context) -> bool:
 def _added(attribute: str, init: ast.FunctionDef) -> Iterator[ast.expr]:
     """Yield what ``self.layers.append(...)`` and ``self.layers[key] = ...`` put into an empty container."""
     owner = self_name(init)
-    for node in ast.walk(init):
+    for node in walk(init):
         match node:
             case ast.Call(func=ast.Attribute(value=held, attr="append"), args=[item]) if (
                 attribute_of(held, owner) == attribute
@@ -307,7 +308,7 @@ def _added(attribute: str, init: ast.FunctionDef) -> Iterator[ast.expr]:
 
 def _registers(node: ast.ClassDef) -> bool:
     """Say whether a class registers modules by name somewhere, or collects parameters by hand."""
-    return any(isinstance(n, ast.Call) and _called(n) in _REGISTERS for n in ast.walk(node))
+    return any(isinstance(n, ast.Call) and _called(n) in _REGISTERS for n in walk(node))
 
 
 def _called(node: ast.Call) -> str:
@@ -321,7 +322,7 @@ def _called(node: ast.Call) -> str:
 def _is_handed_on(attribute: str, node: ast.ClassDef) -> bool:
     """Say whether ``self.layers`` is an argument of anything that may keep it, or is bound anew."""
     stores = 0
-    for inner in ast.walk(node):
+    for inner in walk(node):
         match inner:
             case ast.Call(args=args, keywords=keywords) if _called(inner) not in _READERS:
                 given = [*args, *(k.value for k in keywords)]
@@ -391,4 +392,4 @@ def _is_module_name(key: ast.expr | None) -> bool:
 
 def _used_methods(attribute: str, node: ast.ClassDef) -> set[str]:
     """Return the names ``x`` of ``self.layers.x`` in a class."""
-    return {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and _is_it(n.value, attribute)}
+    return {n.attr for n in walk(node) if isinstance(n, ast.Attribute) and _is_it(n.value, attribute)}

@@ -6,6 +6,7 @@ import ast
 
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Class, Object, Reference
+from drygrad.static.tree import walk
 
 _MOVES = frozenset({"to", "cuda", "cpu", "half", "float", "double", "bfloat16"})
 
@@ -48,7 +49,7 @@ def is_only_called(node: ast.expr, ctx: Context) -> bool:
     name, function = local_name(node, ctx), ctx.function(node)
     if name is None or function is None:
         return False
-    uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name]
+    uses = [n for n in walk(function) if isinstance(n, ast.Name) and n.id == name]
     stored = [n for n in uses if isinstance(n.ctx, ast.Store)]
     return len(stored) == 1 < len(uses) and all(n in stored or _is_called(n, ctx) for n in uses)
 

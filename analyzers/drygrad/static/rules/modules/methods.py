@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.static.context import Context
+from drygrad.static.tree import walk
 
 
 def methods_of(node: ast.ClassDef) -> list[ast.FunctionDef]:
@@ -48,7 +49,7 @@ def attribute_of(node: ast.AST, owner: str) -> str | None:
 def attributes_assigned(function: ast.FunctionDef) -> Iterator[tuple[ast.Attribute, ast.Assign | ast.AnnAssign]]:
     """Yield each ``self.x`` that a statement of a method assigns alone, with the statement."""
     owner = self_name(function)
-    for node in ast.walk(function):
+    for node in walk(function):
         match node:
             case ast.Assign(targets=[ast.Attribute() as target]) | ast.AnnAssign(target=ast.Attribute() as target):
                 if node.value is not None and attribute_of(target, owner):
@@ -59,7 +60,7 @@ def attributes_assigned(function: ast.FunctionDef) -> Iterator[tuple[ast.Attribu
 
 def is_initialised_before(node: ast.expr, init: ast.FunctionDef) -> bool:
     """Say whether an ``__init__`` of a base is called above a node, so that modules and parameters can be assigned."""
-    return any(isinstance(n, ast.Attribute) and n.attr == "__init__" and n.lineno < node.lineno for n in ast.walk(init))
+    return any(isinstance(n, ast.Attribute) and n.attr == "__init__" and n.lineno < node.lineno for n in walk(init))
 
 
 def torch_name(ctx: Context, package: str, name: str) -> str | None:

@@ -169,9 +169,14 @@ def _is_made_of_parameters(node: ast.expr, ctx: Context) -> bool:
     given = {parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)}
     inner = list(walk(node))
     names = {part.id for part in inner if isinstance(part, ast.Name)}
-    allowed = (ast.Name, ast.Constant, ast.BinOp, ast.Mult, ast.Div, ast.expr_context)
     bound = {part.id for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    return names <= given - bound and all(isinstance(part, allowed) for part in inner)
+    return names <= given - bound and all(_is_factor(part) for part in inner)
+
+
+def _is_factor(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.Mult, ast.Div))
+    return isinstance(node, (ast.Name, ast.Constant))
 
 
 def _sum_behind(tensor: Tensor | None) -> Origin | None:

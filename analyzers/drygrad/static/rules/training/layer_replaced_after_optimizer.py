@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.values import Object
 from drygrad.static.roles import is_optimizer_class
 from drygrad.static.rules.training.placing import block_of, moved
+from drygrad.static.tree import walk
 
 
 class LayerReplacedAfterOptimizer(Rule):
@@ -141,12 +142,12 @@ def _is_replacement(ctx: Context, node: ast.stmt, model: str) -> bool:
 
 
 def _mentions(node: ast.stmt, name: str) -> bool:
-    return any(isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) == name for n in ast.walk(node))
+    return any(isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) == name for n in walk(node))
 
 
 def _grows(node: ast.stmt, optimizer: str) -> bool:
     """Say whether an optimizer is made anew or given more parameters."""
-    for child in ast.walk(node):
+    for child in walk(node):
         if isinstance(child, ast.Attribute) and child.attr in ("add_param_group", "param_groups"):
             return True
         if isinstance(child, ast.Assign) and ast.unparse(child.targets[0]) == optimizer:

@@ -6,6 +6,7 @@ import ast
 
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Class, Constant, Object, Value
+from drygrad.static.tree import walk
 
 
 def mode_layer(ctx: Context, value: Value) -> str | None:
@@ -27,7 +28,7 @@ def _layer_of(ctx: Context, cls: Class, seen: set[ast.AST]) -> str | None:
 
 def _layer_in(ctx: Context, root: ast.AST, seen: set[ast.AST]) -> str | None:
     """Return a layer that is made under a node, in a class of the file that is made there included."""
-    for node in ast.walk(root):
+    for node in walk(root):
         if not isinstance(node, ast.Call):
             continue
         function = ctx.value(node.func)

@@ -11,6 +11,7 @@ from drygrad.static.roles import is_optimizer_class
 from drygrad.static.rules.training.placing import is_plain
 from drygrad.static.rules.training.scalers import optimizer_of
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.tree import walk
 
 
 class OptimizerRebuiltInLoop(Rule):
@@ -141,11 +142,11 @@ class OptimizerRebuiltInLoop(Rule):
             ctx, training, loop
         ):
             return False
-        bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound = {n.id for n in walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         function = ctx.function(made)
         if function is not None and loop not in ctx.loops(made):
-            bound = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        used = {n.id for n in ast.walk(made) if isinstance(n, ast.Name)}
+            bound = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        used = {n.id for n in walk(made) if isinstance(n, ast.Name)}
         parameters = ast.unparse(made.args[0]) if made.args else ""
         return not used & bound and ".parameters()" in parameters
 
