@@ -141,15 +141,19 @@ def plain_trainings(ctx: Context) -> list[Training]:
 def _read_file(ctx: Context) -> tuple[Training, ...]:
     if not _RELEVANT.search(ctx.source.text):
         return ()
-    reader = _Reader(ctx)
     framework = _imported_framework(ctx)
     functions: list[FunctionNode] = [*ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
     found: list[Training] = []
     for body in (*sorted(functions, key=lambda node: node.lineno), ctx.tree):
-        events = tuple(replace(event, index=i) for i, event in enumerate(reader.events_of(body)))
+        events = ctx.noted(_events_of, body)
         if any(event.kind not in ("unseen", "forward", "loss") for event in events):
             found.append(Training(body, events, framework or _engine_of(events)))
     return tuple(found)
+
+
+def _events_of(body: Body, ctx: Context) -> tuple[Event, ...]:
+    events = ctx.derived(_Reader).events_of(body)
+    return tuple(replace(event, index=i) for i, event in enumerate(events))
 
 
 def _imported_framework(ctx: Context) -> str | None:
