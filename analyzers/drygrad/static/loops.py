@@ -147,6 +147,10 @@ def _carriers(node: ast.expr) -> Iterator[str]:
 
 def is_step_loop(loop: Loop, ctx: Context) -> bool:
     """Say whether each iteration is one step: no loop is nested in it, and it backpropagates or takes a batch."""
+    return ctx.noted(_is_step_loop, loop)
+
+
+def _is_step_loop(loop: Loop, ctx: Context) -> bool:
     if any(isinstance(node, LOOPS) for node in body_nodes(loop)):
         return False
     return trains(loop) or iterates_over_loader(loop, ctx)

@@ -172,18 +172,20 @@ class DropoutIgnoresEval(Rule):
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        around = module_around(node, ctx)
+        call = ctx.call(node)
+        always_on = call is not None and _is_function_always_on(call)
+        around = module_around(node, ctx) if always_on or _is_new_dropout(node, ctx) else None
         if around is None or _asks_for_mode(around[1]):
             return
-        owner, call = self_name(around[1]), ctx.call(node)
-        if call is not None and _is_function_always_on(call):
+        owner = self_name(around[1])
+        if always_on:
             yield ctx.finding(
                 self,
                 node,
                 "without `training=`, dropout goes on after `model.eval()`",
                 fixes=[ctx.fix(f"Pass training={owner}.training", *_with_training(node, owner, ctx))],
             )
-        elif _is_new_dropout(node, ctx):
+        else:
             yield ctx.finding(
                 self,
                 node,
