@@ -1,0 +1,311 @@
+"""Rule DG750: the best weights kept without a copy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Object
+
+_MODEL_NAMES = ("model", "net", "network", "module", "encoder", "decoder", "classifier")
+
+
+class StateDictNotCopied(Rule):
+    """
+    ## What it does
+    Finds `best = model.state_dict()` under a condition in a training loop, where `load_state_dict(best)` follows.
+
+    ## Why is this bad?
+    `state_dict()` returns the very tensors that the optimizer goes on changing, no copies. By the time the best
+    weights are loaded they are the last weights, and nothing says so. `.copy()` of the dict copies no tensor.
+
+    ## Example
+    ```python
+    if accuracy > best_accuracy:
+        best_weights = model.state_dict()
+    ```
+    Use instead:
+    ```python
+    if accuracy > best_accuracy:
+        best_weights = copy.deepcopy(model.state_dict())
+    ```
+
+    ## Fix safety
+    Unsafe: other weights are loaded in the end.
+    """
+
+    code, name, since = "DG750", "state-dict-not-copied", "0.1"
+    VALID = [
+        Valid(
+            """
+            import copy
+            import torch
+
+            def train(model, loader, epochs, step):
+                best, lowest = None, float("inf")
+                for epoch in range(epochs):
+                    loss = step(model, loader)
+                    if loss < lowest:
+                        best, lowest = copy.deepcopy(model.state_dict()), loss
+                model.load_state_dict(best)
+            """
+        ),
+        Valid(
+            """
+            def train(model, loader, epochs, step):
+                for epoch in range(epochs):
+                    if step(model, loader):
+                        best = {k: v.clone() for k, v in model.state_dict().items()}
+                model.load_state_dict(best)
+            """
+        ),
+        Valid(
+            """
+            def train(model, loader, epochs, step):
+                for epoch in range(epochs):
+                    if step(model, loader):
+                        weights = model.state_dict()
+                        torch.save(weights, "best.pt")
+                model.load_state_dict(torch.load("best.pt"))
+            """
+        ),
+        Valid(
+            """
+            def average(model, others):
+                for other in others:
+                    if other is not model:
+                        weights = other.state_dict()
+                        model.load_state_dict(weights)
+            """
+        ),
+        Valid(
+            """
+            def train(model, epochs, step):
+                for epoch in range(epochs):
+                    if step(model):
+                        best = model.state_dict()
+                        best = {k: v.clone() for k, v in best.items()}
+                model.load_state_dict(best)
+            """
+        ),
+        Valid(
+            """
+            def resume(loader, model, epochs):
+                for step, batch in enumerate(loader):
+                    if step == 2:
+                        state = loader.state_dict()
+                loader.load_state_dict(state)
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def fit(model: nn.Module, epochs, step):
+                best = None
+                for epoch in range(epochs):
+                    if step(model):
+                        best = model.state_dict()  # so far
+                model.load_state_dict(best)
+            """,
+            """
+            import copy
+            import torch
+            import torch.nn as nn
+            import torch.nn.functional as F
+            def fit(model: nn.Module, epochs, step):
+                best = None
+                for epoch in range(epochs):
+                    if step(model):
+                        best = copy.deepcopy(model.state_dict())  # so far
+                model.load_state_dict(best)
+            """,
+            at=(5, 19, 5, 37),
+        ),
+        Invalid(
+            """
+            import copy
+            import torch
+            from torch import nn
+
+            def train(model, loader, validate, epochs):
+                criterion = nn.CrossEntropyLoss()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                best_accuracy, best_weights = 0.0, None
+                for epoch in range(epochs):
+                    for images, labels in loader:
+                        optimizer.zero_grad()
+                        loss = criterion(model(images), labels)
+                        loss.backward()
+                        optimizer.step()
+                    accuracy = validate(model)
+                    if accuracy > best_accuracy:
+                        best_accuracy = accuracy
+                        best_weights = model.state_dict().copy()
+                model.load_state_dict(best_weights)
+                return model
+            """,
+            """
+            import copy
+            import torch
+            from torch import nn
+
+            def train(model, loader, validate, epochs):
+                criterion = nn.CrossEntropyLoss()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                best_accuracy, best_weights = 0.0, None
+                for epoch in range(epochs):
+                    for images, labels in loader:
+                        optimizer.zero_grad()
+                        loss = criterion(model(images), labels)
+                        loss.backward()
+                        optimizer.step()
+                    accuracy = validate(model)
+                    if accuracy > best_accuracy:
+                        best_accuracy = accuracy
+                        best_weights = copy.deepcopy(model.state_dict())
+                model.load_state_dict(best_weights)
+                return model
+            """,
+        ),
+        Invalid(
+            '''
+            """Early stopping."""
+
+            import torch
+
+            class EarlyStopping:
+                def __init__(self, patience=3):
+                    self.best, self.lowest = None, float("inf")
+
+                def run(self, model, epochs, step):
+                    for epoch in range(epochs):
+                        loss = step(model)
+                        if loss < self.lowest:
+                            self.lowest = loss
+                            self.best = model.state_dict()
+
+                def restore(self, model):
+                    model.load_state_dict(self.best)
+            ''',
+            '''
+            """Early stopping."""
+
+            import copy
+            import torch
+
+            class EarlyStopping:
+                def __init__(self, patience=3):
+                    self.best, self.lowest = None, float("inf")
+
+                def run(self, model, epochs, step):
+                    for epoch in range(epochs):
+                        loss = step(model)
+                        if loss < self.lowest:
+                            self.lowest = loss
+                            self.best = copy.deepcopy(model.state_dict())
+
+                def restore(self, model):
+                    model.load_state_dict(self.best)
+            ''',
+        ),
+    ]
+
+    def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
+        taken, target = _taken(node.value), ctx.text(node.targets[0]) if len(node.targets) == 1 else None
+        if (
+            taken is None
+            or target is None
+            or not _is_of_model(taken, ctx)
+            or not _is_under_condition_in_loop(node, ctx)
+        ):
+            return
+        loaded = _loaded(target, node, ctx)
+        if loaded is None or _is_used_at_once(target, node, ctx):
+            return
+        yield ctx.finding(
+            self,
+            node.value,
+            f"`state_dict()` copies nothing: training goes on changing `{target}`, so that the last weights are "
+            "loaded in the end",
+            related=[("loaded here", loaded)],
+            fixes=[_fix(node.value, taken, ctx)],
+        )
+
+
+def _taken(value: ast.expr) -> ast.Call | None:
+    """Return the ``model.state_dict()`` that a value is, or is a shallow copy of."""
+    match value:
+        case ast.Call(func=ast.Attribute(attr="state_dict"), args=[], keywords=[]):
+            return value
+        case ast.Call(func=ast.Attribute(value=held, attr="copy"), args=[], keywords=[]):
+            return _taken(held)
+        case ast.Call(func=ast.Name(id="dict"), args=[held], keywords=[]):
+            return _taken(held)
+        case _:
+            return None
+
+
+def _is_of_model(taken: ast.Call, ctx: Context) -> bool:
+    """Say whether a state is a model's: optimizers, schedulers and loaders have the method too."""
+    called = ctx.receiver(taken)
+    if called is None:
+        return False
+    receiver, value, _ = called
+    name = (ctx.text(receiver) or "").rpartition(".")[2].lower()
+    return (isinstance(value, Object) and value.is_module) or name.endswith(_MODEL_NAMES)
+
+
+def _is_under_condition_in_loop(node: ast.Assign, ctx: Context) -> bool:
+    condition = ctx.enclosing(node, ast.If)
+    return condition is not None and bool(ctx.loops(condition))
+
+
+def _loaded(target: str, node: ast.Assign, ctx: Context) -> ast.Call | None:
+    """Return the call that loads the weights, outside of the condition that takes them."""
+    held = "." in target
+    scope = ctx.tree if held else ctx.function(node) or ctx.tree
+    condition = ctx.enclosing(node, ast.If)
+    for call in ast.walk(scope):
+        match call:
+            case ast.Call(func=ast.Attribute(attr="load_state_dict"), args=[given, *_]) if ctx.text(given) == target:
+                if condition not in list(ctx.ancestors(call)) and (held or call.lineno > node.lineno):
+                    return call
+            case _:
+                pass
+    return None
+
+
+def _is_used_at_once(target: str, node: ast.Assign, ctx: Context) -> bool:
+    """Say whether the branch goes on to do something with the weights, which may copy them."""
+    condition = ctx.enclosing(node, ast.If)
+    assert condition is not None, "the assignment was found under a condition"
+    uses = [n for n in ast.walk(condition) if isinstance(n, (ast.Name, ast.Attribute)) and ctx.text(n) == target]
+    return len(uses) > 1
+
+
+def _fix(value: ast.expr, taken: ast.Call, ctx: Context) -> Fix | None:
+    copy, deepcopy = ctx.imported_as("copy"), ctx.imported_as("copy.deepcopy")
+    title, text = "Copy the weights", ctx.source_of(taken)
+    if copy or deepcopy:
+        return ctx.fix(title, ctx.replace(value, f"{deepcopy or f'{copy}.deepcopy'}({text})"))
+    if any(isinstance(n, ast.Name) and n.id == "copy" for n in ast.walk(ctx.tree)):
+        return None
+    return ctx.fix(title, _import_copy(ctx), ctx.replace(value, f"copy.deepcopy({text})"))
+
+
+def _import_copy(ctx: Context) -> Edit | None:
+    """Return the edit that imports ``copy`` above the file's first import."""
+    first = next((s for s in ctx.tree.body if _is_import(s)), None)
+    if first is None:
+        return None
+    start = Position(first.lineno, 0)
+    return Edit(Span(start, start), f"import copy{ctx.source.newline}")
+
+
+def _is_import(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import) or (
+        isinstance(statement, ast.ImportFrom) and statement.module != "__future__"
+    )
