@@ -4,6 +4,9 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 READY := .venv/.ready-for-tests
 
+# The tests start hundreds of processes; without bytecode each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types docs docs-fresh bench clean help
 
 help:

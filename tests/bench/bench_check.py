@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import shutil
 import statistics
@@ -37,6 +38,7 @@ def main() -> None:
     peer = shutil.which("torchfix", path=BIN) or shutil.which("torchfix")
     if peer is None:
         raise SystemExit("TorchFix is not installed: pip install torchfix")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has its bytecode beside it
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "train.py"
         path.write_text(training_file(options.lines))

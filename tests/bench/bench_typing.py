@@ -48,6 +48,7 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     """Measure in turns, so that all servers meet the same neighbours, and print a table."""
     arguments = parsed()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has its bytecode beside it
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "server"), str(ROOT / "analyzers")])
     text = training_file(arguments.lines)
     subjects = (FLOOR, BARE, USUAL)
