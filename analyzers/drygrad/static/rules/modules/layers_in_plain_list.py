@@ -10,11 +10,9 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Object
 from drygrad.static.rules.modules.methods import (
-    attribute_of,
     attributes_assigned,
     is_initialised_before,
     method,
-    self_name,
     torch_name,
 )
 from drygrad.static.rules.modules.parameters import has_parameters
@@ -100,6 +98,18 @@ class LayersInPlainList(Rule):
                 def __init__(self):
                     super().__init__()
                     self.hidden = [nn.Conv2d(3, 8, 3)]  # kept out of the parameters on purpose
+            """
+        ),
+        Valid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    layers = []
+                    for i in range(3):
+                        layers.append(nn.Linear(8, 8))
+                    self.layers = layers
+                    self.body = nn.Sequential(*layers)
             """
         ),
         Valid(
@@ -228,6 +238,28 @@ class LayersInPlainList(Rule):
             """,
             count=2,
         ),
+        Invalid(
+            """
+            class Net(nn.Module):
+                def __init__(self, depth):
+                    super().__init__()
+                    layers = []
+                    for _ in range(depth):
+                        layers.append(nn.Linear(8, 8))
+                        layers.append(nn.ReLU())
+                    self.layers = layers
+            """,
+            """
+            class Net(nn.Module):
+                def __init__(self, depth):
+                    super().__init__()
+                    layers = []
+                    for _ in range(depth):
+                        layers.append(nn.Linear(8, 8))
+                        layers.append(nn.ReLU())
+                    self.layers = nn.ModuleList(layers)
+            """,
+        ),
     ]
 
     def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
@@ -238,7 +270,7 @@ class LayersInPlainList(Rule):
             return
         for target, statement in attributes_assigned(init):
             container = _container(statement.value, init)
-            if container is None or not _holds_layers(target, container, init, ctx):
+            if container is None or not _holds_layers(_holder(target, statement), container, init, ctx):
                 continue
             if _is_handed_on(target.attr, node):
                 continue
@@ -262,24 +294,44 @@ def _container(value: ast.expr | None, init: ast.FunctionDef) -> Container | Non
         case ast.List() | ast.Tuple() | ast.ListComp() | ast.Dict() | ast.DictComp():
             return value
         case ast.Name(id=name):
-            uses = [n for n in walk(init) if isinstance(n, ast.Name) and n.id == name]
-            made = [
-                s.value
-                for s in walk(init)
-                if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
-            ]
-            return _container(made[0], init) if len(uses) == 2 and len(made) == 1 else None
+            made = _made_locally(name, init)
+            return _container(made, init) if made is not None and _is_only_filled(value, init) else None
         case _:
             return None
 
 
-def _holds_layers(target: ast.Attribute, container: Container, init: ast.FunctionDef, ctx: Context) -> bool:
+def _holder(target: ast.Attribute, statement: ast.Assign | ast.AnnAssign) -> ast.expr:
+    """Return what the layers are put into: the attribute, or the local name that it is given."""
+    return statement.value if isinstance(statement.value, ast.Name) else target
+
+
+def _made_locally(name: str, init: ast.FunctionDef) -> ast.expr | None:
+    """Return what a local name is given, where that happens once."""
+    made = [
+        s.value
+        for s in ast.walk(init)
+        if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+    ]
+    return made[0] if len(made) == 1 else None
+
+
+def _is_only_filled(given: ast.Name, init: ast.FunctionDef) -> bool:
+    """Say whether a local list is bound, appended to and then given away, and nothing else."""
+    uses = [n for n in ast.walk(init) if isinstance(n, ast.Name) and n.id == given.id]
+    appended = [n.value for n in ast.walk(init) if isinstance(n, ast.Attribute) and n.attr == "append"]
+    return all(
+        use is given or (use.lineno < given.lineno and (isinstance(use.ctx, ast.Store) or use in appended))
+        for use in uses
+    )
+
+
+def _holds_layers(holder: ast.expr, container: Container, init: ast.FunctionDef, ctx: Context) -> bool:
     """Say whether a container surely gets newly made layers, several of them."""
     match container:
         case ast.ListComp(elt=element) | ast.DictComp(value=element):
             return _is_new_layer(element, ctx)
         case ast.List(elts=[]) | ast.Dict(values=[]):
-            return any(_is_new_layer(item, ctx) for item in _added(target.attr, init))
+            return any(_is_new_layer(item, ctx) for item in _added(holder, init))
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Dict(values=items):
             return len(items) > 1 and any(_is_new_layer(item, ctx) for item in items)
 
@@ -288,19 +340,19 @@ def _is_new_layer(node: ast.expr, ctx: Context) -> bool:
     return isinstance(node, ast.Call) and has_parameters(ctx.value(node), ctx)
 
 
-def _added(attribute: str, init: ast.FunctionDef) -> Iterator[ast.expr]:
+def _added(holder: ast.expr, init: ast.FunctionDef) -> Iterator[ast.expr]:
     """Yield what ``self.layers.append(...)`` and ``self.layers[key] = ...`` put into an empty container."""
-    owner = self_name(init)
-    for node in walk(init):
+    text = ast.unparse(holder)
+    for node in ast.walk(init):
         match node:
-            case ast.Call(func=ast.Attribute(value=held, attr="append"), args=[item]) if (
-                attribute_of(held, owner) == attribute
-            ):
-                yield item
-            case ast.Assign(targets=[ast.Subscript(value=held)], value=item) if attribute_of(held, owner) == attribute:
-                yield item
+            case ast.Call(func=ast.Attribute(value=held, attr="append"), args=[item]):
+                added = item
+            case ast.Assign(targets=[ast.Subscript(value=held)], value=item):
+                added = item
             case _:
-                pass
+                continue
+        if ast.unparse(held) == text:
+            yield added
 
 
 # -- what else may register the layers --------------------------------------------------------------------------
@@ -352,16 +404,16 @@ def _fix(
     name = torch_name(ctx, "torch.nn", wrapper)
     if init is None or value is None or name is None or not is_initialised_before(target, init):
         return None
-    if not _can_be_wrapped(container, target.attr, init, ctx) or not _used_methods(target.attr, node) <= (
-        _DICT_METHODS if wrapper == "ModuleDict" else _LIST_METHODS
-    ):
+    if not _can_be_wrapped(container, value if isinstance(value, ast.Name) else target, init, ctx) or not _used_methods(
+        target.attr, node
+    ) <= (_DICT_METHODS if wrapper == "ModuleDict" else _LIST_METHODS):
         return None
     text = ctx.source_of(value)
     given = f"({text})" if isinstance(value, ast.Tuple) and not text.startswith("(") else text
     return ctx.fix(f"Hold them in an nn.{wrapper}", ctx.replace(value, f"{name}({given})"))
 
 
-def _can_be_wrapped(container: Container, attribute: str, init: ast.FunctionDef, ctx: Context) -> bool:
+def _can_be_wrapped(container: Container, holder: ast.expr, init: ast.FunctionDef, ctx: Context) -> bool:
     """Say whether all that a container holds are surely modules, and its keys names that a ModuleDict takes."""
     match container:
         case ast.ListComp():
@@ -373,7 +425,7 @@ def _can_be_wrapped(container: Container, attribute: str, init: ast.FunctionDef,
         case ast.Dict(keys=keys, values=items):
             return all(_is_module_name(key) for key in keys) and all(_is_module(item, ctx) for item in items)
         case ast.List(elts=[]):
-            return all(_is_module(item, ctx) for item in _added(attribute, init))
+            return all(_is_module(item, ctx) for item in _added(holder, init))
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return all(_is_module(item, ctx) for item in items)
 

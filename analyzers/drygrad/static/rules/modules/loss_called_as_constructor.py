@@ -39,7 +39,7 @@ class LossCalledAsConstructor(Rule):
     ```
 
     ## Fix safety
-    Safe: it raised before.
+    Safe: what was made before raised, or was no loss.
     """
 
     code, name, since = "DG748", "loss-called-as-constructor", "0.1"
