@@ -20,6 +20,22 @@ def markdown_of(code: str) -> str | None:
     return f"{page(rule)}\n[{page_of(rule.code)}]({page_of(rule.code)})\n" if rule else None
 
 
+def hover_of(code: str, *, markdown: bool) -> str | None:
+    """Return a rule's documentation for a small window, without large headings; None if there is no such rule."""
+    from drygrad.static.registry import rule_by_code  # noqa: PLC0415 - imports every rule
+
+    rule = rule_by_code(code)
+    if rule is None:
+        return None
+    title = f"**[{rule.code}]({page_of(rule.code)})** {rule.name}" if markdown else f"{rule.code}: {rule.name}"
+    parts = [title]
+    for heading, text in rule.documentation().sections.items():
+        if heading != "What it does":
+            parts.append(f"**{heading}**" if markdown else heading)
+        parts.append(text)
+    return "\n\n".join(parts)
+
+
 def page(rule: type[Rule]) -> str:
     """Return the page of a rule as Markdown."""
     return f"# {rule.code}: {rule.name}\n\n{_facts(rule)}\n\n{rule.documentation().text.strip()}\n"

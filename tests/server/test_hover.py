@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import Client, ResponseError, span
+from lsp_client import Client, ResponseError, Start, span
 
 
 def test_hover_on_a_finding(shared: Client, uri: str) -> None:
@@ -13,9 +14,20 @@ def test_hover_on_a_finding(shared: Client, uri: str) -> None:
     hover = shared.hover(uri, 0, 6)
     assert hover["range"] == span(0, 4, 0, 10)
     assert hover["contents"]["kind"] == "markdown"
-    assert hover["contents"]["value"].startswith("leak was called")
-    assert "DG101" in hover["contents"]["value"]
+    title, found = hover["contents"]["value"].split("\n\n")
+    assert title.startswith("**[DG101](https://")
+    assert title.endswith(")** leak-found")
+    assert found == "Finds it."
     assert shared.hover(uri, 0, 1) is None
+
+
+def test_hover_in_an_editor_without_markdown(start: Start, tmp_path: Path) -> None:
+    client = start()
+    client.initialize(tmp_path, capabilities={"textDocument": {"hover": {"contentFormat": ["plaintext"]}}})
+    client.checked("file:///a.py", "leak()\n")
+    contents = client.hover("file:///a.py", 0, 2)["contents"]
+    assert contents["kind"] == "plaintext"
+    assert contents["value"] == "DG101: leak-found\n\nFinds it."
 
 
 @pytest.mark.parametrize(
@@ -26,7 +38,7 @@ def test_hover_on_a_suppression(shared: Client, uri: str, comment: str) -> None:
     column = 7 + comment.index("DG904")
     hover = shared.hover(uri, 0, column + 2)
     assert hover["range"] == span(0, column, 0, column + 5)
-    assert hover["contents"]["value"].startswith("# DG904: unused-suppression")
+    assert hover["contents"]["value"].splitlines()[0].endswith("** unused-suppression")
     assert shared.hover(uri, 0, 8) is None
 
 

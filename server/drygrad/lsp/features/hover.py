@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
-from drygrad.documentation import markdown_of
+from drygrad.documentation import hover_of
 from drygrad.model import Position, Span
 
 if TYPE_CHECKING:
@@ -27,27 +27,29 @@ async def hover(ls: DrygradServer, params: lsp.HoverParams) -> lsp.Hover | None:
         return None
     source = shown.part.source
     position = session.units.to_position(source, params.position)
-    texts = list(_of_findings(shown, position)) or list(_of_suppression(source.line_text(position.line), position))
+    places = list(_of_findings(shown, position)) or list(_of_suppression(source.line_text(position.line), position))
+    markdown = session.capabilities.markdown
+    codes = dict.fromkeys(code for _, code in places)
+    texts = [text for code in codes if (text := hover_of(code, markdown=markdown))]
     if not texts:
         return None
-    spans = [span for span, _ in texts]
-    kind = lsp.MarkupKind.Markdown if session.capabilities.markdown else lsp.MarkupKind.PlainText
-    content = lsp.MarkupContent(kind, "\n\n---\n\n".join(text for _, text in texts))
-    return lsp.Hover(content, session.units.from_span(source, spans[0]))
+    kind = lsp.MarkupKind.Markdown if markdown else lsp.MarkupKind.PlainText
+    content = lsp.MarkupContent(kind, "\n\n---\n\n".join(texts))
+    return lsp.Hover(content, session.units.from_span(source, places[0][0]))
 
 
 def _of_findings(shown: Shown, position: Position) -> Iterator[tuple[Span, str]]:
+    """Yield the codes of the findings at a position; their messages every editor shows by itself."""
     for finding in shown.findings:
         if finding.span.start <= position <= finding.span.end:
-            documentation = markdown_of(finding.code) or f"# {finding.code}: {finding.name}"
-            yield finding.span, f"{finding.message}\n\n{documentation}"
+            yield finding.span, finding.code
 
 
 def _of_suppression(line: str, position: Position) -> Iterator[tuple[Span, str]]:
     for comment in _SUPPRESSION.finditer(line):
         for code in _CODE.finditer(line, comment.start("codes"), comment.end("codes")):
-            if code.start() <= position.column <= code.end() and (text := markdown_of(code.group())):
-                yield Span.of(position.line, code.start(), position.line, code.end()), text
+            if code.start() <= position.column <= code.end():
+                yield Span.of(position.line, code.start(), position.line, code.end()), code.group()
 
 
 def register(server: DrygradServer) -> None:
