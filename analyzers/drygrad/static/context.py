@@ -213,7 +213,7 @@ class Context:
         return Finding(
             rule.code,
             rule.name,
-            message,
+            " ".join(message.split()),
             self.settings.severity_of(rule.code, severity or rule.severity),
             span or self.source.span(node),
             tuple(Related(text, self.source.span(place)) for text, place in related),

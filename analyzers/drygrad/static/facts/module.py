@@ -494,12 +494,20 @@ def _is_static(member: Function) -> bool:
 def _moved_with(owner: Object, held: Value) -> Value:
     """Modules, parameters and buffers follow their owner to its device; plain tensors stay where they were made."""
     if not owner.is_module:
-        return held
+        unsure = isinstance(held, Object) and held.is_module and _has_foreign_base(owner)
+        return replace(held, device=None, training=None) if unsure else held
     if isinstance(held, Object) and held.is_module:
         return replace(held, device=owner.device, training=owner.training, frozen=held.frozen or owner.frozen)
     if isinstance(held, Tensor) and (held.parameter or held.buffer):
         return replace(held, device=owner.device)
     return held
+
+
+def _has_foreign_base(owner: Object) -> bool:
+    """Say whether a class derives from one of another file, which may well be a module."""
+    lineage = owner.cls.lineage() if owner.cls is not None else ()
+    bases = [base for cls in lineage for base in cls.bases if not isinstance(base, Class)]
+    return any(not (isinstance(base, Reference) and base.name.startswith("builtins.")) for base in bases)
 
 
 def _reassigned_attributes(body: list[ast.stmt], in_init: bool) -> Iterator[str]:

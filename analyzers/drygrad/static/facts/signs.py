@@ -67,10 +67,18 @@ def _operands(values: tuple[Value, ...], call: TorchCall | None) -> tuple[Value,
 
 
 def _kept(operation: str, value: Value, sign: Sign) -> Sign:
-    """Probabilities may each underflow to zero; their sum does not."""
-    if operation == "sum" and isinstance(value, Tensor) and value.made_by("softmax"):
+    """Probabilities may each underflow to zero; their sum, norm and largest do not."""
+    if operation in ("sum", "norm", "max", "amax") and isinstance(value, Tensor) and _holds_largest(value):
         return "positive"
     return sign
+
+
+def _holds_largest(value: Tensor) -> bool:
+    """Say whether a tensor has the largest of the probabilities that softmax gave, in each row."""
+    if value.made_by("softmax"):
+        return True
+    inner = value.origin.operands[0] if value.made_by("topk", "sort", "to", "float") and value.origin else None
+    return isinstance(inner, Tensor) and _holds_largest(inner)
 
 
 def _of_factory(operation: str, values: tuple[Value, ...], call: TorchCall | None) -> Sign | None:

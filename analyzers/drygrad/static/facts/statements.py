@@ -23,6 +23,7 @@ from drygrad.static.facts.values import (
     Object,
     Reference,
     Sequence,
+    Shape,
     Tensor,
     Value,
     join_all,
@@ -231,9 +232,35 @@ def _narrowed(frame: Frame, state: State, test: ast.expr, holds: bool) -> State:
             state.names[name] = NONE if is_none else _without_none(frame.look_up(name))
         case ast.Name(id=name) if holds:
             state.names[name] = _without_none(frame.look_up(name))
+        case ast.Compare(left=measured, ops=[operator], comparators=[ast.Constant(value=int(rank))]):
+            name = _whose_dimensions(measured)
+            known = frame.look_up(name) if name is not None else None
+            if name is not None and isinstance(known, Tensor):
+                equal = isinstance(operator, ast.Eq if holds else ast.NotEq)
+                state.names[name] = replace(known, shape=_with_rank(known.shape, rank if equal else None))
         case _:
             pass
     return state
+
+
+def _whose_dimensions(node: ast.expr) -> str | None:
+    """Return the x of ``x.ndim``, ``x.dim()`` and ``len(x.shape)``."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr="ndim"):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="dim" | "ndimension"), args=[], keywords=[]):
+            return name
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(value=ast.Name(id=name), attr="shape")]):
+            return name
+        case _:
+            return None
+
+
+def _with_rank(shape: Shape | None, rank: int | None) -> Shape | None:
+    """Return what a shape is where a test of its rank came out so; who asks may be called with others than we see."""
+    if rank is None:
+        return None
+    return shape if shape is not None and len(shape) == rank else (None,) * rank
 
 
 def _without_none(value: Value) -> Value:

@@ -102,7 +102,7 @@ def dtype_or_reference(name: str) -> Value:
 def call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
     """Return the value of a call of something imported from torch."""
     package, _, last = name.rpartition(".")
-    call = torch_call(node, name, "function", arguments)
+    call = torch_call(node, name, "function", _with_comparison(node, arguments))
     frame.record_call(call)
     if name in ("torch.autograd.backward", "torch.autograd.grad"):
         forget_graph(frame)
@@ -119,6 +119,14 @@ def call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments
     if package in _TENSOR_PACKAGES and last not in _NOT_TENSORS:
         return _function_result(frame, call, arguments)
     return UNKNOWN
+
+
+def _with_comparison(node: ast.Call, arguments: Arguments) -> Arguments:
+    """``torch.sum(x > 0)`` compares tensors whatever x is: its result has no gradient."""
+    if arguments.positional[:1] != (UNKNOWN,) or not isinstance(node.args[0], ast.Compare):
+        return arguments
+    compared = Tensor(dtype="bool", requires_grad=False, leaf=True, cut=node.args[0])
+    return replace(arguments, positional=(compared, *arguments.positional[1:]))
 
 
 def _object(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
@@ -255,6 +263,8 @@ def _factory_device(frame: Frame, call: TorchCall, inherits: Tensor | None) -> s
         return device_name(given)
     if inherits is not None:
         return inherits.device
+    if call.operation.endswith("_like") or (call.operation == "as_tensor" and call.values[:1] == (UNKNOWN,)):
+        return None
     if call.operation in ("tensor", "as_tensor", "normal", "bernoulli", "multinomial") and isinstance(
         call.values[0] if call.values else None, Tensor
     ):
@@ -333,8 +343,8 @@ def call_unknown_method(frame: Frame, node: ast.Call, name: str, arguments: Argu
     unknown = Tensor()
     call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=(expression, unknown), receiver_known=False)
     frame.record_call(call)
-    if name == "cuda":  # modules have it too, and give back themselves
-        return UNKNOWN
+    if name == "cuda" or (name == "requires_grad_" and node.args + node.keywords):
+        return UNKNOWN  # modules have these too, and give back themselves
     special = _special_method(frame, call, unknown, name, arguments)
     if special is not None:
         return special

@@ -38,7 +38,7 @@ from drygrad.static.facts.values import (
 
 KEEPS_DEVICE_APART = frozenset(
     "to cuda cpu copy type getitem setitem index_put move expand_as view_as reshape_as broadcast_tensors tensor_split "
-    "ctc_loss".split()
+    "ctc_loss multi_head_attention_forward".split()
 )
 """Operations that may take tensors of several devices."""
 _NEEDS_DIMENSIONS = frozenset(

@@ -36,11 +36,18 @@ SCALARS = {
 FUNCTIONS = {module: function for table in (PAIRED, CLASSES, SCALARS) for function, module in table.items()}
 
 
+def is_bare(call: TorchCall) -> bool:
+    """Say whether a loss is called as ``torch.kl_div``, not ``F.kl_div``: that form reduces nothing."""
+    return call.target.count(".") == 1 and call.target.startswith("torch.")
+
+
 def reduces(reader: Reader) -> bool:
     """Say whether the loss becomes a scalar."""
     if reader.given("reduce") is not None or reader.given("size_average") is not None:
         raise Unknown
     reduction = reader.given("reduction")
+    if reader.call.form == "function" and is_bare(reader.call):
+        raise Unknown
     if reduction is not None and not isinstance(reduction, Constant):
         raise Unknown
     return reduction is None or reduction.value != "none"

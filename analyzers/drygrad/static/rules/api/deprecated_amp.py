@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.tree import walk
 
 _PARAMETERS = {"autocast": ("enabled", "dtype", "cache_enabled"), "GradScaler": ()}
 _DEPRECATED = {
@@ -49,6 +50,14 @@ class DeprecatedAmp(Rule):
         Valid('with torch.amp.autocast("cuda"):\n    y = model(x)'),
         Valid('with torch.autocast("cuda", dtype=torch.float16):\n    y = model(x)'),
         Valid("with torch.cuda.amp.autocast():\n    y = model(x)", target_torch="2.3"),
+        Valid(
+            "def scaler_for(new):\n"
+            "    return torch.amp.GradScaler('cuda') if new else torch.cuda.amp.GradScaler()  # before 2.4"
+        ),
+        Valid(
+            "def mixed(new):\n    if new:\n        return torch.amp.autocast('cuda')\n    else:\n"
+            "        return torch.cuda.amp.autocast()"
+        ),
         Valid("from apex import amp\nimport torch\nwith amp.autocast():\n    y = model(x)"),
     ]
     INVALID = [
@@ -84,7 +93,7 @@ class DeprecatedAmp(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         name = _deprecated_name(ctx, node)
-        if name is None:
+        if name is None or _is_fallback(ctx, node):
             return
         device, last = _DEPRECATED[name]
         yield ctx.finding(
@@ -103,6 +112,15 @@ class DeprecatedAmp(Rule):
         if statement is None:
             return None
         return ctx.fix("Import from torch.amp", *_renamed_import(ctx, statement), safety="safe")
+
+
+def _is_fallback(ctx: Context, node: ast.Call) -> bool:
+    """Say whether another branch uses torch.amp, so that this one is for older versions of torch."""
+    choices = (a for a in ctx.ancestors(node) if isinstance(a, (ast.If, ast.IfExp, ast.Try)))
+    names = (
+        ctx.name(part) for choice in choices for part in walk(choice) if isinstance(part, (ast.Name, ast.Attribute))
+    )
+    return any(name is not None and name.startswith(("torch.amp.", "torch.autocast")) for name in names)
 
 
 def _deprecated_name(ctx: Context, node: ast.Call) -> str | None:

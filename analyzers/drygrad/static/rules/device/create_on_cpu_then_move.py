@@ -22,7 +22,8 @@ from drygrad.static.rules.device.placement import (
 class CreateOnCpuThenMove(Rule):
     """
     ## What it does
-    Finds `torch.zeros(...).cuda()` and `torch.zeros(...).to(device)`: a tensor made on the CPU and moved at once.
+    Finds `torch.zeros(...).cuda()` and `torch.zeros(...).to(device)`: a tensor made on the CPU and moved at once, in
+    a function or a loop. What a script, a constructor or a test does once is left alone.
 
     ## Why is this bad?
     The tensor is filled in the memory of the CPU and then copied, which is slower than filling it where it is needed,
@@ -50,6 +51,12 @@ class CreateOnCpuThenMove(Rule):
         Valid("w = torch.zeros(3, requires_grad=True).to('cuda')"),
         Valid("def f(x: torch.Tensor, device):\n    return torch.zeros_like(x).to(device)"),
         Valid("x = torch.zeros(3).to('cpu')"),
+        Valid("obs = torch.zeros(128, 8).to('cuda')  # once, before training"),
+        Valid("def test_mean(device):\n    for n in (1, 2):\n        x = torch.rand(n).to(device)"),
+        Valid(
+            "class Net(nn.Module):\n    def __init__(self, n, device):\n        super().__init__()\n"
+            "        self.atoms = torch.linspace(0, 1, n).to(device)"
+        ),
         Valid("def f(n, kind):\n    return torch.zeros(n).to(kind)"),
         Valid("torch.set_default_device('cuda')\nx = torch.zeros(3).to('cuda')"),
         Valid("def f(data, device):\n    return torch.from_numpy(data).to(device)"),
@@ -59,7 +66,11 @@ class CreateOnCpuThenMove(Rule):
         ),
     ]
     INVALID = [
-        Invalid("x = torch.zeros(3).cuda()", "x = torch.zeros(3, device='cuda')", at=(1, 19, 1, 23)),
+        Invalid(
+            "for i in range(9):\n    x = torch.zeros(3).cuda()",
+            "for i in range(9):\n    x = torch.zeros(3, device='cuda')",
+            at=(2, 23, 2, 27),
+        ),
         Invalid(
             "def f(n, device):\n    return torch.randn(\n        n,\n        n,\n    ).to(device, non_blocking=True)",
             "def f(n, device):\n    return torch.randn(\n        n,\n        n,\n        device=device,\n    )",
@@ -85,7 +96,7 @@ class CreateOnCpuThenMove(Rule):
                     return (x * weights).sum(1)
             """,
         ),
-        Invalid("x = torch.zeros(3).to('cuda', torch.float16)"),
+        Invalid("def f():\n    return torch.zeros(3).to('cuda', torch.float16)"),
     ]
     calls = frozenset({"to", "cuda"})
 
@@ -97,15 +108,26 @@ class CreateOnCpuThenMove(Rule):
         if made is None or device is None or not is_plain_factory(made):
             return
         place = device_of(ctx, device) if isinstance(device, ast.expr) else "cuda"
-        if place == "cpu":
+        if place == "cpu" or _runs_once(node, ctx):
             return
+        told = spoken(place or "cuda")
+        if place is not None and place.startswith("$") and isinstance(device, ast.expr):
+            told = f"`{ctx.source_of(device)}`"
         yield ctx.finding(
             self,
             node,
-            f"torch.{made.operation} fills its tensor on the CPU, which is then copied to {spoken(place or 'cuda')}",
+            f"torch.{made.operation} fills its tensor on the CPU, which is then copied to {told}",
             span=name_span(node.func, ctx),
             fixes=[_fix(node, made, device, ctx)],
         )
+
+
+def _runs_once(node: ast.Call, ctx: Context) -> bool:
+    """Say whether a call stands where a copy more does not matter: in a script's setup, a constructor or a test."""
+    functions = [f.name for f in ctx.ancestors(node) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if any(name.startswith(("test", "_test")) for name in functions):
+        return True
+    return not ctx.loops(node) and (not functions or functions[0] in ("__init__", "main"))
 
 
 def _destination(node: ast.Call, ctx: Context) -> ast.expr | str | None:

@@ -43,6 +43,30 @@ class FactoryWithoutDeviceInForward(Rule):
     code, name, since = "DG203", "factory-without-device-in-forward", "0.1"
     VALID = [
         Valid(
+            """
+            class Attention(nn.Module):
+                def forward(self, x: torch.Tensor):
+                    return F.multi_head_attention_forward(
+                        x, x, x, 8, 2, torch.empty([0]), self.bias, None, None, False, 0.0, self.out, self.out_bias,
+                        use_separate_proj_weight=True, q_proj_weight=self.q, k_proj_weight=self.k, v_proj_weight=self.v,
+                    )
+            """
+        ),
+        Valid(
+            """
+            class Sentences(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.embedding = nn.Embedding(100, 8)
+
+                def pad(self, ids, size):
+                    return torch.cat((ids, torch.zeros(size - ids.size(0)).long()), dim=0)
+
+                def tokens(self, words):
+                    return self.pad(torch.LongTensor(words), 16)
+            """
+        ),
+        Valid(
             "class M(nn.Module):\n    def forward(self, x):\n"
             "        return x + torch.zeros(x.shape[1], device=x.device)"
         ),

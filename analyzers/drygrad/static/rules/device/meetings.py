@@ -141,7 +141,7 @@ def _is_input(node: ast.expr, inputs: list[str], ctx: Context) -> bool:
         return True
     match node:
         case ast.Name(id=name):
-            return name in inputs
+            return name in inputs and (tensor is None or tensor.device != "cpu")
         case ast.Attribute(value=value, attr=attribute):
             return attribute not in _ABOUT and _is_input(value, inputs, ctx)
         case ast.Subscript(value=value):

@@ -62,6 +62,35 @@ class TensorsOnDifferentDevices(Rule):
     calls = LOSSES
     severity = "error"
     VALID = [
+        Valid(
+            """
+            def start(ids: torch.Tensor | None = None):
+                first = torch.full((len(ids), 1), 3, device=ids.device)
+                return torch.cat([torch.full_like(ids, fill_value=7), first], dim=1)
+            """
+        ),
+        Valid(
+            """
+            from .detection import Detector
+
+            class Order(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.embed = nn.Embedding(3, 4)
+
+                def forward(self, labels):
+                    pad = torch.zeros(8, 1, 4, device=labels.device)
+                    return torch.cat([pad, self.embed(labels)], dim=1)
+
+            class Ordered(Detector):
+                def __init__(self):
+                    super().__init__()
+                    self.order = Order()
+
+                def forward(self, x):
+                    return self.order(labels=x.argmax(-1))
+            """
+        ),
         Valid("x = torch.ones(3).cuda()\ny = torch.ones(3, device=x.device)\nx + y"),
         Valid("x = torch.ones(3).cuda()\ny = x * torch.tensor(2.0)"),
         Valid("def f(x, y):\n    return F.mse_loss(x.cuda(), y)"),

@@ -43,6 +43,20 @@ class ToResultDiscarded(Rule):
 
     code, name, since = "DG202", "to-result-discarded", "0.1"
     VALID = [
+        Valid("def f(model):\n    model = model.half()\n    model.to('cuda')"),
+        Valid(
+            """
+            from .encoders import Encoder
+
+            class Folding(nn.Module):
+                def __init__(self, config):
+                    super().__init__()
+                    self.encoder = Encoder(config)
+                    self.encoder.requires_grad_(False)
+                    if config.half:
+                        self.encoder.half()
+            """
+        ),
         Valid("x = torch.ones(3)\nx = x.to('cuda')"),
         Valid("model = nn.Linear(3, 4)\nmodel.to('cuda')\nmodel.half()\nmodel.cuda()"),
         Valid("def move(model, thing, device):\n    model.to(device)\n    thing.cuda()"),
@@ -133,6 +147,8 @@ class ToResultDiscarded(Rule):
         if method not in _MOVES | _CASTS or not _is_place(receiver) or expects_error(node, ctx):
             return
         tensor = ctx.tensor(receiver)
+        if tensor is not None and _may_be_module(tensor):
+            return
         if tensor is None and not (method in _MOVES and _is_batch_item(receiver, node, ctx)):
             return
         text = ctx.source_of(receiver)
@@ -150,6 +166,12 @@ class ToResultDiscarded(Rule):
             return None
         text = ctx.source_of(receiver)
         return ctx.fix(f"Assign the result to {text}", ctx.insert_before(call, f"{text} = "))
+
+
+def _may_be_module(tensor: Tensor) -> bool:
+    """Say whether it is what ``x.half()`` gave for an unknown x, which a module has as well."""
+    call = tensor.origin.call if tensor.origin is not None else None
+    return call is not None and not call.receiver_known and call.target in ("Tensor.half", "Tensor.bfloat16")
 
 
 def _is_place(node: ast.expr) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.facts.shapes.losses import is_bare
 from drygrad.static.facts.values import TorchCall
 from drygrad.static.rules.loss.activations import LOGITS, applied, related, renamed
 from drygrad.static.rules.loss.keywords import with_keyword
@@ -46,6 +47,7 @@ class KlDivInputNotLog(Rule):
         ),
         Valid("def f(p, q):\n    return nn.KLDivLoss(reduction='mean')(p.log(), q)"),
         Valid("def f(x, y):\n    return nn.KLDivLoss(reduction='none', log_target=True)(x, y.log_softmax(1)).sum(1)"),
+        Valid("def f(p, q):\n    return torch.kl_div(p.log(), q).sum(1)  # this form reduces nothing"),
         Valid("def f(x, y, **kwargs):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), **kwargs)"),
     ]
     INVALID = [
@@ -87,7 +89,12 @@ class KlDivInputNotLog(Rule):
             return
         yield from self._input(ctx, call)
         yield from self._target(ctx, call)
-        if call.value("reduction") is None and call.value("reduce") is None and call.value("size_average") is None:
+        if (
+            not is_bare(call)
+            and call.value("reduction") is None
+            and call.value("reduce") is None
+            and call.value("size_average") is None
+        ):
             place = call.module.node if call.module is not None else node
             yield ctx.finding(
                 self,

@@ -37,6 +37,20 @@ class ShapeMismatchInOperation(Rule):
     VALID = [
         Valid("y = torch.randn(3, 4) @ torch.randn(4, 5) + torch.randn(5)"),
         Valid("net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(288, 2))\nnet(torch.randn(1, 3, 8, 8))"),
+        Valid(
+            """
+            def extended(mask):
+                if mask.dim() == 4:
+                    return mask[:, :, None, :, :]
+                if len(mask.shape) != 3:
+                    raise ValueError(mask.shape)
+                return mask[None, ...].expand(4, -1, -1, -1)
+
+            def forward(ids):
+                return extended(torch.ones(2, 3))
+            """
+        ),
+        Valid("def f(p, q: torch.Tensor):\n    return torch.kl_div(p.log(), q).sum(1)  # this form reduces nothing"),
         Valid("def f(a, b):\n    return a @ b, torch.cat([a, b]), a.view(3, 4)"),
         Valid("x = torch.randn(4, 6)\ny = x.view(2, -1), x.reshape(3, 8), torch.cat([x, torch.randn(1, 6)])"),
         Valid(

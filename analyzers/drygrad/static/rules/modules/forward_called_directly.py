@@ -35,6 +35,7 @@ class ForwardCalledDirectly(Rule):
     """
 
     code, name, since = "DG749", "forward-called-directly", "0.1"
+    severity = "info"
     VALID = [
         Valid("model = nn.Linear(3, 4)\ny = model(torch.ones(2, 3))"),
         Valid("def run(engine, x):\n    return engine.forward(x)  # may be anything that has such a method"),

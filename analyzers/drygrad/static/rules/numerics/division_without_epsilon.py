@@ -27,6 +27,9 @@ _WHEN_ZERO = {
 }
 
 
+_FROM_NUMBERS = ("tensor", "as_tensor")
+
+
 class DivisionWithoutEpsilon(Rule):
     """
     ## What it does
@@ -59,6 +62,25 @@ class DivisionWithoutEpsilon(Rule):
     severity = "info"
     calls = frozenset({"div"})
     VALID = [
+        Valid(
+            """
+            class Router(nn.Module):
+                def forward(self, x):
+                    weights, chosen = torch.topk(F.softmax(x, dim=1), 2, dim=-1)
+                    return weights / weights.sum(-1, keepdim=True), weights / torch.norm(weights, dim=-1, keepdim=True)
+            """
+        ),
+        Valid(
+            """
+            class Scores(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.randn(n))
+
+                def forward(self, x, channels: int):
+                    return x @ self.weight / self.weight.norm() / torch.sqrt(torch.tensor(channels))
+            """
+        ),
         Valid("def loss(x: torch.Tensor):\n    return x / (x.norm() + 1e-8)"),
         Valid("def loss(x: torch.Tensor, eps):\n    return x / (x.norm() + eps), x / x.norm().clamp(min=1e-6)"),
         Valid("def loss(x: torch.Tensor):\n    n = x.norm()\n    if n > 0:\n        x = x / n\n    return x"),
@@ -134,13 +156,14 @@ class DivisionWithoutEpsilon(Rule):
             return
         if records_gradient(division.node, ctx, ctx.tensor(division.numerator), tensor) == "no":
             return
-        if is_bounded(tensor) or is_guarded(division.node, denominator, ctx):
+        if _is_chosen(source) or is_bounded(tensor) or is_guarded(division.node, denominator, ctx):
             return
         text = ctx.source_of(denominator)
         yield ctx.finding(
             self,
             denominator,
-            f"`{text}` may be 0 ({_WHEN_ZERO[source.origin.operation]}): the quotient and its gradients would be NaN",
+            f"`{text}` may be 0 ({_WHEN_ZERO[source.origin.operation]}): "
+            "the quotient and its gradients would be infinite or NaN",
             fixes=[self._fix(division, source, ctx)],
         )
 
@@ -162,6 +185,12 @@ def _source(tensor: Tensor | None) -> Tensor | None:
             return None
         tensor = viewed
     return tensor if tensor.made_by(*_WHEN_ZERO) else None
+
+
+def _is_chosen(source: Tensor) -> bool:
+    """Say whether it is the norm of a parameter, or the root of a number: neither becomes zero by itself."""
+    inner = source.origin.operands[0] if source.origin is not None and source.origin.operands else None
+    return isinstance(inner, Tensor) and (inner.parameter or (source.made_by("sqrt") and inner.made_by(*_FROM_NUMBERS)))
 
 
 def _is_count(tensor: Tensor) -> bool:

@@ -14,6 +14,8 @@ from drygrad.static.tree import walk
 
 _BOUNDED = frozenset("sub log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split())
 """Operations after which the exponent does not grow without bound; ``x - x.max()`` is one of them."""
+_FIXED = frozenset("arange linspace zeros ones full eye rand tensor".split())
+"""Factories whose numbers the author chose, small enough."""
 
 
 class HandwrittenSoftmax(Rule):
@@ -55,6 +57,7 @@ class HandwrittenSoftmax(Rule):
             "def kernel(size, sigma):\n    x = torch.arange(size) - size // 2\n"
             "    k = torch.exp(-0.5 * x**2 / sigma**2)\n    return k / k.sum()"
         ),
+        Valid("def f(n, eta):\n    w = torch.exp(torch.linspace(-eta, 0, n))\n    return w / w.sum()"),
         Valid("def f(x, m):\n    e = torch.exp(x - m)\n    return e / e.sum(-1, keepdim=True)"),
         Valid("def f(x):\n    e = x.tanh().exp()\n    return e / e.sum(-1, keepdim=True), e / e.max()"),
     ]
@@ -145,7 +148,7 @@ def _is_bounded(value: Value) -> bool:
     origin = value.origin if isinstance(value, Tensor) else None
     if origin is None:
         return False
-    if origin.operation in _BOUNDED:
+    if origin.operation in _BOUNDED or origin.operation in _FIXED:
         return True
     inner = [operand for operand in origin.operands if isinstance(operand, Tensor)]
     if origin.operation == "neg":

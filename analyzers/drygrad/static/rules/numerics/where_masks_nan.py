@@ -43,6 +43,15 @@ class WhereMasksNan(Rule):
     severity = "info"
     calls = frozenset({"where", "masked_fill", "nan_to_num"})
     VALID = [
+        Valid(
+            """
+            class Mask(nn.Module):
+                def stability(self, logits):
+                    inner = torch.sum(logits > 1, dim=-1).float()
+                    union = torch.sum(logits > -1, dim=-1).float()
+                    return torch.where(union > 0, inner / union, 1.0)
+            """
+        ),
         Valid("def f(x: torch.Tensor):\n    return torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)"),
         Valid("def f(x: torch.Tensor):\n    return torch.where(x > 0, x.clamp(min=1e-6).log(), 0.0)"),
         Valid("@torch.no_grad()\ndef loss(x: torch.Tensor):\n    return torch.where(x > 0, x.log(), 0.0)"),
