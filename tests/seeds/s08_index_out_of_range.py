@@ -26,7 +26,7 @@ def wrong():
     scores = model(torch.randint(0, 1001, (4, 20)))
     loss = nn.functional.cross_entropy(scores, torch.tensor([1, 5, 10, 2]))  # expect: DG302 error
     loss.backward()
-    scores.gather(1, torch.tensor([[0], [-1], [4], [1]]))  # expect: DG302 error
+    return scores.gather(1, torch.tensor([[0], [-1], [4], [1]]))  # expect: DG302 error
 
 
 if __name__ == "__main__":

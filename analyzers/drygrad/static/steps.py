@@ -18,7 +18,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall
 from drygrad.static.roles import Role, role_of
-from drygrad.static.tree import children, remembered
+from drygrad.static.tree import children, remembered, walk
 
 Kind: TypeAlias = Literal[
     "forward", "loss", "backward", "zero_grad", "step", "scheduler_step", "scale", "unscale", "update", "clip",
@@ -32,6 +32,8 @@ Block: TypeAlias = ast.With | ast.AsyncWith
 MAX_EVENTS = 500
 """What a body may show, its helpers included; more is not a training loop."""
 _RELEVANT = re.compile(r"\b(backward|zero_grad|load_state_dict)\b|\.(step|train|eval)\(")
+_TELLING = re.compile(r"backward|step|train|eval|scale|update|load_state_dict|grad|zero")
+"""Names without which no step is taken."""
 _UNSEEN_NAMES = re.compile(
     r"step|train|update|zero|optim|backward|closure|hook|callback|fit|learn|trainer|engine", re.I
 )
@@ -142,13 +144,33 @@ def _read_file(ctx: Context) -> tuple[Training, ...]:
     if not _RELEVANT.search(ctx.source.text):
         return ()
     framework = _imported_framework(ctx)
-    functions: list[FunctionNode] = [*ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
+    functions = _that_may_step([*ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef)])
     found: list[Training] = []
     for body in (*sorted(functions, key=lambda node: node.lineno), ctx.tree):
         events = ctx.noted(_events_of, body)
         if any(event.kind not in ("unseen", "forward", "loss") for event in events):
             found.append(Training(body, events, framework or _engine_of(events)))
     return tuple(found)
+
+
+def _that_may_step(functions: list[FunctionNode]) -> list[FunctionNode]:
+    """Return the functions that name a step, or a function that may take one: the others need not be read."""
+    named = {function: frozenset(_names_in(function)) for function in functions}
+    telling = {function.name for function, names in named.items() if any(map(_TELLING.search, names))}
+    found = len(telling) + 1
+    while len(telling) != found:
+        found = len(telling)
+        telling |= {function.name for function, names in named.items() if not telling.isdisjoint(names)}
+    return [function for function in functions if function.name in telling]
+
+
+@remembered
+def _names_in(function: ast.AST) -> Iterator[str]:
+    for node in walk(function):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
 
 
 def _events_of(body: Body, ctx: Context) -> tuple[Event, ...]:
