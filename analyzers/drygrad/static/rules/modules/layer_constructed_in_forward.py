@@ -38,6 +38,7 @@ class LayerConstructedInForward(Rule):
         super().__init__()
         self.head = nn.Linear(64, 10)
 
+
     def forward(self, x):
         return self.head(self.body(x))
     ```
