@@ -494,8 +494,9 @@ def _is_static(member: Function) -> bool:
 def _moved_with(owner: Object, held: Value) -> Value:
     """Modules, parameters and buffers follow their owner to its device; plain tensors stay where they were made."""
     if not owner.is_module:
-        unsure = isinstance(held, Object) and held.is_module and _has_foreign_base(owner)
-        return replace(held, device=None, training=None) if unsure else held
+        if isinstance(held, Object) and held.is_module and _has_foreign_base(owner):
+            return replace(held, device=None, training=None)
+        return held
     if isinstance(held, Object) and held.is_module:
         return replace(held, device=owner.device, training=owner.training, frozen=held.frozen or owner.frozen)
     if isinstance(held, Tensor) and (held.parameter or held.buffer):

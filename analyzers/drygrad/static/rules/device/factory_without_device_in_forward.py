@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.expected_errors import is_expected
 from drygrad.static.rules.device.meetings import Meeting, input_names, meetings
-from drygrad.static.rules.device.placement import expects_error, with_keyword
+from drygrad.static.rules.device.placement import with_keyword
 
 
 class FactoryWithoutDeviceInForward(Rule):
@@ -245,7 +246,7 @@ class FactoryWithoutDeviceInForward(Rule):
         for meeting in (meeting for method in methods for meeting in meetings(method, ctx)):
             factory = meeting.factory
             made_in = ctx.function(factory.node)
-            if made_in not in methods or factory.node in seen or expects_error(meeting.place, ctx):
+            if made_in not in methods or factory.node in seen or is_expected(meeting.place, ctx):
                 continue
             seen.add(factory.node)
             yield ctx.finding(

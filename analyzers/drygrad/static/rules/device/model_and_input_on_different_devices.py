@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.iteration import contained_modules
 from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS
 from drygrad.static.facts.transfer import same_device
@@ -23,7 +24,6 @@ from drygrad.static.rules.device.batches import (
 from drygrad.static.rules.device.mismatches import module_method
 from drygrad.static.rules.device.placement import (
     device_expression,
-    expects_error,
     is_accelerator,
     is_plain_factory,
     operand_text,
@@ -263,7 +263,7 @@ class ModelAndInputOnDifferentDevices(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         meeting = _constructed(node, ctx) or _received(node, ctx)
-        if meeting is None or expects_error(node, ctx):
+        if meeting is None or is_expected(node, ctx):
             return
         chosen = meeting.input_device if meeting.model_device == "cpu" else meeting.model_device
         given, model = ctx.source_of(meeting.given), ctx.source_of(node.func)

@@ -120,20 +120,6 @@ def with_keyword(call: ast.Call, text: str, ctx: Context) -> Edit | None:
     return Edit(Span(comma, comma), f" {text},")
 
 
-def expects_error(node: ast.AST, ctx: Context) -> bool:
-    """Say whether a node stands where an exception is expected: in ``try`` or ``with pytest.raises(...)``."""
-    for ancestor in ctx.ancestors(node):
-        if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(ancestor, ast.Try):
-            return True
-        if isinstance(ancestor, ast.With):
-            managers = [ast.unparse(item.context_expr).lower() for item in ancestor.items]
-            if any("raises" in manager for manager in managers):
-                return True
-    return False
-
-
 def device_expression(device: str, node: ast.AST, ctx: Context) -> str | None:
     """Return text that means a device at a node; None where no name in scope is known to."""
     if device[0] != "$" and device != "auto":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.events import DeviceMismatch
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import Tensor, TorchCall
@@ -21,7 +22,6 @@ from drygrad.static.rules.device.mismatches import Operand, belongs_to_module, o
 from drygrad.static.rules.device.placement import (
     device_expression,
     device_of,
-    expects_error,
     is_plain_factory,
     operand_text,
     spoken,
@@ -206,7 +206,7 @@ class TensorsOnDifferentDevices(Rule):
             return
         operands = operands_of(event, ctx)
         wrong = _wrong_one(event, operands)
-        if wrong is None or belongs_to_module(wrong, ctx) or expects_error(event.node, ctx):
+        if wrong is None or belongs_to_module(wrong, ctx) or is_expected(event.node, ctx):
             return
         other = next(o for o in operands if o.device != wrong.device)
         chosen = next((o.device for o in operands if o.device[0] == "$" or o.device == "auto"), other.device)

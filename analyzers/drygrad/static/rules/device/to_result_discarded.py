@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.values import UNKNOWN, Tensor
 from drygrad.static.rules.device.batches import loader_loop, unpacked_names
-from drygrad.static.rules.device.placement import device_of, expects_error, is_moved_elsewhere, spoken
+from drygrad.static.rules.device.placement import device_of, is_moved_elsewhere, spoken
 
 _MOVES = frozenset({"to", "cuda", "cpu"})
 _CASTS = frozenset({"half", "float", "double", "bfloat16", "type"})
@@ -144,7 +145,7 @@ class ToResultDiscarded(Rule):
         if not isinstance(node.value, ast.Call) or not isinstance(node.value.func, ast.Attribute):
             return
         call, receiver, method = node.value, node.value.func.value, node.value.func.attr
-        if method not in _MOVES | _CASTS or not _is_place(receiver) or expects_error(node, ctx):
+        if method not in _MOVES | _CASTS or not _is_place(receiver) or is_expected(node, ctx):
             return
         tensor = ctx.tensor(receiver)
         if tensor is not None and _may_be_module(tensor):

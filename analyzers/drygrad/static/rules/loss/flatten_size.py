@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.events import ShapeMismatch
-from drygrad.static.rules.loss.shape_origins import Flattened, flattened, is_expected
+from drygrad.static.rules.loss.shape_origins import Flattened, flattened
 from drygrad.static.tree import walk
 
 
@@ -173,7 +174,7 @@ class FlattenSize(Rule):
 
     def visit_mismatch(self, event: ShapeMismatch, ctx: Context) -> Iterator[Finding]:
         rows = flattened(event)
-        if rows is None or is_expected(ctx, event.node):
+        if rows is None or is_expected(event.node, ctx):
             return
         taken = _in_features(event)
         what = "view" if event.kind == "view" else "layer"

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.events import ShapeMismatch
 from drygrad.static.facts.operations import LOSSES
-from drygrad.static.rules.loss.shape_origins import flattened, is_expected
+from drygrad.static.rules.loss.shape_origins import flattened
 
 
 class ShapeMismatchInOperation(Rule):
@@ -108,7 +109,7 @@ class ShapeMismatchInOperation(Rule):
     ]
 
     def visit_mismatch(self, event: ShapeMismatch, ctx: Context) -> Iterator[Finding]:
-        if event.operation in LOSSES or flattened(event) is not None or is_expected(ctx, event.node):
+        if event.operation in LOSSES or flattened(event) is not None or is_expected(event.node, ctx):
             return
         module = event.call.module if event.call is not None else None
         made = module.node if module is not None and module.node is not None else None

@@ -6,7 +6,6 @@ import ast
 from dataclasses import dataclass
 from math import prod
 
-from drygrad.static.context import Context
 from drygrad.static.facts.events import ShapeMismatch
 from drygrad.static.facts.values import Constant, Shape, Tensor
 
@@ -15,7 +14,6 @@ _SAME_SHAPE = frozenset(
     "alpha_dropout batch_norm contiguous clone to float half double bfloat16 cuda cpu detach identity".split()
 )
 _FLATTENING = frozenset({"flatten", "view", "reshape"})
-_CAUGHT = frozenset({"RuntimeError", "Exception", "ValueError", "IndexError", "BaseException"})
 
 
 @dataclass(frozen=True)
@@ -66,24 +64,3 @@ def _trailing(shape: Shape | None, features: object) -> tuple[int, ...] | None:
     known = [size for size in (shape or ())[1:] if isinstance(size, int)]
     sizes = tuple(known) if shape and len(known) == len(shape) - 1 and len(known) > 1 else None
     return sizes if sizes is not None and prod(sizes) == features else None
-
-
-def is_expected(ctx: Context, node: ast.AST) -> bool:
-    """Say whether an error is tried out: under ``pytest.raises`` and the like, or where a handler catches it."""
-    inner = node
-    for ancestor in ctx.ancestors(node):
-        if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            return False
-        if isinstance(ancestor, ast.With) and any("raises" in ast.unparse(i).lower() for i in ancestor.items):
-            return True
-        if isinstance(ancestor, ast.Try) and inner in ancestor.body and any(map(_catches, ancestor.handlers)):
-            return True
-        inner = ancestor
-    return False
-
-
-def _catches(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(isinstance(each, ast.Name) and each.id in _CAUGHT for each in types)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.loops import scope_of, step_around, trains
+from drygrad.static.loops import called, own_nodes, scope_of, step_around, trains
 
 _SYNCHRONIZES = frozenset(
     {"torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.xpu.synchronize", "torch.mps.synchronize"}
@@ -97,6 +97,13 @@ class NeedlessSynchronize(Rule):
     ]
     INVALID = [
         Invalid(
+            "def step(model, x, criterion, y, optimizer):\n    loss = criterion(model(x), y)\n    loss.backward()\n"
+            "    torch.cuda.synchronize()  # wait for the gradients\n    optimizer.step()\n    optimizer.zero_grad()",
+            "def step(model, x, criterion, y, optimizer):\n    loss = criterion(model(x), y)\n    loss.backward()\n"
+            "    optimizer.step()\n    optimizer.zero_grad()",
+            at=(4, 4, 4, 28),
+        ),
+        Invalid(
             """
             def train(model, loader, criterion, optimizer):
                 for x, y in loader:
@@ -150,13 +157,27 @@ class NeedlessSynchronize(Rule):
         if not isinstance(node.value, ast.Call) or ctx.name(node.value.func) not in _SYNCHRONIZES:
             return
         step = step_around(node, ctx)
-        if step is None or not trains(step) or _has_reason(node, ctx):
+        in_step = step is not None and trains(step)
+        if not (in_step or _is_between_backward_and_step(node, ctx)) or _has_reason(node, ctx):
             return
         delete = ctx.fix("Delete the call", ctx.delete_statement(node), safety="safe")
         message = (
             "synchronize() makes the GPU idle in every step; work on one stream runs in order, so nothing here needs it"
         )
         yield ctx.finding(self, node.value, message, fixes=[delete])
+
+
+def _is_between_backward_and_step(node: ast.stmt, ctx: Context) -> bool:
+    """Say whether a statement stands right after a backward and right before an optimizer's step."""
+    block = getattr(ctx.parent(node), "body", [])
+    at = block.index(node) if node in block else -1
+    if not 0 < at < len(block) - 1:
+        return False
+    return "backward" in _called_in(block[at - 1]) and "step" in _called_in(block[at + 1])
+
+
+def _called_in(statement: ast.stmt) -> set[str]:
+    return {called(node) for node in own_nodes(statement) if isinstance(node, ast.Call)}
 
 
 def _has_reason(node: ast.stmt, ctx: Context) -> bool:
