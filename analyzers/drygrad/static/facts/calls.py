@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from drygrad.static.facts import builtin_calls, modules, tensors, torch_calls
 from drygrad.static.facts.effects import forget_mutable
-from drygrad.static.facts.frame import Frame, dotted_text
+from drygrad.static.facts.frame import Event, Frame, dotted_text
 from drygrad.static.facts.iteration import unpacked
 from drygrad.static.facts.values import (
     UNKNOWN,
@@ -74,10 +75,22 @@ def apply(frame: Frame, node: ast.Call, target: Value, arguments: Arguments) -> 
         case Dtype(name=name):  # torch.FloatTensor names a dtype, and when called makes a tensor of it
             return torch_calls.typed_tensor(node, arguments, name, frame.module.default_device)
         case Choice(options=options):
-            return join_all([apply(frame, node, option, arguments) for option in options])
+            return _of_each(frame, node, options, lambda option: apply(frame, node, option, arguments))
         case _:
             forget_mutable(frame, node)
             return UNKNOWN
+
+
+def _of_each(frame: Frame, node: ast.Call, options: tuple[Value, ...], call_it: Callable[[Value], Value]) -> Value:
+    """Return what calling one of several values gives: what cannot meet in one is wrong only if it is in all."""
+    results: list[Value] = []
+    found: list[list[Event]] = []
+    for option in options:
+        results.append(call_it(option))
+        found.append(frame.take_mismatches(node))
+    for event in found[-1] if all(found) else []:
+        frame.emit(event)
+    return join_all(results)
 
 
 def _call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
@@ -114,7 +127,7 @@ def _call_method(frame: Frame, node: ast.Call, receiver: Value, name: str, argum
         case Super():
             return UNKNOWN
         case Choice(options=options):
-            return join_all([_call_method(frame, node, option, name, arguments) for option in options])
+            return _of_each(frame, node, options, lambda option: _call_method(frame, node, option, name, arguments))
         case _ if receiver is UNKNOWN or isinstance(receiver, Number):
             return torch_calls.call_unknown_method(frame, node, name, arguments)
         case _:

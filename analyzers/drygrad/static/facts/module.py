@@ -7,12 +7,13 @@ import builtins
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from drygrad.static.facts import calls, contexts, expressions, iteration, modules
+from drygrad.static.facts.attributes import moved_with, reassigned_attributes
 from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
 from drygrad.static.facts.notes import Body, CallSite, Derivations, Ground, Notes, Outcome
@@ -27,6 +28,7 @@ from drygrad.static.facts.values import (
     Function,
     Object,
     Reference,
+    Sequence,
     Tensor,
     Value,
     element_of,
@@ -54,7 +56,7 @@ class _Mentions:
     @classmethod
     def of(cls, statement: ast.stmt) -> _Mentions:
         names = {n.id if isinstance(n, ast.Name) else n.attr for n in walk(statement) if isinstance(n, _NAMING)}
-        return cls(frozenset(names), frozenset(_reassigned_attributes([statement], in_init=False)))
+        return cls(frozenset(names), frozenset(reassigned_attributes([statement], in_init=False)))
 
 
 _NAMING = (ast.Name, ast.Attribute)
@@ -206,7 +208,9 @@ class ModuleFacts:
         held = self.attributes(owner).get(name)
         if held is None:
             return member
-        return _moved_with(owner, held)
+        if isinstance(held, Sequence) and self._is_reassigned(f"{name}[]"):
+            return Sequence(held.kind)
+        return moved_with(owner, held)
 
     def attributes(self, owner: Object) -> Mapping[str, Value]:
         """Return what ``__init__`` assigns to the attributes of an object, given how it was constructed."""
@@ -228,8 +232,8 @@ class ModuleFacts:
             return iteration.batch_item(owner)
         if held.items is not None and isinstance(index, Constant) and isinstance(index.value, int):
             inside = -len(held.items) <= index.value < len(held.items)
-            return _moved_with(owner, held.items[index.value]) if inside else UNKNOWN
-        return _moved_with(owner, element_of(held))
+            return moved_with(owner, held.items[index.value]) if inside else UNKNOWN
+        return moved_with(owner, element_of(held))
 
     def _is_reassigned(self, attribute: str) -> bool:
         """Say whether an attribute of this name is assigned anywhere outside an ``__init__``."""
@@ -489,44 +493,3 @@ def _bound(member: Function, owner: Object) -> Function:
 def _is_static(member: Function) -> bool:
     decorators = [] if isinstance(member.node, ast.Lambda) else member.node.decorator_list
     return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)
-
-
-def _moved_with(owner: Object, held: Value) -> Value:
-    """Modules, parameters and buffers follow their owner to its device; plain tensors stay where they were made."""
-    if not owner.is_module:
-        if isinstance(held, Object) and held.is_module and _has_foreign_base(owner):
-            return replace(held, device=None, training=None)
-        return held
-    if isinstance(held, Object) and held.is_module:
-        return replace(held, device=owner.device, training=owner.training, frozen=held.frozen or owner.frozen)
-    if isinstance(held, Tensor) and (held.parameter or held.buffer):
-        return replace(held, device=owner.device)
-    return held
-
-
-def _has_foreign_base(owner: Object) -> bool:
-    """Say whether a class derives from one of another file, which may well be a module."""
-    lineage = owner.cls.lineage() if owner.cls is not None else ()
-    bases = [base for cls in lineage for base in cls.bases if not isinstance(base, Class)]
-    return any(not (isinstance(base, Reference) and base.name.startswith("builtins.")) for base in bases)
-
-
-def _reassigned_attributes(body: list[ast.stmt], in_init: bool) -> Iterator[str]:
-    for statement in body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from _reassigned_attributes(statement.body, statement.name == "__init__")
-            continue
-        if not in_init:
-            yield from _assigned_attributes(statement)
-        for name in ("body", "orelse", "finalbody"):
-            yield from _reassigned_attributes(getattr(statement, name, []), in_init)
-        for handler in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-            yield from _reassigned_attributes(handler.body, in_init)
-
-
-def _assigned_attributes(statement: ast.stmt) -> Iterator[str]:
-    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    for target in targets:
-        for element in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
-            if isinstance(element, ast.Attribute):
-                yield element.attr

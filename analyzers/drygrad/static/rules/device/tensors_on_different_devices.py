@@ -64,6 +64,20 @@ class TensorsOnDifferentDevices(Rule):
     VALID = [
         Valid(
             """
+            from .flows import Flow
+
+            class Sylvester(Flow):
+                def __init__(self, n):
+                    super().__init__(n)
+                    self.dense = nn.Parameter(torch.empty(n, n))
+                    self.register_buffer("mask", torch.ones(n, n))
+
+                def call(self, x: torch.Tensor):
+                    return torch.eye(8, device=x.device) @ (self.dense * self.mask)
+            """
+        ),
+        Valid(
+            """
             def start(ids: torch.Tensor | None = None):
                 first = torch.full((len(ids), 1), 3, device=ids.device)
                 return torch.cat([torch.full_like(ids, fill_value=7), first], dim=1)

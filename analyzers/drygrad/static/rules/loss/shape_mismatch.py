@@ -51,6 +51,45 @@ class ShapeMismatchInOperation(Rule):
                 return extended(torch.ones(2, 3))
             """
         ),
+        Valid(
+            """
+            def conv_nd(dims, *args):
+                if dims == 1:
+                    return nn.Conv1d(*args)
+                return nn.Conv3d(*args)
+
+            class Pool(nn.Module):
+                def __init__(self, channels):
+                    super().__init__()
+                    self.project = conv_nd(1, channels, channels, 1)
+
+                def forward(self, x):
+                    b, c, *rest = x.shape
+                    return self.project(x.reshape(b, c, -1))
+            """
+        ),
+        Valid(
+            """
+            class Skip(nn.Module):
+                def __init__(self, heads):
+                    super().__init__()
+                    self.heads = heads
+
+                def forward(self, x):
+                    self.heads[0] = x
+                    return x
+
+            class Deep(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.heads = [torch.rand(1)] * 3
+                    self.skip = Skip(self.heads)
+
+                def forward(self, x):
+                    out = self.skip(x)
+                    return [F.interpolate(head, out.shape[2:]) for head in self.heads]
+            """
+        ),
         Valid("def f(p, q: torch.Tensor):\n    return torch.kl_div(p.log(), q).sum(1)  # this form reduces nothing"),
         Valid("def f(a, b):\n    return a @ b, torch.cat([a, b]), a.view(3, 4)"),
         Valid("x = torch.randn(4, 6)\ny = x.view(2, -1), x.reshape(3, 8), torch.cat([x, torch.randn(1, 6)])"),

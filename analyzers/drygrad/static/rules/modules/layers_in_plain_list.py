@@ -21,7 +21,9 @@ from drygrad.static.tree import walk
 Container: TypeAlias = ast.List | ast.Tuple | ast.ListComp | ast.Dict | ast.DictComp
 _TAKES_CARE = frozenset({"parameters", "named_parameters", "__setattr__", "_apply", "train", "state_dict"})
 """Methods by which a class may reach the layers in its own way."""
-_REGISTERS = frozenset({"add_module", "register_module", "setattr", "parameters", "named_parameters", "state_dict"})
+_REGISTERS = frozenset(
+    "add_module register_module register_parameter setattr parameters named_parameters state_dict".split()
+)
 _READERS = frozenset("enumerate len zip reversed range iter next sum any all print repr str isinstance".split())
 _LIST_METHODS = frozenset({"append", "extend", "insert", "pop"})
 _DICT_METHODS = frozenset({"items", "keys", "values", "update", "pop"})
@@ -59,6 +61,16 @@ class LayersInPlainList(Rule):
 
     code, name, since = "DG741", "layers-in-plain-list", "0.1"
     VALID = [
+        Valid(
+            """
+            class Blur(nn.Module):
+                def __init__(self, sigmas):
+                    super().__init__()
+                    self.sigmas = [nn.Parameter(torch.as_tensor(s)) for s in sigmas]
+                    for index, sigma in enumerate(self.sigmas):
+                        self.register_parameter(f"sigma_{index}", sigma)
+            """
+        ),
         Valid(
             """
             class Net(nn.Module):

@@ -78,7 +78,7 @@ class DivisionWithoutEpsilon(Rule):
                     self.weight = nn.Parameter(torch.randn(n))
 
                 def forward(self, x, channels: int):
-                    return x @ self.weight / self.weight.norm() / torch.sqrt(torch.tensor(channels))
+                    return x @ self.weight / self.weight.norm() / torch.sqrt(torch.tensor(channels).float())
             """
         ),
         Valid("def loss(x: torch.Tensor):\n    return x / (x.norm() + 1e-8)"),
@@ -190,6 +190,8 @@ def _source(tensor: Tensor | None) -> Tensor | None:
 def _is_chosen(source: Tensor) -> bool:
     """Say whether it is the norm of a parameter, or the root of a number: neither becomes zero by itself."""
     inner = source.origin.operands[0] if source.origin is not None and source.origin.operands else None
+    while isinstance(inner, Tensor) and inner.made_by("to", "float") and inner.origin is not None:
+        inner = next(iter(inner.origin.operands), None)
     return isinstance(inner, Tensor) and (inner.parameter or (source.made_by("sqrt") and inner.made_by(*_FROM_NUMBERS)))
 
 

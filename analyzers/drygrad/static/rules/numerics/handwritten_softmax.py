@@ -58,6 +58,11 @@ class HandwrittenSoftmax(Rule):
             "    k = torch.exp(-0.5 * x**2 / sigma**2)\n    return k / k.sum()"
         ),
         Valid("def f(n, eta):\n    w = torch.exp(torch.linspace(-eta, 0, n))\n    return w / w.sum()"),
+        Valid(
+            "def f(x: torch.Tensor, c: torch.Tensor, precision):\n"
+            "    w = torch.exp(-precision.to(x) * (x - c) ** 2)\n    v = torch.exp(-(precision * (x - c) ** 2))\n"
+            "    return w / w.sum(-1, keepdim=True), v / v.sum(-1, keepdim=True)"
+        ),
         Valid("def f(x, m):\n    e = torch.exp(x - m)\n    return e / e.sum(-1, keepdim=True)"),
         Valid("def f(x):\n    e = x.tanh().exp()\n    return e / e.sum(-1, keepdim=True), e / e.max()"),
     ]
@@ -152,12 +157,25 @@ def _is_bounded(value: Value) -> bool:
         return True
     inner = [operand for operand in origin.operands if isinstance(operand, Tensor)]
     if origin.operation == "neg":
+        return any(operand.sign is not None or _is_scaled_square(operand) for operand in inner)
+    if origin.operation == "mul" and _has_minus(origin.node):
         return any(operand.sign is not None for operand in inner)
     if origin.operation == "mul" and any(_is_negative(operand) for operand in origin.operands):
         return any(operand.sign is not None for operand in inner)
     if origin.operation in ("mul", "div") or origin.operation in VIEWS:
         return any(_is_bounded(operand) for operand in inner)
     return False
+
+
+def _has_minus(node: ast.expr) -> bool:
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any(isinstance(side, ast.UnaryOp) and isinstance(side.op, ast.USub) for side in sides)
+
+
+def _is_scaled_square(value: Tensor) -> bool:
+    """``precision * (x - mean) ** 2``, whose scale is above zero in every use."""
+    origin = value.origin if value.made_by("mul", "div") else None
+    return origin is not None and any(isinstance(v, Tensor) and v.made_by("pow", "square") for v in origin.operands)
 
 
 def _is_negative(value: Value) -> bool:

@@ -14,6 +14,7 @@ _CHOOSING = frozenset(
     {"getitem", "gather", "select", "squeeze", "unsqueeze", "view", "reshape", "transpose", "permute"}
 )
 """Operations that only pick and order probabilities."""
+_AND_GRADIENT = ", and its gradient NaN"
 
 
 class LogOfSoftmax(Rule):
@@ -56,6 +57,11 @@ class LogOfSoftmax(Rule):
     ]
     INVALID = [
         Invalid(
+            "@torch.no_grad()\ndef score(x):\n    return x.softmax(-1).log()",
+            "@torch.no_grad()\ndef score(x):\n    return x.log_softmax(-1)",
+            severity="info",
+        ),
+        Invalid(
             "def f(x):\n    return torch.log(F.softmax(x, dim=1))",
             "def f(x):\n    return F.log_softmax(x, dim=1)",
             at=(2, 11, 2, 41),
@@ -97,11 +103,13 @@ class LogOfSoftmax(Rule):
         origin = softmax_behind(tensor)
         if origin is None:
             return
+        recorded = ctx.grad_enabled(ctx.statement(node)) is not False
         yield ctx.finding(
             self,
             node,
-            "the logarithm of a probability that softmax has rounded to 0 is -inf, and its gradient NaN: "
+            f"the logarithm of a probability that softmax has rounded to 0 is -inf{_AND_GRADIENT if recorded else ''}: "
             "log_softmax computes both in one step",
+            severity=None if recorded else "info",
             related=[] if origin.node is given else [("softmax is applied here", origin.node)],
             fixes=[self._fix(node, given, origin, ctx)] if tensor.origin == origin else [],
         )
