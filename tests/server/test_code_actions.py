@@ -74,6 +74,16 @@ def test_diagnostics_of_another_text_give_no_action(shared: Client, uri: str) ->
     assert shared.actions(uri, found) == []
 
 
+def test_what_stands_where_it_stood_is_fixed_before_the_editor_hears_of_it(start: Start, tmp_path: Path) -> None:
+    client = start()
+    client.initialize(tmp_path, options={"debounce": 60_000})
+    uri, text = "file:///a.py", "leak()\n"
+    found = client.checked(uri, text)
+    client.change(uri, edit(1, 0, 1, 0, "x = 1\n"))
+    action = titled(client.actions(uri, found), "Keep it")
+    assert fixed(action, text + "x = 1\n", uri, version=2) == "keep()\nx = 1\n"
+
+
 def test_diagnostics_of_other_tools_give_no_action(shared: Client, uri: str) -> None:
     (found,) = shared.checked(uri, "leak()\n")
     assert shared.actions(uri, [{**found, "source": "other"}]) == []

@@ -29,9 +29,11 @@ async def code_action(ls: DrygradServer, params: lsp.CodeActionParams) -> list[l
         return []
     only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
     actions: list[lsp.CodeAction] = []
-    if not only or _wanted(QUICK_FIX, only):
-        actions += QuickFixes(ls, params.text_document.uri).of(params.context.diagnostics)
     checker = ls.session.checker_of(params.text_document.uri)
+    if not only or _wanted(QUICK_FIX, only):
+        if checker is not None and params.context.diagnostics:
+            await checker.fresh()
+        actions += QuickFixes(ls, params.text_document.uri).of(params.context.diagnostics)
     if checker is not None:
         kind = NOTEBOOK_FIX_ALL if _is_cell(checker, ls) else FIX_ALL
         if _wanted(kind, only):
@@ -67,12 +69,16 @@ class QuickFixes:
             yield from self._ignore(diagnostic)
 
     def _present_data(self, diagnostic: lsp.Diagnostic) -> dict[str, Any] | None:
-        """Return what the diagnostic carries; None if it is not ours or was made for another text."""
+        """Return what the diagnostic carries; None if it is not ours, or not true of the present text."""
         if diagnostic.source != SOURCE:
             return None
-        data: object = diagnostic.data
-        if data is None and (known := self._known(diagnostic)) is not None:
-            data = known.data  # an old client sends diagnostics back without their data
+        own = self._of_present(diagnostic.data)
+        if own is None and (known := self._known(diagnostic)) is not None:
+            return self._of_present(known.data)  # sent back without its data, or before the editor heard of a newer one
+        return own
+
+    def _of_present(self, data: object) -> dict[str, Any] | None:
+        """Return a diagnostic's data if it was made for the present text."""
         if not isinstance(data, dict):
             return None
         fields = cast("dict[str, Any]", data)
