@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Object, Tensor
-from drygrad.static.tree import children, remembered, walk
+from drygrad.static.syntax import body_nodes, called, calls_in
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_OTHER_BODIES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _BACKWARD = ("backward", "manual_backward")
 
 
@@ -25,79 +23,6 @@ class Backward:
     roots: tuple[ast.expr, ...]
     names: frozenset[str]
     keeps_graph: bool
-
-
-def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
-    """Yield nodes and what they hold, in the order of the text; bodies of functions and classes are left out."""
-    return chain.from_iterable(map(_own_nodes, roots))
-
-
-@remembered
-def _own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, _OTHER_BODIES):
-            waiting.extend(reversed(children(node)))
-
-
-def body_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of the body of a function, loop or module, in the order of the text."""
-    return own_nodes(*getattr(scope, "body", ()))
-
-
-def calls_in(scope: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls in the body of a function, loop or module."""
-    return (node for node in body_nodes(scope) if isinstance(node, ast.Call))
-
-
-def called(node: ast.Call) -> str:
-    """Return the last part of the name that a call calls: ``step`` for ``self.optimizer.step()``."""
-    if isinstance(node.func, ast.Attribute):
-        return node.func.attr
-    return node.func.id if isinstance(node.func, ast.Name) else ""
-
-
-def scope_of(node: ast.AST, ctx: Context) -> ast.AST:
-    """Return the function around a node, or the module."""
-    return ctx.function(node) or ctx.tree
-
-
-def assigned_in(scope: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield the dotted names that statements in a body bind, with the statement."""
-    for node in body_nodes(scope):
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.With, ast.Delete)):
-            for target in _targets(node):
-                for part in walk(target):
-                    text = dotted_text(part) if isinstance(part, (ast.Name, ast.Attribute)) else None
-                    if text is not None and not isinstance(getattr(part, "ctx", None), ast.Load):
-                        yield text, node
-
-
-def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For | ast.With | ast.Delete) -> list[ast.expr]:
-    match node:
-        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
-            return targets
-        case ast.With(items=items):
-            return [item.optional_vars for item in items if item.optional_vars is not None]
-        case _:
-            return [node.target]
-
-
-def rebound_between(text: str, first: ast.AST, second: ast.AST, scope: ast.AST) -> bool:
-    """Say whether a name is bound anew between two nodes, in the order of the text."""
-    low, high = sorted((_place(first), _place(second)))
-    return any(name == text and low < _place(statement) < high for name, statement in assigned_in(scope))
-
-
-def _place(node: ast.AST) -> tuple[int, int]:
-    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-
-
-def follows(node: ast.AST, other: ast.AST) -> bool:
-    """Say whether a node stands after another in the text."""
-    return _place(node) > _place(other)
 
 
 def is_guarded(node: ast.AST, loop: ast.AST, ctx: Context) -> bool:

@@ -18,6 +18,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall
 from drygrad.static.roles import Role, role_of
+from drygrad.static.syntax import argument
 from drygrad.static.tree import children, remembered, walk
 
 Kind: TypeAlias = Literal[
@@ -343,7 +344,7 @@ class _Reader:
         return not isinstance(self.ctx.value(owner), (Class, Reference)) and role not in ("model", "scheduler")
 
     def _step(self, node: ast.Call, text: str | None, place: _Place) -> Iterator[Event]:
-        closure = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "closure"), None)
+        closure = argument(node, "closure", 0)
         function = self.ctx.value(closure)
         if isinstance(function, Function) and not isinstance(function.node, ast.Lambda):
             for event in self.events_of(function.node):

@@ -11,8 +11,7 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Val
 from drygrad.static.context import Context
 from drygrad.static.facts.values import UNKNOWN, Tensor
 from drygrad.static.rules.autograd.graph import ancestors, no_grad_block, recorded
-from drygrad.static.rules.autograd.names import last_assignment
-from drygrad.static.tree import walk
+from drygrad.static.syntax import has_multiline_string, last_assignment
 
 _LOSS = re.compile(r"loss|criterion|cross_entropy", re.IGNORECASE)
 _TARGET = re.compile(r"target|label|truth|^y|^gt", re.IGNORECASE)
@@ -173,8 +172,7 @@ def _fix(ctx: Context, block: ast.With | None, backward: ast.Call, origin: ast.e
     if block is None or len(block.items) > 1 or any(no_grad_block(ctx, n) is not block for n in (backward, origin)):
         return None
     first, last = block.body[0].lineno, block.end_lineno or block.lineno
-    spans_lines = (n for n in walk(block) if isinstance(n, (ast.Constant, ast.JoinedStr)) and n.lineno != n.end_lineno)
-    if first == block.lineno or any(spans_lines):
+    if first == block.lineno or has_multiline_string(block):
         return None
     lines = ctx.source.lines[block.lineno : last]
     comment = ctx.source.line_text(block.lineno).partition("#")[2]

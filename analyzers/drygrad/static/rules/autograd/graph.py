@@ -60,19 +60,3 @@ def _switches_off(ctx: Context, expression: ast.expr) -> bool:
             return name in NO_GRAD
         case _:
             return False
-
-
-def scope(ctx: Context, node: ast.AST) -> ast.AST:
-    """Return the function around a node, or the module."""
-    return ctx.function(node) or ctx.tree
-
-
-def needs_parentheses(node: ast.expr) -> bool:
-    """Say whether an expression needs parentheses before an attribute can be taken of it."""
-    return not isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-
-
-def wrapped(ctx: Context, node: ast.expr) -> str:
-    """Return an expression's text, in parentheses where an attribute is to follow."""
-    text = ctx.source_of(node)
-    return f"({text})" if needs_parentheses(node) else text

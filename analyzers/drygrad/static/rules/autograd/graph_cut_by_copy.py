@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Sequence, Tensor
-from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded, scope, wrapped
-from drygrad.static.rules.autograd.names import nodes_within
+from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded
+from drygrad.static.syntax import nodes_within, scope_of
 from drygrad.static.tree import walk
 
 
@@ -174,7 +175,7 @@ def _fix(node: ast.Call, source: object, ctx: Context) -> Fix | None:
         return None
     flags = [ctx.delete_statement(statement) for statement in _flags(node, ctx)]
     if isinstance(source, Tensor):
-        return ctx.fix("Copy it with its graph", ctx.replace(node, f"{wrapped(ctx, given)}.clone()"), *flags)
+        return ctx.fix("Copy it with its graph", ctx.replace(node, f"{as_operand(ctx, given)}.clone()"), *flags)
     elements = source.items if isinstance(source, Sequence) and source.items is not None else None
     if isinstance(source, Sequence) and all(isinstance(v, Tensor) for v in elements or (source.element,)):
         return ctx.fix("Stack the tensors", ctx.replace(node, f"{torch}.stack({ctx.source_of(given)})"), *flags)
@@ -183,7 +184,7 @@ def _fix(node: ast.Call, source: object, ctx: Context) -> Fix | None:
 
 def _flags(node: ast.Call, ctx: Context) -> Iterator[ast.Assign]:
     """Yield the statements that set ``requires_grad`` on what is made of a copy: on a result of a graph they raise."""
-    for statement in nodes_within(scope(ctx, node)):
+    for statement in nodes_within(scope_of(node, ctx)):
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=owner, attr="requires_grad")]):
                 if computed_from(ctx.value(owner), node):

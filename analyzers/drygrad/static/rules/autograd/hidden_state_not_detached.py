@@ -10,7 +10,7 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.values import UNKNOWN, Sequence, Tensor, Value
 from drygrad.static.rules.autograd.graph import recorded
-from drygrad.static.rules.autograd.names import nodes_within
+from drygrad.static.syntax import nodes_within
 
 _RECURRENT = frozenset({"lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_cell"})
 _STATE = re.compile(r"hidden|^h$|^hx$|^h_?[nt]$|^hc$|memory|^mems$|(^|_)state$", re.IGNORECASE)

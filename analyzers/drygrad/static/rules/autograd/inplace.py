@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from drygrad.model import Edit, Fix, Position, Safety, Span
+from drygrad.model import Edit, Fix, Safety, Span
 from drygrad.static.context import Context
 from drygrad.static.facts.events import InplaceWrite
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Tensor
-from drygrad.static.rules.autograd.graph import scope
-from drygrad.static.rules.autograd.names import nodes_within
+from drygrad.static.syntax import nodes_within, scope_of
 
 _KEEPS_CONTENT = frozenset({"requires_grad", "detach", "share_memory", "retain_grad", "names", "rename", "pin_memory"})
 _WITHOUT_TWIN = frozenset(
@@ -106,22 +105,10 @@ def _call_edits(write: InplaceWrite, node: ast.Call, name: str, ctx: Context) ->
 
 
 def without_inplace(node: ast.Call, ctx: Context) -> Edit | None:
-    """Return the edit that removes ``inplace=True`` from a call; None where it is passed by position."""
-    given = next((keyword for keyword in node.keywords if keyword.arg == "inplace"), None)
-    if given is None:
-        return _without_position(node, ctx)
-    return without_keyword(node, given, ctx)
-
-
-def without_keyword(node: ast.Call, given: ast.keyword, ctx: Context) -> Edit | None:
-    """Return the edit that removes a keyword argument from a call, with its comma."""
-    arguments = [*node.args, *node.keywords]
-    index = arguments.index(given)
-    if index > 0:
-        return _delete(ctx, ctx.source.end(arguments[index - 1]), ctx.source.end(given))
-    if len(arguments) > 1:
-        return _delete(ctx, ctx.source.start(given), ctx.source.start(arguments[1]))
-    return ctx.replace(given, "")
+    """Return the edit that removes ``inplace=True`` from a call, passed by name or as the last argument."""
+    if any(keyword.arg == "inplace" for keyword in node.keywords):
+        return ctx.remove_keyword(node, "inplace")
+    return _without_position(node, ctx)
 
 
 def _without_position(node: ast.Call, ctx: Context) -> Edit | None:
@@ -130,21 +117,17 @@ def _without_position(node: ast.Call, ctx: Context) -> Edit | None:
         case [ast.Constant(value=True) as only] if not node.keywords:
             return ctx.replace(only, "")
         case [*_, before, ast.Constant(value=True) as last] if not node.keywords:
-            return _delete(ctx, ctx.source.end(before), ctx.source.end(last))
+            span = Span(ctx.source.end(before), ctx.source.end(last))
+            return None if "#" in ctx.source.slice(span) else Edit(span, "")
         case _:
             return None
-
-
-def _delete(ctx: Context, start: Position, end: Position) -> Edit | None:
-    span = Span(start, end)
-    return Edit(span, "") if "#" not in ctx.source.slice(span) else None
 
 
 def _safety(write: InplaceWrite, ctx: Context) -> Safety:
     """Safe for a local tensor that no other name or container shares."""
     if not isinstance(write.expression, ast.Name) or (write.call is not None and write.call.module is not None):
         return "unsafe"
-    home, storage, name = scope(ctx, write.node), write.target.storage, write.expression.id
+    home, storage, name = scope_of(write.node, ctx), write.target.storage, write.expression.id
     if isinstance(write.node, ast.Call) and not _rebinds(write.node, name, ctx):
         return "unsafe"
     made_here = isinstance(storage, ast.expr) and any(node is storage for node in nodes_within(home))

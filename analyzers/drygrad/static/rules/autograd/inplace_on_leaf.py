@@ -12,7 +12,7 @@ from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Tensor
 from drygrad.static.rules.autograd.graph import mode_is_shown
 from drygrad.static.rules.autograd.inplace import counts, spelled
-from drygrad.static.tree import walk
+from drygrad.static.syntax import has_multiline_string
 
 
 class InplaceOnLeaf(Rule):
@@ -152,18 +152,12 @@ def _fix(write: InplaceWrite, ctx: Context) -> Fix | None:
     start, end = ctx.source.start(statement), ctx.source.end(statement)
     rest = ctx.source.line_text(last)[end.column :].strip()
     indentation = ctx.source.indentation(first)
-    if start.column != len(indentation) or (rest and not rest.startswith("#")) or _holds_lines(statement):
+    if start.column != len(indentation) or (rest and not rest.startswith("#")) or has_multiline_string(statement):
         return None
     deeper = [f"{_unit(indentation)}{ctx.source.lines[line - 1]}" for line in range(first, last + 1)]
     text = f"{indentation}with {torch}.no_grad():{ctx.source.newline}{''.join(deeper)}".rstrip("\r\n")
     span = Span(Position(first, 0), Position(last, len(ctx.source.line_text(last))))
     return ctx.fix("Write under torch.no_grad()", Edit(span, text), safety="safe")
-
-
-def _holds_lines(statement: ast.stmt) -> bool:
-    """Say whether a string spans lines, which must not be indented."""
-    strings = (n for n in walk(statement) if isinstance(n, (ast.Constant, ast.JoinedStr)))
-    return any(n.lineno != n.end_lineno for n in strings)
 
 
 def _unit(indentation: str) -> str:

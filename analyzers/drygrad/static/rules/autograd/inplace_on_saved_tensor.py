@@ -10,9 +10,9 @@ from drygrad.static.context import Context
 from drygrad.static.facts.events import InplaceWrite, Saved
 from drygrad.static.facts.operations import SAVES_OUTPUT
 from drygrad.static.facts.values import UNKNOWN, Tensor
-from drygrad.static.rules.autograd.graph import ancestors, mode_is_shown, scope
+from drygrad.static.rules.autograd.graph import ancestors, mode_is_shown
 from drygrad.static.rules.autograd.inplace import counts, out_of_place, spelled
-from drygrad.static.rules.autograd.names import nodes_within
+from drygrad.static.syntax import nodes_within, scope_of
 
 _CHANGES_VALUES = frozenset(
     "abs add addcdiv addcmul clamp clamp_max clamp_min div exp log masked_fill mul neg pow relu rsqrt sigmoid sqrt sub "
@@ -215,7 +215,7 @@ def _kept(write: InplaceWrite, ctx: Context) -> Saved | None:
 def _reach(write: InplaceWrite, saved: Saved, ctx: Context) -> Severity | None:
     """Say how surely a backward goes through the operation: error if one does here, None if nothing leads to one."""
     found: Severity | None = None
-    for node in nodes_within(scope(ctx, write.node)):
+    for node in nodes_within(scope_of(write.node, ctx)):
         match node:
             case ast.Call(func=ast.Attribute(value=receiver, attr="backward")) if _leads(receiver, write, saved, ctx):
                 return "error" if mode_is_shown(ctx, node) else "warning"

@@ -9,9 +9,8 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.events import InplaceWrite
 from drygrad.static.facts.values import Object, TorchCall
-from drygrad.static.rules.autograd.graph import scope
 from drygrad.static.rules.autograd.inplace import spelled, without_inplace
-from drygrad.static.rules.autograd.names import bound_names, nodes_within
+from drygrad.static.syntax import bound_names, nodes_within, scope_of
 from drygrad.static.tree import walk
 
 _ACTIVATIONS = frozenset(
@@ -175,7 +174,7 @@ def _skip_connection(node: ast.Call, name: str, ctx: Context) -> ast.Name | None
     """Return where the overwritten tensor is read again as the operand of a sum or a concatenation."""
     held = {name}
     written = False
-    for each in nodes_within(scope(ctx, node)):
+    for each in nodes_within(scope_of(node, ctx)):
         match each:
             case ast.Assign(targets=[ast.Name(id=alias)], value=ast.Name(id=source)) if source in held and not written:
                 held.add(alias)

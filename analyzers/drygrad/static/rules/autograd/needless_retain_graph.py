@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.values import Constant, Number, Object, ParameterList, Sequence, Tensor, Value
-from drygrad.static.rules.autograd.graph import ancestors, scope
-from drygrad.static.rules.autograd.inplace import without_keyword
-from drygrad.static.rules.autograd.names import nodes_within
+from drygrad.static.rules.autograd.graph import ancestors
+from drygrad.static.syntax import nodes_within, scope_of
 from drygrad.static.tree import walk
 
 
@@ -123,7 +122,7 @@ class NeedlessRetainGraph(Rule):
             node,
             "retain_graph=True keeps this pass's graph through the next forward, but nothing goes through it again",
             span=ctx.source.span(given),
-            fixes=[_fix(node, given, ctx)],
+            fixes=[ctx.fix("Remove retain_graph=True", ctx.remove_keyword(node, "retain_graph"))],
         )
 
 
@@ -149,7 +148,7 @@ def _is_known(value: Value) -> bool:
 def _is_used_again(node: ast.Call, loss: Tensor, ctx: Context) -> bool:
     """Say whether anything else in the function may go through the graph, or keep it for that."""
     graph = {id(t.origin.node) for t in ancestors(loss) if t.origin is not None and t.requires_grad}
-    for other in nodes_within(scope(ctx, node)):
+    for other in nodes_within(scope_of(node, ctx)):
         if isinstance(other, ast.Return) and other.value is not None and _is_of(ctx.value(other.value), graph):
             return True
         if not isinstance(other, ast.Call) or other is node:
@@ -164,7 +163,3 @@ def _is_used_again(node: ast.Call, loss: Tensor, ctx: Context) -> bool:
 
 def _is_of(value: Value, graph: set[int]) -> bool:
     return any(t.origin is not None and id(t.origin.node) in graph and t.requires_grad for t in ancestors(value))
-
-
-def _fix(node: ast.Call, given: ast.keyword, ctx: Context) -> Fix | None:
-    return ctx.fix("Remove retain_graph=True", without_keyword(node, given, ctx))

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Mapped, Sequence, Tensor, Value
-from drygrad.static.rules.autograd.graph import scope, wrapped
-from drygrad.static.rules.autograd.inplace import without_keyword
-from drygrad.static.rules.autograd.names import nodes_within
+from drygrad.static.syntax import nodes_within, scope_of
 from drygrad.static.tree import walk
 
 _OPTIMIZERS = frozenset(
@@ -163,7 +162,7 @@ def _in_element(expression: ast.expr, value: Value, ctx: Context) -> Iterator[tu
 
 def _retains(expression: ast.expr, ctx: Context) -> bool:
     """Say whether ``retain_grad()`` is called here: optimizers then take the tensor."""
-    calls = (n for n in nodes_within(scope(ctx, expression)) if isinstance(n, ast.Attribute))
+    calls = (n for n in nodes_within(scope_of(expression, ctx)) if isinstance(n, ast.Attribute))
     return any(node.attr == "retain_grad" for node in calls)
 
 
@@ -171,16 +170,16 @@ def _fix(made: ast.expr, ctx: Context) -> Fix | None:
     """Make the result itself the leaf."""
     title = "Make the result the leaf"
     flags = [
-        (call, keyword)
+        call
         for call in walk(made)
         if isinstance(call, ast.Call)
         for keyword in call.keywords
         if keyword.arg == "requires_grad" and isinstance(keyword.value, ast.Constant)
     ]
-    text = wrapped(ctx, made)
+    text = as_operand(ctx, made)
     if len(flags) != 1:
         return ctx.fix(title, ctx.replace(made, f"{text}.detach().requires_grad_()"))
     opening = ctx.insert_before(made, "(") if text.startswith("(") and text != ctx.source_of(made) else None
     closing = ctx.insert_after(made, ").requires_grad_()" if opening else ".requires_grad_()")
-    edits = [without_keyword(*flags[0], ctx), closing]
+    edits = [ctx.remove_keyword(flags[0], "requires_grad"), closing]
     return ctx.fix(title, *([opening] if opening else []), *edits)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Constant, Tensor
-from drygrad.static.rules.autograd.graph import mode_is_shown, wrapped
+from drygrad.static.rules.autograd.graph import mode_is_shown
 
 _ARRAYS = frozenset({"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"})
 
@@ -117,6 +118,7 @@ class NumpyOfGradTensor(Rule):
         if ctx.grad_enabled(ctx.statement(node)) is not True:
             return
         shown = mode_is_shown(ctx, node)
+        detached = ctx.replace(converted, f"{as_operand(ctx, converted)}.detach()")
         method = isinstance(node.func, ast.Attribute) and node.func.value is converted
         yield ctx.finding(
             self,
@@ -124,9 +126,7 @@ class NumpyOfGradTensor(Rule):
             f"`{ctx.source_of(converted)}` requires grad: NumPy cannot record a graph, so the conversion raises"
             + ("" if shown else " unless the caller is under torch.no_grad()"),
             severity="error" if shown else "warning",
-            fixes=[
-                ctx.fix("Detach it first", ctx.replace(converted, f"{wrapped(ctx, converted)}.detach()"), safety="safe")
-            ],
+            fixes=[ctx.fix("Detach it first", detached, safety="safe")],
         )
 
 

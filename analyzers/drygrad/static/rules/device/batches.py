@@ -11,6 +11,7 @@ from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.facts.values import UNKNOWN, Object
 from drygrad.static.rules.device.placement import device_of, is_moved_elsewhere
+from drygrad.static.syntax import argument
 from drygrad.static.tree import remembered, walk
 
 BatchLoop = ast.For | ast.AsyncFor
@@ -148,7 +149,7 @@ def _moves(model: str, scope: ast.AST, ctx: Context) -> Iterator[tuple[ast.Call,
 def _move(node: ast.Call, ctx: Context) -> Iterator[tuple[ast.Call, str | None]]:
     if not isinstance(node.func, ast.Attribute):
         return
-    given = next((k.value for k in node.keywords if k.arg == "device"), node.args[0] if node.args else None)
+    given = argument(node, "device", 0)
     match node.func.attr:
         case "cuda":
             yield node, "cuda"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Safety, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import with_keyword
 from drygrad.static.facts.values import Constant, TorchCall
 from drygrad.static.rules.device.placement import (
     EXACT_FACTORIES,
@@ -15,7 +16,6 @@ from drygrad.static.rules.device.placement import (
     name_span,
     removed_call,
     spoken,
-    with_keyword,
 )
 
 
@@ -146,7 +146,7 @@ def _fix(node: ast.Call, made: TorchCall, device: ast.expr | str, ctx: Context) 
     if len(node.args) > 1 or {keyword.arg for keyword in node.keywords} - {"device", "non_blocking"}:
         return None
     text = device if isinstance(device, str) else ctx.source_of(device)
-    place = with_keyword(made.node, f"device={text}", ctx)
+    place = with_keyword(ctx, made.node, "device", text)
     return ctx.fix("Create the tensor on the device", place, removed_call(node, ctx), safety=_safety(made))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.rules.device.meetings import Meeting, input_names, meetings
-from drygrad.static.rules.device.placement import with_keyword
 
 
 class FactoryWithoutDeviceInForward(Rule):
@@ -271,6 +271,6 @@ def _fix(meeting: Meeting, ctx: Context) -> Fix | None:
     if not names and here:
         return None
     owner = names[0] if names else "next(self.parameters())"
-    edit = with_keyword(meeting.factory.node, f"device={owner}.device", ctx)
+    edit = with_keyword(ctx, meeting.factory.node, "device", f"{owner}.device")
     title = f"Make it on the device of {names[0] if names else 'the module'}"
     return ctx.fix(title, edit, safety="safe" if names else "unsafe")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.device.placement import device_expression, device_of, with_keyword
+from drygrad.static.editing import with_keyword
+from drygrad.static.rules.device.placement import device_expression, device_of
 from drygrad.static.tree import walk
 
 
@@ -111,7 +112,7 @@ class LoadWithoutMapLocation(Rule):
 
 
 def _fix(node: ast.Call, device: str, ctx: Context) -> Fix | None:
-    return ctx.fix("Load it to the device it is used on", with_keyword(node, f"map_location={device}", ctx))
+    return ctx.fix("Load it to the device it is used on", with_keyword(ctx, node, "map_location", device))
 
 
 def _is_saved_here(path: ast.expr, ctx: Context) -> bool:

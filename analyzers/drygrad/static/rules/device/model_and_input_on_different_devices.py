@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand, with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.iteration import contained_modules
 from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS
@@ -26,10 +27,8 @@ from drygrad.static.rules.device.placement import (
     device_expression,
     is_accelerator,
     is_plain_factory,
-    operand_text,
     spoken,
     unless,
-    with_keyword,
 )
 from drygrad.static.tree import remembered, walk
 
@@ -360,5 +359,5 @@ def _fix(node: ast.Call, meeting: _Meeting, ctx: Context) -> Fix | None:
     if loop is not None and isinstance(given, ast.Name) and given.id in unpacked_names(loop):
         return ctx.fix(title, move_at_head(loop, device, ctx), safety="safe")
     if isinstance(given, ast.Call) and is_plain_factory(ctx.call(given)):
-        return ctx.fix(title, with_keyword(given, f"device={device}", ctx), safety="safe")
-    return ctx.fix(title, ctx.replace(given, f"{operand_text(ctx, given)}.to({device})"), safety="safe")
+        return ctx.fix(title, with_keyword(ctx, given, "device", device), safety="safe")
+    return ctx.fix(title, ctx.replace(given, f"{as_operand(ctx, given)}.to({device})"), safety="safe")

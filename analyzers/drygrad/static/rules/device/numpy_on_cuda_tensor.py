@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Span, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Tensor
-from drygrad.static.rules.device.placement import is_accelerator, is_chosen, name_span, operand_text, spoken
+from drygrad.static.rules.device.placement import is_accelerator, is_chosen, name_span, spoken
 
 _NUMPY = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarray", "numpy.asanyarray"})
 
@@ -110,7 +111,7 @@ def _fix(given: ast.expr, tensor: Tensor, method: ast.Attribute | None, ctx: Con
         start = name_span(method, ctx).start
         edit = Edit(Span(start, start), f"{moved}.")
     else:
-        edit = ctx.replace(given, f"{operand_text(ctx, given)}.{moved}")
+        edit = ctx.replace(given, f"{as_operand(ctx, given)}.{moved}")
     return ctx.fix("Copy the tensor to the CPU first", edit, safety="safe")
 
 

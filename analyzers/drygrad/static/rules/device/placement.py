@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from drygrad.model import Edit, Position, Span
-from drygrad.static.context import Context, FunctionNode
+from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Device, TorchCall
+from drygrad.static.syntax import parameter_names
 from drygrad.static.tree import walk
 
 ACCELERATORS = frozenset({"cuda", "mps", "xpu", "hpu", "npu"})
@@ -20,7 +21,6 @@ _MOVERS = frozenset(
     "colossalai torch_geometric dgl".split()
 )
 """Packages that place batches and models on devices themselves, or whose batches move in place."""
-_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 _OWNERS = frozenset({"self", "args", "opt", "opts", "cfg", "config", "hparams", "params", "options", "flags"})
 
 
@@ -81,12 +81,6 @@ def is_moved_elsewhere(ctx: Context) -> bool:
     return bool(re.search(r"torch_xla|DeviceDataLoader|[Pp]refetcher|\.prepare\(|\.distribute\(", ctx.source.text))
 
 
-def operand_text(ctx: Context, node: ast.expr) -> str:
-    """Return an expression's text, in parentheses where a method call could not follow it."""
-    text = ctx.source_of(node)
-    return text if isinstance(node, _ATOMS) else f"({text})"
-
-
 def name_span(attribute: ast.Attribute, ctx: Context) -> Span:
     """Return the span of the name after the dot."""
     end = ctx.source.end(attribute)
@@ -100,26 +94,6 @@ def removed_call(node: ast.Call, ctx: Context) -> Edit | None:
     return Edit(Span(ctx.source.end(node.func.value), ctx.source.end(node)), "")
 
 
-def with_keyword(call: ast.Call, text: str, ctx: Context) -> Edit | None:
-    """Return the edit that adds a keyword argument at the end of a call, in the layout that the call has."""
-    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-    if not arguments or isinstance(arguments[-1], ast.GeneratorExp):
-        return None
-    last = max(arguments, key=lambda argument: (argument.end_lineno or 0, argument.end_col_offset or 0))
-    end = ctx.source.end(last)
-    rest = ctx.source.slice(Span(end, ctx.source.end(call)))
-    closing = re.match(r"(\s*\)*?)(\s*,)?(\s*)\)$", rest)
-    if closing is None:
-        return None
-    if closing[2] is None:
-        return Edit(Span(end, end), f", {text}")
-    comma = ctx.source.position(ctx.source.offset(end) + closing.end(2))
-    if "\n" in closing[3]:
-        indentation = ctx.source.indentation(last.lineno)
-        return Edit(Span(comma, comma), f"{ctx.source.newline}{indentation}{text},")
-    return Edit(Span(comma, comma), f" {text},")
-
-
 def device_expression(device: str, node: ast.AST, ctx: Context) -> str | None:
     """Return text that means a device at a node; None where no name in scope is known to."""
     if device[0] != "$" and device != "auto":
@@ -129,7 +103,7 @@ def device_expression(device: str, node: ast.AST, ctx: Context) -> str | None:
         return name
     owner, _, rest = device[1:].partition(".")
     function = ctx.function(node)
-    given = function is not None and owner in _parameters(function)
+    given = function is not None and owner in parameter_names(function)
     return device[1:] if rest and (given or owner in ctx.facts.globals) else None
 
 
@@ -137,17 +111,12 @@ def _named_devices(node: ast.AST, ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield the names that stand for a device at a node: of the function around it, then of the module."""
     function = ctx.function(node)
     if function is not None:
-        yield from ((name, f"${name}") for name in _parameters(function))
+        yield from ((name, f"${name}") for name in parameter_names(function))
         for inner in walk(function):
             value = ctx.value(inner) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) else None
             if isinstance(inner, ast.Name) and isinstance(value, Device) and ctx.function(inner) is function:
                 yield inner.id, value.name
     yield from ((name, value.name) for name, value in ctx.facts.globals.items() if isinstance(value, Device))
-
-
-def _parameters(function: FunctionNode) -> list[str]:
-    arguments = function.args
-    return [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
 def is_plain_factory(made: TorchCall | None) -> bool:

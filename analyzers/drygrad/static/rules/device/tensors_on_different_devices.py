@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand, with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.events import DeviceMismatch
 from drygrad.static.facts.operations import LOSSES
@@ -23,10 +24,8 @@ from drygrad.static.rules.device.placement import (
     device_expression,
     device_of,
     is_plain_factory,
-    operand_text,
     spoken,
     unless,
-    with_keyword,
 )
 from drygrad.static.tree import walk
 
@@ -272,8 +271,8 @@ class TensorsOnDifferentDevices(Rule):
             return None
         title = f"Move it to {spoken(other.device)}"
         if isinstance(wrong.node, ast.Call) and is_plain_factory(ctx.call(wrong.node)):
-            return ctx.fix(title, with_keyword(wrong.node, f"device={device}", ctx), safety="safe")
-        text = f"{operand_text(ctx, wrong.node)}.to({device})"
+            return ctx.fix(title, with_keyword(ctx, wrong.node, "device", device), safety="safe")
+        text = f"{as_operand(ctx, wrong.node)}.to({device})"
         return ctx.fix(title, ctx.replace(wrong.node, text), safety="safe")
 
 

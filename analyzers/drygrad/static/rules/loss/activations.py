@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Position, Span
 from drygrad.static.context import Context
+from drygrad.static.editing import ATOMS
 from drygrad.static.facts.values import Origin, Tensor, TorchCall
 from drygrad.static.tree import walk
 
@@ -19,7 +20,6 @@ LOGITS = frozenset(
     "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d bilinear addmm".split()
 )
 """Operations whose results are unbounded numbers."""
-_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 
 
 def maker(tensor: Tensor | None) -> Origin | None:
@@ -142,7 +142,7 @@ def _as_text(ctx: Context, node: ast.expr, operand: ast.expr) -> str:
     text, parent = ctx.source_of(operand), ctx.parent(node)
     if isinstance(parent, (ast.Call, ast.keyword)) and node is not getattr(parent, "func", None):
         return text
-    loose = not isinstance(operand, _ATOMS) and not isinstance(parent, (ast.Assign, ast.Return))
+    loose = not isinstance(operand, (*ATOMS, ast.Constant)) and not isinstance(parent, (ast.Assign, ast.Return))
     return f"({text})" if loose or "\n" in text else text
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import with_keyword
 from drygrad.static.facts.shapes.losses import is_bare
 from drygrad.static.facts.values import TorchCall
 from drygrad.static.rules.loss.activations import LOGITS, applied, related, renamed
-from drygrad.static.rules.loss.keywords import with_keyword
 
 
 class KlDivInputNotLog(Rule):

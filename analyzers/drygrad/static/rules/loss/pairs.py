@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from drygrad.model import Fix
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.shapes import numel
 from drygrad.static.facts.values import Dim, Shape, TorchCall
-
-_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ def extra_dimension(longer: Shape, shorter: Shape) -> int | None:
 
 def with_suffix(ctx: Context, expression: ast.expr, suffix: str) -> Fix | None:
     """Call a method of an expression's value."""
-    text = ctx.source_of(expression)
-    text = text if isinstance(expression, _ATOMS) else f"({text})"
+    text = as_operand(ctx, expression)
     return ctx.fix(f"Use `{' '.join(text.split())}{suffix}`", ctx.replace(expression, text + suffix))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import with_keyword
 from drygrad.static.facts.values import NONE, Tensor, TorchCall
-from drygrad.static.rules.loss.keywords import with_keyword
 
 _FUNCTIONS = frozenset({"softmax", "log_softmax", "softmin"})
 _CLASSES = frozenset({"Softmax", "LogSoftmax", "Softmin"})

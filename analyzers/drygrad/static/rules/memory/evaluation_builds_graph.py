@@ -10,9 +10,9 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Severity,
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Number, Object
-from drygrad.static.loops import body_nodes, called, calls_in, follows, iterates_over_loader, trains
+from drygrad.static.loops import iterates_over_loader, trains
 from drygrad.static.roles import role_of
-from drygrad.static.tree import walk
+from drygrad.static.syntax import body_nodes, called, calls_in, follows, has_multiline_string
 
 _EVALUATES = re.compile(r"^_?(evaluate|eval|validate|validation|val|test|predict|inference|infer)(_|$)")
 _NEEDS_GRAPH = re.compile(
@@ -336,8 +336,7 @@ def _decorated(function: FunctionNode, ctx: Context) -> Fix | None:
 def _wrapped(loop: ast.For, ctx: Context) -> Fix | None:
     """Put the loop into ``with torch.no_grad():``."""
     torch = ctx.imported_as("torch")
-    strings = (n for n in walk(loop) if isinstance(n, (ast.Constant, ast.JoinedStr)))
-    if torch is None or any(n.lineno != n.end_lineno for n in strings):
+    if torch is None or has_multiline_string(loop):
         return None
     indentation = ctx.source.indentation(loop.lineno)
     unit = ctx.source.indentation(loop.body[0].lineno).removeprefix(indentation) or "    "

@@ -9,8 +9,8 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Sequence
-from drygrad.static.loops import assigned_in
 from drygrad.static.rules.memory.graphs import detached, graph_of, home_of, is_differentiated, is_only_read
+from drygrad.static.syntax import assigned_in
 from drygrad.static.tree import walk
 
 

@@ -10,7 +10,8 @@ from drygrad.model import Fix
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Number, Origin, Tensor, Value
-from drygrad.static.loops import assigned_in, backwards_in, called, rebound_between, scope_of
+from drygrad.static.loops import backwards_in
+from drygrad.static.syntax import assigned_in, called, rebound_between, scope_of
 from drygrad.static.tree import walk
 
 Graph = Literal["freed", "whole"]

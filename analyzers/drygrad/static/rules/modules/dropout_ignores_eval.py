@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import written_as
 from drygrad.static.facts.values import Reference, TorchCall
 from drygrad.static.rules.modules.made_in_forward import is_only_called, made_module, moved
-from drygrad.static.rules.modules.methods import module_around, self_name, torch_name
+from drygrad.static.rules.modules.methods import module_around, self_name
 from drygrad.static.tree import walk
 
 _FUNCTIONAL = "torch.nn.functional"
@@ -227,7 +228,7 @@ def _as_function(node: ast.Call, owner: str, ctx: Context) -> Fix | None:
     if not isinstance(call, ast.Call) or call.func is not node or call.keywords or len(call.args) != 1:
         return None
     assert isinstance(package, Reference), "the class was imported"
-    name = torch_name(ctx, _FUNCTIONAL, _CLASSES[package.name.rpartition(".")[2]])
+    name = written_as(ctx, f"{_FUNCTIONAL}.{_CLASSES[package.name.rpartition('.')[2]]}")
     if name is None or "#" in ctx.source_of(call):
         return None
     given = [ctx.source_of(call.args[0]), *(ctx.source_of(a) for a in [*node.args, *node.keywords])]

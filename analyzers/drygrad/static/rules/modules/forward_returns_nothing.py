@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Position, Rule, Span, Valid
 from drygrad.static.context import Context, FunctionNode
+from drygrad.static.editing import inserted
 from drygrad.static.facts.values import Tensor
-from drygrad.static.rules.autograd.names import nodes_within
-from drygrad.static.rules.training.placing import inserted
+from drygrad.static.syntax import nodes_within
 
 
 class ForwardReturnsNothing(Rule):

@@ -8,13 +8,9 @@ from typing import TypeAlias
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import written_as
 from drygrad.static.facts.values import Object
-from drygrad.static.rules.modules.methods import (
-    attributes_assigned,
-    is_initialised_before,
-    method,
-    torch_name,
-)
+from drygrad.static.rules.modules.methods import attributes_assigned, is_initialised_before, method
 from drygrad.static.rules.modules.parameters import has_parameters
 from drygrad.static.tree import walk
 
@@ -413,7 +409,7 @@ def _fix(
 ) -> Fix | None:
     init = method(node, "__init__")
     wrapper = "ModuleDict" if isinstance(container, (ast.Dict, ast.DictComp)) else "ModuleList"
-    name = torch_name(ctx, "torch.nn", wrapper)
+    name = written_as(ctx, f"torch.nn.{wrapper}")
     if init is None or value is None or name is None or not is_initialised_before(target, init):
         return None
     if not _can_be_wrapped(container, value if isinstance(value, ast.Name) else target, init, ctx) or not _used_methods(

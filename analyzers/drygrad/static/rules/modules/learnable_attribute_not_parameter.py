@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Span, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import written_as
 from drygrad.static.facts.values import Tensor
 from drygrad.static.rules.modules.methods import (
     attribute_of,
@@ -14,7 +15,6 @@ from drygrad.static.rules.modules.methods import (
     is_initialised_before,
     method,
     self_name,
-    torch_name,
 )
 
 _TAKES_CARE = frozenset({"parameters", "named_parameters", "__setattr__", "_apply"})
@@ -224,7 +224,7 @@ def _is_listed(node: ast.Attribute, ctx: Context) -> bool:
 
 
 def _fix(target: ast.Attribute, value: ast.expr | None, init: ast.FunctionDef, ctx: Context) -> Fix | None:
-    name = torch_name(ctx, "torch.nn", "Parameter")
+    name = written_as(ctx, "torch.nn.Parameter")
     if name is None or value is None or not is_initialised_before(target, init):
         return None
     return ctx.fix("Make it an nn.Parameter", ctx.insert_before(value, f"{name}("), *_without_requires_grad(value, ctx))

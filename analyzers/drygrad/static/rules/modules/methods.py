@@ -61,15 +61,3 @@ def attributes_assigned(function: ast.FunctionDef) -> Iterator[tuple[ast.Attribu
 def is_initialised_before(node: ast.expr, init: ast.FunctionDef) -> bool:
     """Say whether an ``__init__`` of a base is called above a node, so that modules and parameters can be assigned."""
     return any(isinstance(n, ast.Attribute) and n.attr == "__init__" and n.lineno < node.lineno for n in walk(init))
-
-
-def torch_name(ctx: Context, package: str, name: str) -> str | None:
-    """Return how a file can write a name of a torch package (``nn.ModuleList``); None where it imports neither."""
-    direct = ctx.imported_as(f"{package}.{name}")
-    if direct is not None:
-        return direct
-    prefix = ctx.imported_as(package)
-    if prefix is not None:
-        return f"{prefix}.{name}"
-    parent, _, last = package.rpartition(".")
-    return torch_name(ctx, parent, f"{last}.{name}") if parent else None

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import inserted
 from drygrad.static.facts.values import Class, Function, Object, Reference, Tensor
-from drygrad.static.rules.autograd.names import nodes_within
 from drygrad.static.rules.modules.methods import attribute_of, method, self_name
-from drygrad.static.rules.training.placing import inserted
+from drygrad.static.syntax import nodes_within
 
 _REGISTERING = frozenset({"add_module", "register_module", "register_buffer", "register_parameter"})
 _WITHOUT_ARGUMENTS = frozenset({"torch.nn.Module", "torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Tensor, TorchCall
+from drygrad.static.syntax import bound_names
 
 _PURE = frozenset(
     "view view_as reshape reshape_as squeeze unsqueeze permute transpose t flatten unflatten movedim contiguous expand "
@@ -190,9 +191,8 @@ def _uses_target(node: ast.Expr, loop: ast.For | ast.AsyncFor | ast.While) -> bo
     if isinstance(loop, ast.While):
         return False
     targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-    changed = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    return bool((targets | changed) & used - {"_"})
+    return bool((targets | bound_names(loop)) & used - {"_"})
 
 
 def _fix(node: ast.Expr, name: str | None, ctx: Context) -> Fix | None:

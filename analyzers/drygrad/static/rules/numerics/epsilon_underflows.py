@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Tensor
-from drygrad.static.rules.numerics.rewriting import torch_name
 
 _VANISHES = 2.0**-25
 """Half of the smallest number that float16 can hold: what is not above it is rounded to 0."""
@@ -117,7 +116,7 @@ class EpsilonUnderflows(Rule):
         )
 
     def _fix(self, amount: ast.expr, ctx: Context) -> Fix | None:
-        torch = torch_name(ctx)
+        torch = ctx.imported_as("torch")
         if torch is None or not isinstance(amount, ast.Constant):
             return None
         return ctx.fix("Use a small number of float16", ctx.replace(amount, f"{torch}.finfo({torch}.float16).tiny"))

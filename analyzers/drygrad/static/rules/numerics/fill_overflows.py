@@ -10,7 +10,6 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Dtype, Tensor, TorchCall
-from drygrad.static.rules.numerics.rewriting import torch_name
 
 _LARGEST = 65504.0
 _POSITIONS = {
@@ -130,7 +129,7 @@ class FillOverflows(Rule):
             )
 
     def _fix(self, call: TorchCall, given: ast.expr, bound: str, ctx: Context) -> Fix | None:
-        torch = torch_name(ctx)
+        torch = ctx.imported_as("torch")
         if torch is None:
             return None
         named = None if call.operation == "full" else dotted_text(call.operands[0])

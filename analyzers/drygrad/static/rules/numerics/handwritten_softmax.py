@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Constant, Origin, Tensor, Value
-from drygrad.static.rules.numerics.rewriting import receiver_text, stays
+from drygrad.static.rules.numerics.rewriting import stays
 from drygrad.static.tree import walk
 
 _BOUNDED = frozenset("sub log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split())
@@ -127,7 +128,7 @@ class HandwrittenSoftmax(Rule):
         logits = call.operands[0]
         if not stays(logits, exponential.node, node, ctx):
             return None
-        text = f"{receiver_text(logits, ctx)}.softmax(dim={dim})"
+        text = f"{as_operand(ctx, logits)}.softmax(dim={dim})"
         return ctx.fix(
             "Use softmax", ctx.replace(node, text), safety="safe" if exponential.node is node.left else "unsafe"
         )

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Origin, Tensor, TorchCall
-from drygrad.static.rules.numerics.rewriting import receiver_text, stays
+from drygrad.static.rules.numerics.rewriting import stays
 
 _CHOOSING = frozenset(
     {"getitem", "gather", "select", "squeeze", "unsqueeze", "view", "reshape", "transpose", "permute"}
@@ -161,4 +162,4 @@ def _log_softmax(call: TorchCall, ctx: Context) -> str | None:
     if call.form == "module":
         dim = call.constant("dim", None)
         arguments = [f"dim={dim}"] if isinstance(dim, int) else []
-    return f"{receiver_text(logits, ctx)}.log_softmax({', '.join(arguments)})" if arguments else None
+    return f"{as_operand(ctx, logits)}.log_softmax({', '.join(arguments)})" if arguments else None

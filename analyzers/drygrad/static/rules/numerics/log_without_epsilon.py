@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.values import Constant, Origin, Tensor
 from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
-from drygrad.static.rules.numerics.rewriting import epsilon, functional_name, plus, receiver_text
+from drygrad.static.rules.numerics.rewriting import epsilon, plus
 from drygrad.static.tree import walk
 
 
@@ -130,8 +131,8 @@ class LogWithoutEpsilon(Rule):
         if call is None or inline is not origin.node or "#" in ctx.source_of(node) or not call.operands:
             return None
         logits = call.operands[0]
-        argument = f"-{receiver_text(logits, ctx)}" if sign else ctx.source_of(logits)
-        functional = functional_name(ctx)
+        argument = f"-{as_operand(ctx, logits)}" if sign else ctx.source_of(logits)
+        functional = written_as(ctx, "torch.nn.functional")
         if functional is None:
             return None
         return ctx.fix("Use logsigmoid", ctx.replace(node, f"{functional}.logsigmoid({argument})"), safety="safe")

@@ -6,23 +6,11 @@ import ast
 
 from drygrad.model import Edit
 from drygrad.static.context import Context
-from drygrad.static.facts.values import Reference, Tensor
+from drygrad.static.editing import ATOMS
+from drygrad.static.facts.values import Tensor
 from drygrad.static.tree import walk
 
-_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 _SUMMANDS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult)
-
-
-def torch_name(ctx: Context) -> str | None:
-    """Return the name by which the file knows torch."""
-    return next((n for n, v in ctx.facts.globals.items() if v == Reference("torch")), None)
-
-
-def functional_name(ctx: Context) -> str | None:
-    """Return how the file can write ``torch.nn.functional``."""
-    known = next((n for n, v in ctx.facts.globals.items() if v == Reference("torch.nn.functional")), None)
-    torch = torch_name(ctx)
-    return known or (f"{torch}.nn.functional" if torch else None)
 
 
 def epsilon(tensor: Tensor | None) -> str:
@@ -41,13 +29,7 @@ def plus(node: ast.expr, amount: str, ctx: Context, *, is_argument: bool) -> lis
 
 
 def _is_tight(node: ast.expr) -> bool:
-    return isinstance(node, _ATOMS) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow))
-
-
-def receiver_text(node: ast.expr, ctx: Context) -> str:
-    """Return an expression's text such that ``.method()`` may follow."""
-    text = ctx.source_of(node)
-    return text if isinstance(node, _ATOMS) else f"({text})"
+    return isinstance(node, ATOMS) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow))
 
 
 def stays(node: ast.expr, since: ast.expr, until: ast.expr | ast.stmt, ctx: Context) -> bool:

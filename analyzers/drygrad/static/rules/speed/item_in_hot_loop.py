@@ -10,7 +10,8 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Tensor
-from drygrad.static.loops import backwards_in, called, calls_in, is_guarded, is_step_loop, trains
+from drygrad.static.loops import backwards_in, is_guarded, is_step_loop, trains
+from drygrad.static.syntax import called, calls_in
 
 _READS = frozenset({"item", "tolist", "cpu", "numpy"})
 _READERS = frozenset({"float", "int", "print"})

@@ -9,8 +9,9 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Object
-from drygrad.static.loops import assigned_in, called, calls_in, follows, is_guarded, is_step_loop, scope_of
+from drygrad.static.loops import is_guarded, is_step_loop
 from drygrad.static.roles import role_of
+from drygrad.static.syntax import assigned_in, called, calls_in, follows, scope_of
 from drygrad.static.tree import walk
 
 _MOVES = frozenset({"to", "cuda", "cpu"})

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.loops import called, own_nodes, scope_of, step_around, trains
+from drygrad.static.loops import step_around, trains
+from drygrad.static.syntax import called, own_nodes, scope_of
 
 _SYNCHRONIZES = frozenset(
     {"torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.xpu.synchronize", "torch.mps.synchronize"}

@@ -11,7 +11,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.tensors import device_name
 from drygrad.static.facts.values import Reference, Sequence, Tensor, TorchCall
-from drygrad.static.loops import called, own_nodes
+from drygrad.static.syntax import called, own_nodes
 
 _WAITS = frozenset({"synchronize", "wait", "item", "tolist", "cpu"})
 _READS = frozenset({"item", "tolist", "numpy", "__array__"})

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Method, Object, Reference, Tensor, Value
-from drygrad.static.loops import LOOPS, body_nodes, called, follows, own_nodes
+from drygrad.static.loops import LOOPS
+from drygrad.static.syntax import body_nodes, called, follows, own_nodes
 
 _CLOCKS = frozenset(
     [f"time.{name}{suffix}" for name in ("time", "perf_counter", "monotonic") for suffix in ("", "_ns")]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Span, Valid
 from drygrad.static.context import Context, Loop
+from drygrad.static.editing import beside, is_plain
 from drygrad.static.rules.training.autocasting import active_autocast
-from drygrad.static.rules.training.placing import beside, is_plain
 from drygrad.static.steps import Block, Event, Training, plain_trainings
-from drygrad.static.tree import walk
+from drygrad.static.syntax import has_multiline_string
 
 _INDENT = "    "
 
@@ -201,9 +201,9 @@ class BackwardUnderAutocast(Rule):
 
 def _can_move(ctx: Context, block: Block) -> bool:
     """Say whether the lines of a block can be indented anew: a header on one line, no string over several."""
-    strings = (n for n in walk(block) if isinstance(n, (ast.Constant, ast.JoinedStr)))
-    one_line = all(n.lineno == n.end_lineno for n in strings)
-    return one_line and block.items[0].context_expr.end_lineno == block.lineno < block.body[0].lineno
+    if has_multiline_string(block):
+        return False
+    return block.items[0].context_expr.end_lineno == block.lineno < block.body[0].lineno
 
 
 def _dedented(lines: list[str], width: int) -> list[str]:

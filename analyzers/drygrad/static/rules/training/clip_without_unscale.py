@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.training.placing import inserted
+from drygrad.static.editing import inserted
 from drygrad.static.rules.training.scalers import may_be_disabled, text_of_optimizer, text_of_scaler
 from drygrad.static.steps import Event, Training, plain_trainings
 

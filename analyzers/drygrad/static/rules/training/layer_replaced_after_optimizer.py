@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import moved
 from drygrad.static.facts.values import Object
 from drygrad.static.roles import is_optimizer_class
-from drygrad.static.rules.training.placing import block_of, moved
+from drygrad.static.syntax import argument, block_of
 from drygrad.static.tree import walk
 
 
@@ -121,7 +122,7 @@ def _optimized_model(ctx: Context, node: ast.Assign) -> str | None:
     value = node.value
     if not isinstance(value, ast.Call) or not is_optimizer_class(ctx.name(value.func) or ""):
         return None
-    given = value.args[0] if value.args else next((k.value for k in value.keywords if k.arg == "params"), None)
+    given = argument(value, "params", 0)
     match given:
         case ast.Call(func=ast.Attribute(value=model, attr="parameters"), args=[]):
             return ctx.text(model)

@@ -6,6 +6,7 @@ import ast
 
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Class, Constant, Object, Value
+from drygrad.static.syntax import argument
 from drygrad.static.tree import walk
 
 
@@ -45,6 +46,6 @@ def _layer_in(ctx: Context, root: ast.AST, seen: set[ast.AST]) -> str | None:
 
 
 def _drops(ctx: Context, node: ast.Call) -> bool:
-    given = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "p"), None)
+    given = argument(node, "p", 0)
     value = ctx.value(given)
     return given is None or (isinstance(value, Constant) and value.value != 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Valid
 from drygrad.static.context import Context
-from drygrad.static.loops import called, own_nodes
+from drygrad.static.syntax import called, own_nodes
 from drygrad.static.tree import walk
 
 _ERRORS = frozenset({"torch.OutOfMemoryError"})

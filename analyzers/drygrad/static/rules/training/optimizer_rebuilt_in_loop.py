@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
+from drygrad.static.editing import is_plain
 from drygrad.static.roles import is_optimizer_class
-from drygrad.static.rules.training.placing import is_plain
 from drygrad.static.rules.training.scalers import optimizer_of
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.syntax import bound_names
 from drygrad.static.tree import walk
 
 
@@ -142,10 +143,10 @@ class OptimizerRebuiltInLoop(Rule):
             ctx, training, loop
         ):
             return False
-        bound = {n.id for n in walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound = bound_names(loop)
         function = ctx.function(made)
         if function is not None and loop not in ctx.loops(made):
-            bound = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            bound = bound_names(function)
         used = {n.id for n in walk(made) if isinstance(n, ast.Name)}
         parameters = ast.unparse(made.args[0]) if made.args else ""
         return not used & bound and ".parameters()" in parameters

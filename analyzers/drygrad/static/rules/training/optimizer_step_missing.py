@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import inserted
 from drygrad.static.roles import role_of
-from drygrad.static.rules.training.placing import inserted
 from drygrad.static.steps import Event, Training, plain_trainings
 from drygrad.static.tree import walk
 

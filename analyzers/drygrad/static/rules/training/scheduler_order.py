@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
+from drygrad.static.editing import beside, moved
 from drygrad.static.facts.values import UNKNOWN, Object, Value
-from drygrad.static.rules.training.placing import beside, moved
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.syntax import argument
 
 
 class SchedulerOrder(Rule):
@@ -201,7 +202,7 @@ class SchedulerOrder(Rule):
                 "OneCycleLR counts batches (steps_per_epoch) but steps once per epoch: it never leaves its warm-up"
             )
             yield ctx.finding(self, event.node, message, related=made)
-        period = _argument(value.node, "T_max", 1)
+        period = argument(value.node, "T_max", 1)
         epochs = _turns(event.loops[-1])
         if not _is_type(value, "CosineAnnealingLR") or len(event.loops) < 2 or period is None or epochs is None:
             return
@@ -218,11 +219,6 @@ def _scheduler(ctx: Context, event: Event) -> Value:
 
 def _is_type(value: Value, name: str) -> bool:
     return isinstance(value, Object) and value.type.endswith("." + name)
-
-
-def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
-    given = next((k.value for k in call.keywords if k.arg == name), None)
-    return given or (call.args[position] if len(call.args) > position else None)
 
 
 def _turns(loop: Loop) -> ast.expr | None:

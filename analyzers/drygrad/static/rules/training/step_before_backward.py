@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import moved
 from drygrad.static.rules.training.iterations import one_optimizer
-from drygrad.static.rules.training.placing import moved
 from drygrad.static.steps import Event, Training, plain_trainings
 
 

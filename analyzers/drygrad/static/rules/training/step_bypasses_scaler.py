@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.training.placing import inserted
+from drygrad.static.editing import inserted
 from drygrad.static.rules.training.scalers import (
     may_be_disabled,
     scaled_backwards,

@@ -1,0 +1,105 @@
+"""Edits that rules have in common: arguments, operands, and statements that move."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from drygrad.model import Edit, Position, Span
+from drygrad.static.context import Context
+from drygrad.static.syntax import block_of
+
+ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+"""Expressions that bind tighter than any operator: ``.method()`` may follow them as they are."""
+
+# -- expressions ------------------------------------------------------------------------------------------------
+
+
+def as_operand(ctx: Context, node: ast.expr) -> str:
+    """Return an expression's text such that ``.method()`` may follow."""
+    text = ctx.source_of(node)
+    return text if isinstance(node, ATOMS) else f"({text})"
+
+
+def written_as(ctx: Context, name: str) -> str | None:
+    """Return how the file can write a full name (``nn.Linear`` for ``torch.nn.Linear``); None where it cannot yet."""
+    direct = ctx.imported_as(name)
+    if direct is not None:
+        return direct
+    package, _, last = name.rpartition(".")
+    prefix = written_as(ctx, package) if package else None
+    return f"{prefix}.{last}" if prefix is not None else None
+
+
+# -- arguments --------------------------------------------------------------------------------------------------
+
+
+def with_keyword(ctx: Context, call: ast.expr | None, name: str, value: str) -> Edit | None:
+    """Give a call a keyword argument: in the place of its present value, else at the end, in the call's layout.
+
+    None where there is no call, or nothing can follow its last argument: a bare generator, or a comment.
+    """
+    if not isinstance(call, ast.Call):
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return ctx.replace(keyword.value, value)
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if not arguments:
+        end = ctx.source.end(call)
+        before_parenthesis = Position(end.line, end.column - 1)
+        return Edit(Span(before_parenthesis, before_parenthesis), f"{name}={value}")
+    last = max(arguments, key=lambda argument: (argument.end_lineno or 0, argument.end_col_offset or 0))
+    return None if isinstance(last, ast.GeneratorExp) else _appended(ctx, call, last, f"{name}={value}")
+
+
+def _appended(ctx: Context, call: ast.Call, last: ast.expr, text: str) -> Edit | None:
+    end = ctx.source.end(last)
+    rest = ctx.source.slice(Span(end, ctx.source.end(call)))
+    closing = re.match(r"(?P<own>(?:\s*\))*?)(?P<comma>\s*,)?(?P<space>\s*)\)$", rest)
+    if closing is None:
+        return None
+    if closing["comma"] is None:
+        place = ctx.source.position(ctx.source.offset(end) + closing.end("own"))
+        return Edit(Span(place, place), f", {text}")
+    place = ctx.source.position(ctx.source.offset(end) + closing.end("comma"))
+    if "\n" in closing["space"]:
+        indentation = ctx.source.indentation(last.lineno)
+        return Edit(Span(place, place), f"{ctx.source.newline}{indentation}{text},")
+    return Edit(Span(place, place), f" {text},")
+
+
+# -- statements -------------------------------------------------------------------------------------------------
+
+
+def beside(ctx: Context, statement: ast.stmt, other: ast.stmt) -> ast.stmt | None:
+    """Return the statement that holds (or is) another one and stands in the same block as the first."""
+    block = block_of(ctx, statement)
+    if other in block:
+        return other
+    return next((a for a in ctx.ancestors(other) if isinstance(a, ast.stmt) and a in block), None)
+
+
+def is_plain(ctx: Context, statement: ast.stmt) -> bool:
+    """Say whether a statement has its lines for itself, so that others can be put before and after it."""
+    start, end = ctx.source.start(statement), ctx.source.end(statement)
+    rest = ctx.source.line_text(end.line)[end.column :].strip()
+    return not ctx.source.line_text(start.line)[: start.column].strip() and rest[:1] in ("", "#")
+
+
+def inserted(ctx: Context, statement: ast.stmt, text: str, *, after: bool = False) -> Edit | None:
+    """Return the edit that puts a new statement before or after another one; None where lines are shared."""
+    return ctx.insert_statement(statement, text, after=after) if is_plain(ctx, statement) else None
+
+
+def moved(ctx: Context, statement: ast.stmt, target: ast.stmt, *, after: bool = False) -> list[Edit | None]:
+    """Return the edits that move a statement, its comment included, before or after another one of its block.
+
+    One edit is None where they stand in different blocks or share lines with others.
+    """
+    if target not in block_of(ctx, statement) or not is_plain(ctx, statement) or not is_plain(ctx, target):
+        return [None]
+    start, end = ctx.source.start(statement), ctx.source.end(statement)
+    line = ctx.source.line_text(end.line)
+    whole = Span(start, Position(end.line, len(line.rstrip("\r\n"))))
+    return [ctx.delete_statement(statement), ctx.insert_statement(target, ctx.source.slice(whole), after=after)]
