@@ -66,6 +66,10 @@ class Frame:
         self.ran_backward = False
         self.attribute_owners: set[str] = set()
 
+    def retire(self) -> None:
+        """Let go of the file: functions defined here keep the frame for its names, in version after version."""
+        del self.module
+
     @property
     def owner(self) -> Class | None:
         """The class whose method is evaluated."""

@@ -315,6 +315,7 @@ class ModuleFacts:
         end = frame.exit_state.joined(frame.state) if frame.exit_state is not None else frame.state
         assigned = {name: v for name, v in end.names.items() if "." in name}
         result = UNKNOWN if frame.result is None else frame.result
+        frame.retire()
         return Outcome(function, arguments, grad, autocast, result, assigned, frame.ran_backward, notes)
 
     def _execute(self, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
