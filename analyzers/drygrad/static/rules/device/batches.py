@@ -62,6 +62,10 @@ def _is_wrapper(function: ast.expr) -> bool:
 
 def batches_move_unseen(ctx: Context) -> bool:
     """Say whether a framework, collation or a dataset of the file may put batches on a device."""
+    return ctx.derived(_batches_move_unseen)
+
+
+def _batches_move_unseen(ctx: Context) -> bool:
     text = ctx.source.text
     if "collate_fn" in text or "TensorDataset(" in text or is_moved_elsewhere(ctx):
         return True

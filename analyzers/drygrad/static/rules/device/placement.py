@@ -68,16 +68,14 @@ def device_of(ctx: Context, node: ast.expr) -> str | None:
 
 def is_moved_elsewhere(ctx: Context) -> bool:
     """Say whether the file uses a framework that moves data and models itself."""
-    for node in walk(ctx.tree):
-        match node:
-            case ast.Import(names=names):
-                packages = [alias.name for alias in names]
-            case ast.ImportFrom(module=str(module)):
-                packages = [module]
-            case _:
-                continue
-        if any(package.split(".")[0] in _MOVERS for package in packages):
-            return True
+    return ctx.derived(_is_moved_elsewhere)
+
+
+def _is_moved_elsewhere(ctx: Context) -> bool:
+    imported = [alias.name for node in ctx.nodes(ast.Import) for alias in node.names]
+    imported += [node.module for node in ctx.nodes(ast.ImportFrom) if node.module]
+    if any(name.split(".")[0] in _MOVERS for name in imported):
+        return True
     return bool(re.search(r"torch_xla|DeviceDataLoader|[Pp]refetcher|\.prepare\(|\.distribute\(", ctx.source.text))
 
 
