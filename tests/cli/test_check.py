@@ -146,6 +146,17 @@ def test_quiet_says_nothing_of_nothing(cli: Cli) -> None:
     assert cli("check", "a.py").out == "Found nothing in 1 file.\n"
 
 
+def test_a_folder_without_files_is_mentioned(cli: Cli) -> None:
+    cli.write("made/a.py", "bad\n")
+    cli.write(".git/HEAD", "")
+    cli.write(".gitignore", "made/\n")
+    empty = cli("check", "made")
+    assert (empty.status, empty.out) == (0, "Found nothing in 0 files.\n")
+    assert "made: no Python file or notebook to check (what git ignores is left out" in empty.err
+    assert cli("check", "made", "-q").err == ""
+    assert cli("check", "made", "--no-gitignore").err == ""
+
+
 def test_baseline_leaves_out_what_it_knows(cli: Cli) -> None:
     cli.write("pkg/a.py", "def f():\n    bad\n    bad\n")
     assert cli("check", ".", "--write-baseline").status == 2

@@ -19,7 +19,7 @@ def test_safe_fixes_are_applied_and_counted(cli: Cli) -> None:
     outcome = cli("check", "a.py", "--fix")
     assert path.read_text() == "good, worse\n"
     assert outcome.status == 1
-    assert "Applied 1 fix; Found 1 error in 1 file; 1 fixable with --unsafe-fixes." in outcome.out
+    assert "Applied 1 fix. Found 1 error in 1 file; 1 fixable with --unsafe-fixes." in outcome.out
 
 
 def test_unsafe_fixes_are_applied_on_request(cli: Cli) -> None:
@@ -91,6 +91,7 @@ def test_diff_writes_nothing_and_shows_what_would_change(cli: Cli) -> None:
     outcome = cli("check", "a.py", "--diff")
     assert path.read_text() == "x = 1\nbad"
     assert outcome.status == 1
+    assert outcome.err.startswith("Would apply 1 fix; nothing is written. Found 1 warning in 1 file;")
     assert outcome.out == (
         "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n x = 1\n-bad\n\\ No newline at end of file\n"
         "+good\n\\ No newline at end of file\n"

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -59,14 +58,12 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
 def test_ctrl_c_ends_it_with_130(tmp_path: Path) -> None:
-    text = "x = [" + ", ".join(str(n) for n in range(20_000)) + "]\n"
-    for number in range(150):
-        (tmp_path / f"f{number}.py").write_text(text)
-    process = subprocess.Popen(
-        program("check", "."), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, start_new_session=True
-    )
-    time.sleep(0.8)
-    os.killpg(process.pid, signal.SIGINT)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    os.mkfifo(tmp_path / "slow.py")
+    command = program("check", "--jobs", "2", "a.py", "slow.py")
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, start_new_session=True)
+    with (tmp_path / "slow.py").open("wb"):  # which waits until drygrad reads the file
+        os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert err == b"drygrad: interrupted\n"

@@ -47,6 +47,7 @@ def left(text: str, code: str = "DG101", settings: Settings | None = None) -> li
     [
         "bad()  # drygrad: ignore[DG101]\n",
         "bad()  # drygrad:ignore[DG1]\n",
+        "bad()  # drygrad: ignore[first]\n",
         "bad()  # drygrad: ignore[dg304, DG101] on purpose\n",
         "bad()  # drygrad: ignore\n",
         "bad()  # type: ignore  # drygrad: ignore[DG101]\n",

@@ -1,8 +1,9 @@
 """Comments that keep a finding quiet, and those that have nothing left to keep quiet.
 
 ``# drygrad: ignore[DG101]`` and ``# noqa: DG101`` hold for the statement whose lines they stand on,
-``# drygrad: ignore`` for all rules, ``# drygrad: ignore-file[DG101]`` for the file. Reading them must cost nothing
-where there are none: one search finds the lines that may hold one, and only their statements are tokenized.
+``# drygrad: ignore`` for all rules, ``# drygrad: ignore-file[DG101]`` for the file. A rule's name
+between the brackets does as well as its code. Reading them must cost nothing where there are none: one search finds the
+lines that may hold one, and only their statements are tokenized.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def _parse(comment: tokenize.TokenInfo, lines: Lines | None) -> Iterator[Suppres
 
 
 def _codes(text: str) -> tuple[str, ...]:
-    return tuple(code.upper() for code in re.split(r"[,\s]+", text) if code)
+    named = {rule.name: rule.code for rule in all_rules()}
+    return tuple(named.get(word.lower(), word.upper()) for word in re.split(r"[,\s]+", text) if word)
 
 
 def _unused(

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write_baseline:
         _write_baseline(arguments, plan.jobs, results, projects)
         return 2 if problems else 0
-    report = Report(results)
+    report = Report(results, written=not arguments.diff)
     _show(report, arguments)
     return 2 if problems else int(report.reaches(arguments.fail_on))
 
@@ -108,14 +108,25 @@ def _files(given: str, arguments: argparse.Namespace, projects: Projects, plan: 
     if given == "-":
         yield given
     elif Path(given).is_dir():
-        try:
-            yield from files_in(given, projects, gitignore=arguments.gitignore)
-        except OSError as error:
-            plan.problems.append(f"{error.filename or given}: cannot read: {error.strerror}")
+        yield from _files_below(given, arguments, projects, plan)
     elif os.path.lexists(given):
         yield given
     else:
         plan.problems.append(f"{given}: no such file or folder")
+
+
+def _files_below(folder: str, arguments: argparse.Namespace, projects: Projects, plan: Plan) -> Iterator[str]:
+    is_empty = True
+    try:
+        for path in files_in(folder, projects, gitignore=arguments.gitignore):
+            is_empty = False
+            yield path
+    except OSError as error:
+        plan.problems.append(f"{error.filename or folder}: cannot read: {error.strerror}")
+        return
+    if is_empty and not arguments.quiet:
+        left_out = " (what git ignores is left out; --no-gitignore)" if arguments.gitignore else ""
+        complain(f"{folder}: no Python file or notebook to check{left_out}")
 
 
 def _job_maker(arguments: argparse.Namespace, projects: Projects, overrides: Overrides) -> Callable[[str], Job]:
@@ -179,7 +190,8 @@ def _write_baseline(
         baseline.save(path)
     except BaselineError as error:
         raise Failure(str(error)) from error
-    sys.stderr.write(f"{path}: {sum(len(result.keys) for result in results)} known findings written\n")
+    count = sum(len(result.keys) for result in results)
+    sys.stderr.write(f"{path}: {count} known finding{'s' * (count != 1)} written\n")
 
 
 def _show(report: Report, arguments: argparse.Namespace) -> None:

@@ -43,9 +43,10 @@ class FileResult:
 
 @dataclass(frozen=True)
 class Report:
-    """All files of one check, in the order of the output."""
+    """All files of one check, in the order of the output; ``written`` unless the fixes are only shown."""
 
     results: tuple[FileResult, ...]
+    written: bool = True
 
     @property
     def items(self) -> list[Item]:

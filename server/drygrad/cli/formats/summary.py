@@ -10,12 +10,17 @@ from drygrad.cli.report import Report
 def render(report: Report, *, coloured: bool) -> str:
     """Return the summary line."""
     del coloured
-    return "; ".join(_parts(report)) + ".\n"
+    return f"{_fixes(report)}{'; '.join(_parts(report))}.\n"
+
+
+def _fixes(report: Report) -> str:
+    if not report.fixed:
+        return ""
+    count = _count(report.fixed, "fix")
+    return f"Applied {count}. " if report.written else f"Would apply {count}; nothing is written. "
 
 
 def _parts(report: Report) -> Iterator[str]:
-    if report.fixed:
-        yield f"Applied {_count(report.fixed, 'fix')}"
     files = _count(len(report.results) - report.failed, "file")
     counts = ", ".join(_count(number, severity) for severity, number in report.counts().items())
     yield f"Found {counts} in {files}" if counts else f"Found nothing in {files}"
