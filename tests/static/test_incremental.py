@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import gc
 import random
 
 import pytest
 
 from drygrad.static.engine import Analyzer
+from drygrad.static.facts.module import ModuleFacts
 from drygrad.static.source import Source, SourceError
 from drygrad.static.tree import Tree
 
@@ -150,3 +152,33 @@ def test_the_kept_tree_equals_a_fresh_one(old: str, new: str) -> None:
             tree.update(source)
     else:
         assert dump(tree.update(source)) == expected
+
+
+CLOSURES = """\
+def train_{n}(model, loader):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def closure():
+        loss = model(torch.ones(1)).sum()
+        loss.backward()
+        return loss
+
+    key = lambda t: t.softmax(-1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(key(model(x)), y).backward()
+        optimizer.step(closure)
+
+
+"""
+
+
+def test_closures_keep_no_older_version_alive() -> None:
+    text = "".join(CLOSURES.format(n=n) for n in range(8))
+    lines = f"import torch\nimport torch.nn.functional as F\n\n\n{text}".split("\n")
+    analyzer = Analyzer()
+    for n in range(len(lines)):
+        edited_lines = [*lines[:n], lines[n] + "  # edited", *lines[n + 1 :]]
+        analyzer.check(Source("\n".join(edited_lines)))
+    gc.collect()
+    assert sum(type(thing) is ModuleFacts for thing in gc.get_objects()) <= 2
