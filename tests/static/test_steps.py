@@ -52,7 +52,7 @@ def test_a_plain_loop_by_conventional_names() -> None:
     assert len(only(training, "scheduler_step").loops) == 1
     assert only(training, "clip").receiver == "model"
     assert [loop.lineno for loop in training.loops] == [7, 5]
-    assert training.optimizers == {"optimizer"}
+    assert {step.receiver for step in training.of("step")} == {"optimizer"}
 
 
 def test_types_decide_before_names() -> None:

@@ -1,9 +1,7 @@
-"""Attributes of objects: which of them change after construction, and what moves with its owner."""
+"""Attributes of objects: what moves with its owner."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from dataclasses import replace
 
 from drygrad.static.facts.values import Class, Object, Reference, Tensor, Value
@@ -32,33 +30,3 @@ def _has_foreign_base(owner: Object) -> bool:
     lineage = owner.cls.lineage() if owner.cls is not None else ()
     bases = [base for cls in lineage for base in cls.bases if not isinstance(base, Class)]
     return any(not (isinstance(base, Reference) and base.name.startswith("builtins.")) for base in bases)
-
-
-def reassigned_attributes(body: list[ast.stmt], in_init: bool) -> Iterator[str]:
-    """Yield the attributes that are bound, or whose items are changed, anywhere outside an ``__init__``."""
-    for statement in body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from reassigned_attributes(statement.body, statement.name == "__init__")
-            continue
-        if not in_init:
-            yield from _assigned_attributes(statement)
-        for name in ("body", "orelse", "finalbody"):
-            yield from reassigned_attributes(getattr(statement, name, []), in_init)
-        for handler in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-            yield from reassigned_attributes(handler.body, in_init)
-
-
-def _assigned_attributes(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names of attributes that a statement binds, and ``name[]`` of those whose items it changes."""
-    match statement:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr), attr="append" | "extend"))):
-            yield f"{attr}[]"
-        case _:
-            pass
-    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    for target in targets:
-        for element in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
-            if isinstance(element, ast.Attribute):
-                yield element.attr
-            if isinstance(element, ast.Subscript) and isinstance(element.value, ast.Attribute):
-                yield f"{element.value.attr}[]"

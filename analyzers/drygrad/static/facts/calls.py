@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from drygrad.static.facts import builtin_calls, modules, tensors, torch_calls
 from drygrad.static.facts.effects import forget_mutable
@@ -235,3 +235,13 @@ def annotated(frame: Frame, annotation: ast.expr | None, parameter: ast.arg | No
             return Object(declared.name, None, Arguments(complete=False), declared)
         case _:
             return UNKNOWN
+
+
+def join_arguments(given: Iterable[Arguments]) -> Arguments:
+    """Return what holds of the arguments at every call."""
+    arguments = list(given)
+    positional = tuple(join_all(values) for values in zip(*(a.positional for a in arguments), strict=False))
+    shared = {name for name in arguments[0].keywords if all(name in a.keywords for a in arguments)}
+    keywords = {name: join_all(a.keywords[name] for a in arguments) for name in sorted(shared)}
+    same = all(len(a.positional) == len(positional) and set(a.keywords) == shared for a in arguments)
+    return Arguments(positional, keywords, same and all(a.complete for a in arguments))

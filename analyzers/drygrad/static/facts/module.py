@@ -7,16 +7,19 @@ import builtins
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from drygrad.static.facts import calls, contexts, expressions, iteration, modules
-from drygrad.static.facts.attributes import moved_with, reassigned_attributes
+from drygrad.static.facts.attributes import moved_with
+from drygrad.static.facts.calls import join_arguments
 from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
+from drygrad.static.facts.mentions import mentions_of, united
 from drygrad.static.facts.notes import Body, CallSite, Derivations, Ground, Notes, Outcome
+from drygrad.static.facts.receivers import adopt_attributes, bound, is_static, self_name
 from drygrad.static.facts.state import OFF, Autocast, State
 from drygrad.static.facts.statements import execute_block
 from drygrad.static.facts.values import (
@@ -35,35 +38,16 @@ from drygrad.static.facts.values import (
     join,
     join_all,
 )
-from drygrad.static.tree import walk
 
 MAX_DEPTH = 8
 """Calls are followed so deep; a model of blocks of layers needs five."""
 MAX_FOLLOWED = 2_000
 """Calls followed in one file, so that no file keeps the server busy."""
 MAX_MEMO = 6
+"""Outcomes kept of one function; a call with other arguments is followed again."""
 MAX_CALLERS = 12
+"""Call sites and instances kept of one function or class; what holds of these is taken to hold of all."""
 _GENERIC = Arguments(complete=False)
-
-
-@dataclass(frozen=True)
-class _Mentions:
-    """The names that a top-level statement uses, and the attributes that it assigns outside of any ``__init__``."""
-
-    names: frozenset[str]
-    reassigned: frozenset[str]
-
-    @classmethod
-    def of(cls, statement: ast.stmt) -> _Mentions:
-        names = {n.id if isinstance(n, ast.Name) else n.attr for n in walk(statement) if isinstance(n, _NAMING)}
-        return cls(frozenset(names), frozenset(reassigned_attributes([statement], in_init=False)))
-
-
-_NAMING = (ast.Name, ast.Attribute)
-
-
-def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*sets)
 
 
 _BUILTINS = frozenset(dir(builtins))
@@ -106,8 +90,8 @@ class ModuleFacts:
         self._previous = previous if previous is not None and self._is_alike(previous) else None
         self._checked: dict[int, bool] = {}
         self.derivations = Derivations(previous.derivations if previous is not None else None)
-        self._mentions = self._read_mentions(tree, previous)
-        self._reassigned = _united(mentions.reassigned for mentions in self._mentions.values())
+        self._mentions = mentions_of(tree, previous._mentions if previous is not None else {})
+        self._reassigned = united(mentions.reassigned for mentions in self._mentions.values())
         self._active: list[ast.AST] = []
         self._followed = 0
         self._main = Frame(self, State({}), recording=self.recording)
@@ -202,7 +186,7 @@ class ModuleFacts:
             return modules.object_attribute(owner, name)
         member = owner.cls.member(name)
         if isinstance(member, Function):
-            return _bound(member, owner)
+            return bound(member, owner)
         if self._is_reassigned(name):
             return UNKNOWN
         held = self.attributes(owner).get(name)
@@ -222,7 +206,7 @@ class ModuleFacts:
             return {}
         receiver = replace(owner, device=self.default_device, training=None, frozen=False)
         outcome = self._outcome(replace(init, receiver=receiver), owner.arguments, True, OFF, depth=1)
-        prefix = f"{_self_name(init)}."
+        prefix = f"{self_name(init)}."
         return {name.removeprefix(prefix): v for name, v in outcome.names.items() if name.startswith(prefix)}
 
     def item(self, owner: Object, index: Value) -> Value:
@@ -255,7 +239,7 @@ class ModuleFacts:
             frame.state.saved.clear()
             frame.ran_backward = True
         if frame.function is not None and frame.function.receiver is not None:
-            _adopt_attributes(frame, frame.function, outcome)
+            adopt_attributes(frame, frame.function, outcome)
         return given_back(frame, outcome.result, arguments, node)
 
     def _note_call(self, function: Function, site: CallSite) -> None:
@@ -357,10 +341,6 @@ class ModuleFacts:
             self._checked[id(notes)] = answer
         return answer
 
-    def _read_mentions(self, tree: ast.Module, previous: ModuleFacts | None) -> dict[ast.stmt, _Mentions]:
-        known = previous._mentions if previous is not None else {}
-        return {statement: known.get(statement) or _Mentions.of(statement) for statement in tree.body}
-
     def _current(self, name: str) -> Value:
         return Constant(self._is_reassigned(name[1:])) if name.startswith(".") else self.look_up(name)
 
@@ -377,7 +357,7 @@ class ModuleFacts:
 
     def _evaluate_functions(self) -> None:
         """Evaluate every body once on its own: those that nobody in the file calls first, then their callees."""
-        named = _united(mentions.names for mentions in self._mentions.values())
+        named = united(mentions.names for mentions in self._mentions.values())
         seen = 0
         waiting: dict[ast.AST, Function] = {}
         while True:
@@ -398,7 +378,7 @@ class ModuleFacts:
 
     def _evaluate_at_home(self, function: Function) -> None:
         sites = self.callers.get(function.node, [])
-        if function.owner is not None and not _is_static(function):
+        if function.owner is not None and not is_static(function):
             function = replace(function, receiver=self._receiver(function, sites))
         arguments = join_arguments(site.arguments for site in sites) if sites else self._constructed_with(function)
         grad = _agreed([site.grad for site in sites]) if sites else True
@@ -456,41 +436,3 @@ Mode = TypeVar("Mode")
 
 def _agreed(modes: list[Mode]) -> Mode | None:
     return modes[0] if all(mode == modes[0] for mode in modes) else None
-
-
-def _adopt_attributes(frame: Frame, caller: Function, outcome: Outcome) -> None:
-    """Show a caller the attributes of self that a method called on self (or super) has assigned."""
-    callee = outcome.function
-    if callee.receiver is None or callee.owner is None or caller.owner is None:
-        return
-    if callee.owner not in caller.owner.lineage():
-        return
-    theirs, ours = _self_name(callee), _self_name(caller)
-    for name, value in outcome.names.items():
-        if name.startswith(theirs + "."):
-            frame.attribute_owners.add(ours)
-            frame.state.names[ours + name.removeprefix(theirs)] = value
-
-
-def join_arguments(given: Iterable[Arguments]) -> Arguments:
-    """Return what holds of the arguments at every call."""
-    arguments = list(given)
-    positional = tuple(join_all(values) for values in zip(*(a.positional for a in arguments), strict=False))
-    shared = {name for name in arguments[0].keywords if all(name in a.keywords for a in arguments)}
-    keywords = {name: join_all(a.keywords[name] for a in arguments) for name in sorted(shared)}
-    same = all(len(a.positional) == len(positional) and set(a.keywords) == shared for a in arguments)
-    return Arguments(positional, keywords, same and all(a.complete for a in arguments))
-
-
-def _self_name(function: Function) -> str:
-    parameters = [*function.node.args.posonlyargs, *function.node.args.args]
-    return parameters[0].arg if parameters else "self"
-
-
-def _bound(member: Function, owner: Object) -> Function:
-    return member if _is_static(member) else replace(member, receiver=owner)
-
-
-def _is_static(member: Function) -> bool:
-    decorators = [] if isinstance(member.node, ast.Lambda) else member.node.decorator_list
-    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)

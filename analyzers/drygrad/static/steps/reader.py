@@ -1,9 +1,4 @@
-"""The steps of training in a body of code, in the order in which they run.
-
-Forward, loss, backward, clipping, optimizer and scheduler steps, what a GradScaler does, train() and eval(): each with
-the loops, branches and with blocks around it. Calls into functions of the same file are followed, so that the body of a
-``main`` shows the whole run.
-"""
+"""Reading the steps of training off the statements and calls of a body."""
 
 from __future__ import annotations
 
@@ -11,189 +6,25 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
-from drygrad.static.context import Context, FunctionNode, Loop
+from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall
 from drygrad.static.roles import Role, role_of
+from drygrad.static.steps.events import Block, Body, Branch, Event, Kind
 from drygrad.static.syntax import argument
-from drygrad.static.tree import children, remembered, walk
-
-Kind: TypeAlias = Literal[
-    "forward", "loss", "backward", "zero_grad", "step", "scheduler_step", "scale", "unscale", "update", "clip",
-    "train", "eval", "load", "grad_edit", "autograd_grad", "unseen",
-]  # fmt: skip
-Body: TypeAlias = FunctionNode | ast.Module
-Branch: TypeAlias = tuple[ast.stmt, str]
-"""A branching statement and which of its branches: ``body``, ``orelse``, ``except 0``, ``case 1`` ..."""
-Block: TypeAlias = ast.With | ast.AsyncWith
+from drygrad.static.tree import children, remembered
 
 MAX_EVENTS = 500
 """What a body may show, its helpers included; more is not a training loop."""
-_RELEVANT = re.compile(r"\b(backward|zero_grad|load_state_dict)\b|\.(step|train|eval)\(")
-_TELLING = re.compile(r"backward|step|train|eval|scale|update|load_state_dict|grad|zero")
-"""Names without which no step is taken."""
 _UNSEEN_NAMES = re.compile(
     r"step|train|update|zero|optim|backward|closure|hook|callback|fit|learn|trainer|engine", re.I
 )
 _ZEROING = re.compile(r"(zero|reset|clear)_?grad", re.I)
 _PARAMETERS = re.compile(r"param")
 _LIBRARIES = ("torch.", "builtins.", "numpy.", "math.", "time.", "logging.", "os.", "random.", "copy.deepcopy", "tqdm.")
-_FRAMEWORKS = frozenset(
-    "accelerate deepspeed lightning lightning_fabric pytorch_lightning ignite fastai colossalai apex mmengine mmcv "
-    "composer horovod fairscale fairseq catalyst skorch poutyne torchbearer higher learn2learn".split()
-)
 _ENGINES = re.compile(r"(accelerator|fabric|engine|trainer)$", re.I)
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One step of training.
-
-    ``receiver`` is the text of what it is done to: the optimizer of a step (also of ``scaler.step(optimizer)``), the
-    model of a forward, the parameters that are clipped; in a helper, as the caller names it; None where there is no
-    plain name. ``scaler`` names the GradScaler that takes part. ``loops`` and ``blocks`` are innermost first,
-    ``branches`` outermost first. ``via`` are the calls through which the step is reached, outermost first;
-    ``anchor`` is its statement in the body itself. ``roles`` are what an unseen call was given.
-    """
-
-    kind: Kind
-    node: ast.Call | ast.stmt
-    statement: ast.stmt
-    anchor: ast.stmt
-    receiver: str | None = None
-    scaler: str | None = None
-    loops: tuple[Loop, ...] = ()
-    branches: tuple[Branch, ...] = ()
-    blocks: tuple[Block, ...] = ()
-    via: tuple[ast.Call, ...] = ()
-    roles: frozenset[str] = frozenset()
-    closure: bool = False
-    index: int = 0
-
-    def in_loop(self, loop: Loop) -> bool:
-        """Say whether the step is taken within a loop, at any depth."""
-        return loop in self.loops
-
-    def excludes(self, other: Event) -> bool:
-        """Say whether the two stand in different branches of one statement."""
-        theirs = dict(other.branches)
-        return any(theirs.get(statement, branch) != branch for statement, branch in self.branches)
-
-    def surely_with(self, other: Event) -> bool:
-        """Say whether the step is taken whenever the other one is: it stands under no further branch."""
-        return all(branch in other.branches for branch in self.branches)
-
-    def branches_in(self, loop: Loop) -> tuple[Branch, ...]:
-        """Return the branches around the step that stand within a loop."""
-        return tuple(b for b in self.branches if loop.lineno <= b[0].lineno <= (loop.end_lineno or 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """The steps of one body; ``framework`` names what else may take steps behind the scenes."""
-
-    node: Body
-    events: tuple[Event, ...]
-    framework: str | None = None
-
-    def of(self, *kinds: Kind) -> list[Event]:
-        """Return the steps of some kinds."""
-        return [event for event in self.events if event.kind in kinds]
-
-    def within(self, loop: Loop, *kinds: Kind) -> list[Event]:
-        """Return the steps of some kinds taken in a loop, at any depth."""
-        return [event for event in self.events if event.kind in kinds and event.in_loop(loop)]
-
-    def between(self, first: Event, last: Event, *kinds: Kind) -> list[Event]:
-        """Return the steps of some kinds that stand between two others."""
-        return [e for e in self.events if e.kind in kinds and first.index < e.index < last.index]
-
-    @property
-    def loops(self) -> list[Loop]:
-        """The loops around any step, each once, inner ones before the outer ones."""
-        found = dict.fromkeys(loop for event in self.events for loop in event.loops)
-        depth = {loop: max(e.loops[::-1].index(loop) for e in self.events if loop in e.loops) for loop in found}
-        return sorted(found, key=lambda loop: -depth[loop])
-
-    @property
-    def optimizers(self) -> set[str | None]:
-        """The names of the optimizers that take part."""
-        return {e.receiver for e in self.events if e.kind in ("step", "unscale")} | {
-            e.receiver for e in self.events if e.kind == "zero_grad" and "optimizer" in e.roles
-        }
-
-    def hides(self, loop: Loop | None, *roles: str) -> bool:
-        """Say whether code that cannot be seen may take a step: it is given such an object, or its name says so."""
-        unseen = self.within(loop, "unseen") if loop is not None else self.of("unseen")
-        return any(not roles or event.roles & {*roles, "name"} for event in unseen)
-
-
-def trainings(ctx: Context) -> tuple[Training, ...]:
-    """Return the bodies of the file that take any step: its functions in the order of the text, then its script."""
-    return ctx.derived(_read_file)
-
-
-def plain_trainings(ctx: Context) -> list[Training]:
-    """Return the bodies whose steps are all torch's own: no framework takes part."""
-    return [training for training in trainings(ctx) if training.framework is None]
-
-
-def _read_file(ctx: Context) -> tuple[Training, ...]:
-    if not _RELEVANT.search(ctx.source.text):
-        return ()
-    framework = _imported_framework(ctx)
-    functions = _that_may_step([*ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef)])
-    found: list[Training] = []
-    for body in (*sorted(functions, key=lambda node: node.lineno), ctx.tree):
-        events = ctx.noted(_events_of, body)
-        if any(event.kind not in ("unseen", "forward", "loss") for event in events):
-            found.append(Training(body, events, framework or _engine_of(events)))
-    return tuple(found)
-
-
-def _that_may_step(functions: list[FunctionNode]) -> list[FunctionNode]:
-    """Return the functions that name a step, or a function that may take one: the others need not be read."""
-    named = {function: frozenset(_names_in(function)) for function in functions}
-    telling = {function.name for function, names in named.items() if any(map(_TELLING.search, names))}
-    found = len(telling) + 1
-    while len(telling) != found:
-        found = len(telling)
-        telling |= {function.name for function, names in named.items() if not telling.isdisjoint(names)}
-    return [function for function in functions if function.name in telling]
-
-
-@remembered
-def _names_in(function: ast.AST) -> Iterator[str]:
-    for node in walk(function):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-
-
-def _events_of(body: Body, ctx: Context) -> tuple[Event, ...]:
-    events = ctx.derived(_Reader).events_of(body)
-    return tuple(replace(event, index=i) for i, event in enumerate(events))
-
-
-def _imported_framework(ctx: Context) -> str | None:
-    for node in ctx.nodes(ast.Import, ast.ImportFrom):
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module]
-            if node.module.startswith("transformers") and any(a.name.endswith("Trainer") for a in node.names):
-                return "transformers"
-        for name in names:
-            if name.partition(".")[0] in _FRAMEWORKS:
-                return name.partition(".")[0]
-    return None
-
-
-def _engine_of(events: tuple[Event, ...]) -> str | None:
-    return next((e.receiver for e in events if e.kind == "backward" and "engine" in e.roles), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +37,7 @@ class _Place:
     blocks: tuple[Block, ...] = ()
 
 
-class _Reader:
+class Reader:
     """Reads each body of a file once; a caller is given its helpers' events as seen from there."""
 
     def __init__(self, ctx: Context) -> None:

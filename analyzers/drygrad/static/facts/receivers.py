@@ -1,0 +1,41 @@
+"""Methods and the objects that they are bound to."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from drygrad.static.facts.frame import Frame
+from drygrad.static.facts.notes import Outcome
+from drygrad.static.facts.values import Function, Object
+
+
+def self_name(function: Function) -> str:
+    """Return what a method calls the object that it is bound to."""
+    parameters = [*function.node.args.posonlyargs, *function.node.args.args]
+    return parameters[0].arg if parameters else "self"
+
+
+def bound(member: Function, owner: Object) -> Function:
+    """Return a method as an attribute of an object gives it."""
+    return member if is_static(member) else replace(member, receiver=owner)
+
+
+def is_static(member: Function) -> bool:
+    """Say whether a method is a static one."""
+    decorators = [] if isinstance(member.node, ast.Lambda) else member.node.decorator_list
+    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)
+
+
+def adopt_attributes(frame: Frame, caller: Function, outcome: Outcome) -> None:
+    """Show a caller the attributes of self that a method called on self (or super) has assigned."""
+    callee = outcome.function
+    if callee.receiver is None or callee.owner is None or caller.owner is None:
+        return
+    if callee.owner not in caller.owner.lineage():
+        return
+    theirs, ours = self_name(callee), self_name(caller)
+    for name, value in outcome.names.items():
+        if name.startswith(theirs + "."):
+            frame.attribute_owners.add(ours)
+            frame.state.names[ours + name.removeprefix(theirs)] = value
