@@ -48,10 +48,6 @@ class Span(NamedTuple):
         """Return the span so many lines further down (up, if negative)."""
         return Span(self.start.shifted(lines), self.end.shifted(lines))
 
-    def contains(self, other: Span) -> bool:
-        """Say whether the other span lies within this one."""
-        return self.start <= other.start and other.end <= self.end
-
     def overlaps(self, other: Span) -> bool:
         """Say whether the two share a character, or are the same empty span."""
         return self == other or (self.start < other.end and other.start < self.end)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from drygrad.model import Severity
+from drygrad.model import Rule, Severity
 
 Version = tuple[int, int]
 LogLevel = Literal["error", "warning", "info", "debug"]
@@ -33,6 +33,10 @@ class Settings:
         ignored = max((len(p) for p in self.ignore if code.startswith(p)), default=-1)
         return selected > ignored
 
+    def wants(self, rule: type[Rule]) -> bool:
+        """Say whether a rule runs: its findings are wanted and it holds for the torch version that is aimed at."""
+        return self.enabled(rule.code) and holds_for(rule.torch, self.target_torch)
+
     def severity_of(self, code: str, default: Severity) -> Severity:
         """Return the severity to report a rule's finding with: the longest matching prefix decides."""
         matching = [prefix for prefix in self.severity if code.startswith(prefix)]
@@ -45,6 +49,19 @@ class Settings:
             return self
         kept = tuple(prefix for prefix in self.select if not prefix.startswith(dropped))
         return replace(self, select=kept, ignore=self.ignore + dropped)
+
+
+def holds_for(versions: tuple[str | None, str | None], target: Version | None) -> bool:
+    """Say whether a rule that holds from one torch version until another holds for the target; None: for the newest."""
+    since, until = versions
+    if target is None:
+        return until is None
+    return (since is None or _version(since) <= target) and (until is None or target < _version(until))
+
+
+def _version(text: str) -> Version:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
 
 
 @dataclass(frozen=True)

@@ -72,21 +72,8 @@ def subscriptions(settings: Settings) -> Subscriptions:
 
 @cache
 def _subscriptions(select: tuple[str, ...], ignore: tuple[str, ...], target: Version | None) -> Subscriptions:
-    wanted = Settings(select=select, ignore=ignore)
-    return Subscriptions(r for r in all_rules() if wanted.enabled(r.code) and holds_for(r.torch, target))
-
-
-def holds_for(versions: tuple[str | None, str | None], target: Version | None) -> bool:
-    """Say whether a rule that holds from one torch version until another holds for the target; None: for the newest."""
-    since, until = versions
-    if target is None:
-        return until is None
-    return (since is None or _version(since) <= target) and (until is None or target < _version(until))
-
-
-def _version(text: str) -> Version:
-    major, minor = text.split(".")[:2]
-    return int(major), int(minor)
+    wanted = Settings(select=select, ignore=ignore, target_torch=target)
+    return Subscriptions(filter(wanted.wants, all_rules()))
 
 
 def _visit(context: Context, wanted: Subscriptions) -> Iterator[Finding]:

@@ -93,8 +93,11 @@ def role_of_name(node: ast.expr) -> Role | None:
     """Return the role that the last part of a name stands for by convention."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return _role_by_convention(name)
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return _role_by_convention(name)
+        case _:
+            return None
 
 
 @lru_cache(maxsize=10_000)

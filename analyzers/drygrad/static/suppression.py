@@ -14,7 +14,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from drygrad.model import Edit, Finding, Fix, Position, Rule, Span
+from drygrad.model import Edit, Finding, Fix, Position, Span
 from drygrad.settings import Settings
 from drygrad.static.registry import all_rules
 from drygrad.static.rules.reports.unused_suppression import UnusedSuppression
@@ -124,22 +124,7 @@ def _unused(
 
 def _could_be_used(code: str, settings: Settings) -> bool:
     """Say whether a static rule of this code was on: only then does its silence prove the comment idle."""
-    return any(
-        rule.code.startswith(code) and not rule.reports and settings.enabled(rule.code) and _holds(rule, settings)
-        for rule in all_rules()
-    )
-
-
-def _holds(rule: type[Rule], settings: Settings) -> bool:
-    if settings.target_torch is None:
-        return rule.torch[1] is None
-    since, until = rule.torch
-    target = settings.target_torch
-    return (since is None or target >= _version(since)) and (until is None or target < _version(until))
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:2])
+    return any(rule.code.startswith(code) and not rule.reports and settings.wants(rule) for rule in all_rules())
 
 
 def _finding(suppression: Suppression, idle: list[str], settings: Settings, source: Source) -> Finding:

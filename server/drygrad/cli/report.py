@@ -85,5 +85,6 @@ class Report:
 
 def best_safety(finding: Finding) -> Safety | None:
     """Return the safety of a finding's safest fix; None if it has no fix."""
-    safeties = {fix.safety for fix in finding.fixes}
-    return "safe" if "safe" in safeties else "unsafe" if safeties else None
+    if not finding.fixes:
+        return None
+    return "safe" if any(fix.safety == "safe" for fix in finding.fixes) else "unsafe"

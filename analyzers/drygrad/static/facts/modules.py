@@ -41,7 +41,9 @@ def construct(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> 
 
 def _shared_device(arguments: Arguments, default: str | None) -> str | None:
     parts = {v.device for v in arguments.positional if isinstance(v, Object) and v.device is not None}
-    return parts.pop() if len(parts) == 1 else (default if not parts else None)
+    if not parts:
+        return default
+    return parts.pop() if len(parts) == 1 else None
 
 
 def call(frame: Frame, node: ast.Call, target: Object, arguments: Arguments, *, inside: bool = False) -> Value:
@@ -193,9 +195,8 @@ def _change(frame: Frame, expression: ast.expr, receiver: Object, name: str, arg
     """Modules change in place and return themselves."""
     match name:
         case "train":
-            mode = arguments.get("mode", 0)
-            training = True if mode is None else (bool(mode.value) if isinstance(mode, Constant) else None)
-            changed = replace(receiver, training=training)
+            mode = arguments.get("mode", 0) or Constant(True)
+            changed = replace(receiver, training=bool(mode.value) if isinstance(mode, Constant) else None)
         case "eval":
             changed = replace(receiver, training=False)
         case "requires_grad_":

@@ -87,7 +87,9 @@ def _keeps_base(operation: str, exponent: Value) -> bool:
 
 
 def _gradient(value: Value) -> bool | None:
-    return value.requires_grad if isinstance(value, Tensor) else (False if isinstance(value, Constant) else None)
+    if isinstance(value, Tensor):
+        return value.requires_grad
+    return False if isinstance(value, Constant) else None
 
 
 def _either(first: Tensor, second: Value) -> bool | None:

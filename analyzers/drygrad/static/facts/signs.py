@@ -103,7 +103,9 @@ def _add(values: tuple[Value, ...]) -> Sign | None:
     signs = [sign_of(value) for value in values[:2]]
     if len(values) != 2 or None in signs:
         return None
-    return "positive" if "positive" in signs else ("zero" if signs == ["zero", "zero"] else "nonnegative")
+    if "positive" in signs:
+        return "positive"
+    return "zero" if signs == ["zero", "zero"] else "nonnegative"
 
 
 def _sub(values: tuple[Value, ...]) -> Sign | None:
@@ -134,10 +136,10 @@ def _same(first: Value, second: Value) -> bool:
 
 def _div(values: tuple[Value, ...]) -> Sign | None:
     """A quotient by zero is NaN or infinite; the sign says what the other elements are."""
-    signs = [sign_of(value) for value in values[:2]]
-    if len(values) != 2 or None in signs or signs[1] == "zero":
+    if len(values) != 2:
         return None
-    return "positive" if signs[0] == "positive" else ("zero" if signs[0] == "zero" else "nonnegative")
+    dividend, divisor = map(sign_of, values)
+    return None if divisor in (None, "zero") else dividend
 
 
 def _pow(values: tuple[Value, ...]) -> Sign | None:
@@ -185,7 +187,9 @@ def _smaller(values: tuple[Value, ...]) -> Sign | None:
     signs = [sign_of(value) for value in values[:2]]
     if None in signs or len(signs) < 2:
         return None
-    return "positive" if signs == ["positive", "positive"] else ("zero" if "zero" in signs else "nonnegative")
+    if "zero" in signs:
+        return "zero"
+    return "positive" if signs == ["positive", "positive"] else "nonnegative"
 
 
 def _clamp(values: tuple[Value, ...]) -> Sign | None:

@@ -198,10 +198,10 @@ def move(frame: Frame, call: TorchCall, tensor: Tensor, arguments: Arguments) ->
     """Return the result of ``.to(...)``, ``.cuda()``, ``.cpu()``, ``.type(...)`` on a tensor."""
     device, dtype = destination(call.operation if call.target != "Tensor.type_as" else "type_as", arguments, tensor)
     made = transfer.make(frame, call.node, "to", (tensor,), (tensor,), call=call)
-    same = device == tensor.device and dtype == tensor.dtype and device is not None and dtype is not None
-    leaf = True if tensor.requires_grad is False else (tensor.leaf if same else made.leaf)
-    storage = tensor.storage if same else call.node
-    return replace(made, shape=tensor.shape, device=device, dtype=dtype, cut=tensor.cut, leaf=leaf, storage=storage)
+    moved = replace(made, shape=tensor.shape, device=device, dtype=dtype, cut=tensor.cut, storage=call.node)
+    if None not in (device, dtype) and (device, dtype) == (tensor.device, tensor.dtype):
+        moved = replace(moved, leaf=tensor.leaf, storage=tensor.storage)
+    return replace(moved, leaf=True) if tensor.requires_grad is False else moved
 
 
 def destination(method: str, arguments: Arguments, current: Tensor) -> tuple[str | None, str | None]:

@@ -30,6 +30,7 @@ from drygrad.static.facts.values import (
     Object,
     Origin,
     Reference,
+    Shape,
     Tensor,
     TorchCall,
     Value,
@@ -46,6 +47,8 @@ _NOT_TENSORS = frozenset(
     "set_default_tensor_type equal allclose result_type can_cast promote_types vmap".split()
 )
 """Functions of these packages that return no tensor."""
+_FOLLOW_THEIR_INPUT = frozenset({"tensor", "as_tensor", "normal", "bernoulli", "multinomial"})
+"""Factories that make their tensor on the device of the one they are given."""
 _RETURNS_NUMBER = frozenset(
     {"item", "dim", "numel", "nelement", "ndimension", "element_size", "storage_offset", "size"}
 )
@@ -88,6 +91,13 @@ def torch_call(
 
 def _is_true(value: Value | None) -> bool:
     return isinstance(value, Constant) and value.value is True
+
+
+def _flag(given: Value | None, *, default: bool) -> bool | None:
+    """Return what a boolean argument says; None where that is unknown."""
+    if given is None:
+        return default
+    return given.value is True if isinstance(given, Constant) else None
 
 
 # -- functions and constructors ---------------------------------------------------------------------------------
@@ -160,12 +170,9 @@ def _device_argument(arguments: Arguments, node: ast.Call) -> str:
 def _parameter(frame: Frame, node: ast.Call, arguments: Arguments, *, buffer: bool) -> Tensor:
     data = arguments.get("data", 0)
     base = data if isinstance(data, Tensor) else Tensor(device=frame.module.default_device)
-    wanted = arguments.get("requires_grad", 1)
-    learnable = not buffer and (wanted is None or (isinstance(wanted, Constant) and wanted.value is True))
-    unsure = not buffer and wanted is not None and not isinstance(wanted, Constant)
     return replace(
         base,
-        requires_grad=None if unsure else learnable,
+        requires_grad=False if buffer else _flag(arguments.get("requires_grad", 1), default=True),
         leaf=True,
         storage=node,
         cut=None,
@@ -202,23 +209,21 @@ def _factory(frame: Frame, call: TorchCall) -> Tensor:
     frame.state.saved.pop(call.node, None)
     like = call.values[0] if call.values and isinstance(call.values[0], Tensor) else None
     inherits = like if call.operation.endswith("_like") or call.operation.startswith("new_") else None
-    requires_grad = call.keyword_values.get("requires_grad")
-    learnable = (_is_true(requires_grad) and frame.state.grad is not False) or _is_true(requires_grad)
-    shape = result_of_shape(frame, call)
+    copies = call.operation in ("tensor", "as_tensor", "new_tensor")
     return Tensor(
-        shape=shape,
+        shape=_factory_shape(call),
         dtype=_factory_dtype(frame, call, inherits),
         device=_factory_device(frame, call, inherits),
-        requires_grad=learnable if requires_grad is None or isinstance(requires_grad, Constant) else None,
+        requires_grad=_flag(call.keyword_values.get("requires_grad"), default=False),
         leaf=True,
         origin=Origin(call.operation, call.node, call.values, call),
         storage=call.node,
         sign=signs.sign_of_result(call.operation, call.values, call),
-        cut=_copied(call.node, call.values[-1:]) if call.operation in ("tensor", "as_tensor", "new_tensor") else None,
+        cut=_copied(call.node, call.values[-1:]) if copies else None,
     )
 
 
-def result_of_shape(frame: Frame, call: TorchCall) -> tuple[int | str | None, ...] | None:
+def _factory_shape(call: TorchCall) -> Shape | None:
     """Return the shape that a factory gives its tensor."""
     try:
         return shapes.factory_shape(call)
@@ -265,11 +270,9 @@ def _factory_device(frame: Frame, call: TorchCall, inherits: Tensor | None) -> s
         return inherits.device
     if call.operation.endswith("_like") or (call.operation == "as_tensor" and call.values[:1] == (UNKNOWN,)):
         return None
-    if call.operation in ("tensor", "as_tensor", "normal", "bernoulli", "multinomial") and isinstance(
-        call.values[0] if call.values else None, Tensor
-    ):
-        first = call.values[0]
-        return first.device if isinstance(first, Tensor) else None
+    first = call.values[0] if call.values else None
+    if call.operation in _FOLLOW_THEIR_INPUT and isinstance(first, Tensor):
+        return first.device
     return frame.module.default_device
 
 

@@ -138,15 +138,9 @@ class Tensor(Value):
         """Say whether one of these operations made the tensor, on every path."""
         return self.origin is not None and self.origin.operation in operations
 
-    @property
-    def is_floating(self) -> bool | None:
-        """Whether the dtype is a floating-point one."""
-        return None if self.dtype is None else self.dtype in FLOATING
-
 
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "floating"})
 """``floating`` stands for the default float dtype where a file may have changed it."""
-HALF = frozenset({"float16"})
 INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 
 

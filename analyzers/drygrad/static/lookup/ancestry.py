@@ -17,5 +17,5 @@ def ancestry_of(answers: Mapping[str, Answer]) -> dict[str, tuple[str, ...]]:
 
 
 def _ancestry(answer: Answer) -> tuple[str, ...]:
-    made = answer.full_name if answer.kind == "class" else answer.returns if answer.kind == "function" else None
+    made = {"class": answer.full_name, "function": answer.returns}.get(answer.kind)
     return tuple(map(canonical, (made, *answer.bases))) if made else ()

@@ -152,9 +152,10 @@ class Reader:
                 yield self._event("step", node, place, _first_argument(node), scaler=text)
             case "step" if role == "scheduler" and len(node.args) <= 1:
                 yield self._event("scheduler_step", node, place, text)
-            case "unscale_" | "update" | "scale" if role == "scaler":
-                kind: Kind = "unscale" if method == "unscale_" else "update" if method == "update" else "scale"
-                yield self._event(kind, node, place, _first_argument(node), scaler=text)
+            case "unscale_" if role == "scaler":
+                yield self._event("unscale", node, place, _first_argument(node), scaler=text)
+            case "update" | "scale" if role == "scaler":
+                yield self._event(method, node, place, _first_argument(node), scaler=text)
             case "train" | "eval" if not node.args or method == "train":
                 mode = node.args[0] if node.args else None
                 off = method == "eval" or (isinstance(mode, ast.Constant) and not mode.value)

@@ -60,10 +60,6 @@ class Units:
         """Return the index in the text of a client's position."""
         return source.offset(self.to_position(source, position))
 
-    def to_span(self, source: Source, range_: lsp.Range) -> Span:
-        """Return our span for a client's range."""
-        return Span(self.to_position(source, range_.start), self.to_position(source, range_.end))
-
     def from_position(self, source: Source, position: Position) -> lsp.Position:
         """Return the client's position for ours; places that the text does not have move to its end."""
         line, column = position

@@ -68,7 +68,9 @@ def product(sizes: Iterable[Dim]) -> Dim:
             return None
         else:
             symbol = size
-    return number if symbol is None else symbol if number == 1 else None
+    if symbol is None:
+        return number
+    return symbol if number == 1 else None
 
 
 def numel(shape: Shape | None) -> Dim:

@@ -178,7 +178,8 @@ def _index_select(reader: Reader) -> Shape:
     axis = dimension(reader.integer("dim"), len(shape))
     if len(index) > 1:
         raise Mismatch("gather", f"index_select takes an index of 1 dimension, not {shape_text(index)}")
-    return replaced(shape, axis, index[0] if index else 1) if shape else shape
+    chosen = index[0] if index else 1
+    return replaced(shape, axis, chosen) if shape else shape
 
 
 def _take(reader: Reader) -> Shape:

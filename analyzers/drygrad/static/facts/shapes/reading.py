@@ -160,7 +160,9 @@ class Reader:
             return default
         if isinstance(value, Sequence) and value.items is not None:
             sizes = tuple(map(size_of_value, value.items))
-            return sizes * count if len(sizes) == 1 else sizes if len(sizes) == count else (None,) * count
+            if len(sizes) == 1:
+                return sizes * count
+            return sizes if len(sizes) == count else (None,) * count
         return (size_of_value(value),) * count
 
 

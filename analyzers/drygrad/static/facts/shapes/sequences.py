@@ -21,7 +21,8 @@ def _recurrent(reader: Reader) -> Outputs:
     directions = 2 if reader.flag("bidirectional") else 1
     projected = reader.integer("proj_size", 0)
     layers = product((reader.integer("num_layers", 1), directions))
-    batch = () if len(shape) == 2 else (shape[0] if reader.flag("batch_first") else shape[1],)
+    place = 0 if reader.flag("batch_first") else 1
+    batch = () if len(shape) == 2 else (shape[place],)
     output = (*shape[:-1], product((projected or hidden, directions)))
     state: Shape = (layers, *batch, projected or hidden)
     if reader.call.module is not None and reader.call.module.type.endswith("LSTM"):

@@ -230,7 +230,9 @@ def _diag(reader: Reader) -> Shape:
         return (_diagonal_length(*shape, offset),)
     if len(shape) != 1:
         raise Mismatch("permute", f"diag() takes 1 or 2 dimensions, the tensor has {len(shape)}")
-    size = shape[0] + abs(offset) if isinstance(shape[0], int) else None if offset else shape[0]
+    size = shape[0]
+    if offset:
+        size = size + abs(offset) if isinstance(size, int) else None
     return (size, size)
 
 

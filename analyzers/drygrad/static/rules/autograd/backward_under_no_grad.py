@@ -9,7 +9,7 @@ from textwrap import dedent
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import UNKNOWN, Tensor
+from drygrad.static.facts.values import UNKNOWN, Origin, Tensor
 from drygrad.static.rules.autograd.graph import ancestors, no_grad_block, recorded
 from drygrad.static.syntax import has_multiline_string, last_assignment
 
@@ -137,13 +137,17 @@ def _without_graph(ctx: Context, receiver: ast.expr) -> ast.expr | None:
     if tensor is None or tensor.requires_grad is not False or tensor.cut is not None:
         return None
     for each in ancestors(tensor):
-        learns = each.origin is not None and any(
-            isinstance(operand, Tensor) and operand.requires_grad for operand in each.origin.operands
-        )
-        module = each.origin.call.module if each.origin and each.origin.call else None
-        if each.origin and (learns or (module and not module.frozen)) and recorded(ctx, each.origin.node) is False:
+        if each.origin is not None and _may_learn(each.origin) and recorded(ctx, each.origin.node) is False:
             return each.origin.node
     return None
+
+
+def _may_learn(origin: Origin) -> bool:
+    """Say whether an operation is on something that requires grad, or by a module that is not frozen."""
+    if any(isinstance(operand, Tensor) and operand.requires_grad for operand in origin.operands):
+        return True
+    module = origin.call.module if origin.call is not None else None
+    return module is not None and not module.frozen
 
 
 def _named_loss(ctx: Context, receiver: ast.expr) -> ast.expr | None:

@@ -133,9 +133,11 @@ def _scope(model: str, node: ast.AST, ctx: Context) -> ast.AST:
 
 
 def _binds(node: ast.AST, name: str) -> bool:
-    return (isinstance(node, ast.arg) and node.arg == name) or (
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-    )
+    match node:
+        case ast.arg(arg=bound) | ast.Name(id=bound, ctx=ast.Store()):
+            return bound == name
+        case _:
+            return False
 
 
 def _moves(model: str, scope: ast.AST, ctx: Context) -> Iterator[tuple[ast.Call, str | None]]:

@@ -92,7 +92,7 @@ class SoftmaxWithoutDim(Rule):
         if call is None or not _leaves_dim_open(call):
             return
         rank = _rank(_inputs(ctx, call))
-        dim = None if rank is None else 0 if rank in (0, 1, 3) else 1
+        dim = _implied_dim(rank) if rank is not None else None
         wrong = rank is not None and dim != rank - 1 and rank > 1
         softmax = call.target.rpartition(".")[2]
         chosen = "dimension 0 of tensors with 0, 1 or 3 dimensions, else 1"
@@ -121,6 +121,11 @@ def _leaves_dim_open(call: TorchCall) -> bool:
         return False
     hidden = any(k.arg is None for k in call.node.keywords) or any(isinstance(a, ast.Starred) for a in call.node.args)
     return given == NONE and not hidden
+
+
+def _implied_dim(rank: int) -> int:
+    """Return the dimension that torch takes where none is given."""
+    return 0 if rank in (0, 1, 3) else 1
 
 
 def _inputs(ctx: Context, call: TorchCall) -> Iterable[TorchCall]:

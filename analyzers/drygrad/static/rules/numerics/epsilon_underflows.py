@@ -83,8 +83,10 @@ class EpsilonUnderflows(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node)
-        given = call.operand("input" if call.operation != "cosine_similarity" else "x1") if call else None
-        if call is None or given is None:
+        if call is None:
+            return
+        given = call.operand("x1" if call.operation == "cosine_similarity" else "input")
+        if given is None:
             return
         if call.operation in _DEFAULTS:
             if "eps" not in call.keywords and call.operand("eps") is None and _is_half(given, ctx):

@@ -159,12 +159,11 @@ def _is_model(node: ast.expr, ctx: Context) -> bool:
 
 def _is_another_each_time(name: str, node: ast.Call, loop: Loop) -> bool:
     """Say whether the loop binds the name to anything but the moved model itself."""
-    return any(
-        bound == name and not (isinstance(statement, ast.Assign) and statement.value is node)
-        for bound, statement in assigned_in(loop)
-    ) or (
-        isinstance(loop, ast.For) and any(dotted_text(t) == name for t in walk(loop.target) if isinstance(t, ast.expr))
-    )
+    bindings = [statement for bound, statement in assigned_in(loop) if bound == name]
+    if not all(isinstance(statement, ast.Assign) and statement.value is node for statement in bindings):
+        return True
+    targets = walk(loop.target) if isinstance(loop, ast.For) else ()
+    return any(dotted_text(target) == name for target in targets if isinstance(target, ast.expr))
 
 
 def _moves(call: ast.Call, name: str) -> bool:

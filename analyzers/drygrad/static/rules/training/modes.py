@@ -35,9 +35,8 @@ def _layer_in(ctx: Context, root: ast.AST, seen: set[ast.AST]) -> str | None:
         function = ctx.value(node.func)
         name = ctx.name(node.func) or ""
         package, _, last = name.rpartition(".")
-        if package == "torch.nn" and (
-            last.startswith("BatchNorm") or (last.startswith("Dropout") and _drops(ctx, node))
-        ):
+        acts_by_mode = last.startswith("BatchNorm") or (last.startswith("Dropout") and _drops(ctx, node))
+        if package == "torch.nn" and acts_by_mode:
             return last
         inner = _layer_of(ctx, function, seen) if isinstance(function, Class) else None
         if inner is not None:
