@@ -58,11 +58,12 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
 def test_ctrl_c_ends_it_with_130(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("x = 1\n")
-    os.mkfifo(tmp_path / "slow.py")
-    command = program("check", "--jobs", "2", "a.py", "slow.py")
+    pipes = [tmp_path / "a.py", tmp_path / "b.py"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    command = program("check", "--jobs", "2", "a.py", "b.py")
     process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, start_new_session=True)
-    with (tmp_path / "slow.py").open("wb"):  # which waits until drygrad reads the file
+    with pipes[0].open("wb"), pipes[1].open("wb"):  # each waits until a process of drygrad reads the file
         os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130
