@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -154,3 +155,12 @@ def test_atomic_writing_keeps_the_old_file_until_the_new_is_whole(tmp_path: Path
     inspection.write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
     assert path.stat().st_ino != inode
+
+
+def test_a_file_that_may_not_be_written_stays(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = cli.write("a.py", "bad\n")
+    path.chmod(0o444)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
+    outcome = cli("check", "a.py", "--fix")
+    assert (outcome.status, path.read_text()) == (2, "bad\n")
+    assert "a.py: cannot write: Permission denied" in outcome.err

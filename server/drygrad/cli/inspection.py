@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import os
 import sys
 import tempfile
@@ -229,6 +230,8 @@ def _diff(shown: str, before: str, after: str) -> str:
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file's content as a whole, or not at all; a link stays a link, the permissions stay."""
     target = path.resolve()
+    if not os.access(target, os.W_OK):  # to replace a file, the right to write its folder would do
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
