@@ -13,15 +13,20 @@ from cli_harness import ROOT, run_program
 from drygrad.options import OPTIONS, Option
 from drygrad.project import load_project
 from drygrad.static.registry import all_rules
+from drygrad.static.source import Source
 
 
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "tools" / "make_docs.py")
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    return tool("make_docs")
 
 
 def test_the_pages_are_fresh(maker: ModuleType) -> None:
@@ -66,3 +71,17 @@ def test_links_to_files_lead_somewhere(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     assert [link for link in links if link and not (ROOT / link).exists()] == []
+
+
+def test_the_facts_of_a_line_can_be_shown() -> None:
+    source = Source("import torch\nx = torch.zeros(2, 3)\nx.add_(1)\n")
+    value, *_, event = tool("show_facts").facts_of(source, 3, 3)
+    assert value.startswith("3:0 x = Tensor(shape=(2, 3), dtype='float32'")
+    assert event.startswith("3:0 InplaceWrite(")
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    named = set(re.findall(r"^drygrad (\w+)", "\n".join(blocks), re.MULTILINE))
+    assert {"check", "doctor"} <= named <= set(re.findall(r"\w+", run_program("--help", cwd=ROOT).out))

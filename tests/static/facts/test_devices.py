@@ -53,6 +53,7 @@ AUTO = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
         ("def f(x):\n    y = x + torch.ones(3, device='cuda')", "y", "cuda"),
         ("def f(x):\n    model = nn.Linear(3, 3).cuda()\n    y = model(x)", "y", "cuda"),
         ("x = torch.ones(3).cuda()\ny = x.expand_as(torch.ones(2, 3))", "y", "cuda"),
+        ("x = torch.ones(3).cuda()\ny = x.cpu()", "y", "cpu"),
         ("x = torch.ones(3)\nif flag:\n    x = x.cuda()\nx", "x", None),
         ("def move(x):\n    return x.cuda()\ny = move(torch.ones(3))", "y", "cuda"),
         (AUTO + "for b in DataLoader(d):\n    b = {k: v.to(device) for k, v in b.items()}\n    x = b[0]", "x", None),

@@ -53,6 +53,11 @@ class SoftmaxWithoutDim(Rule):
             severity="info",
         ),
         Invalid(
+            "weights = F.softmax((torch.randn(2, 8)))",
+            "weights = F.softmax((torch.randn(2, 8)), dim=1)",
+            severity="info",
+        ),
+        Invalid(
             """
             class Attention(nn.Module):
                 def __init__(self, size):
