@@ -20,6 +20,7 @@ import pytest_asyncio
 
 from drygrad.static.lookup.answers import MODULE
 from drygrad.static.lookup.client import Limits, LookupClient, Place
+from drygrad.static.lookup.helper import helper_command
 
 from .conftest import Write
 
@@ -118,7 +119,8 @@ async def test_the_guard_refuses_to_execute(tmp_path: Path) -> None:
                 print("refused", refusal)
     """
     search = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT / 'analyzers')]!r}\n"
-    done = subprocess.run([sys.executable, "-c", search + dedent(program)], capture_output=True, text=True, check=True)
+    command = [*helper_command()[:-1], search + dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     evil, process, file = done.stdout.splitlines()
     assert "evil.py is read, not executed" in evil
     assert process == "refused subprocess.Popen is refused"

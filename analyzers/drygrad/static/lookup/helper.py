@@ -23,13 +23,14 @@ def helper_command() -> list[str]:
     """Return the command line of the helper: this interpreter, isolated from the environment and the project.
 
     Its search path is the standard library's and the folders that drygrad and jedi lie in, nothing of the server's.
+    It writes no bytecode: the guard refuses the folder for it, and with that the import.
     """
     roots = [str(Path(__file__).resolve().parents[3])]
     spec = importlib.util.find_spec("jedi")
     if spec is not None and spec.origin is not None:
         roots.append(str(Path(spec.origin).parents[1]))
     program = f"import sys; sys.path += {roots!r}; from drygrad.static.lookup.process import main; main()"
-    return [sys.executable, "-I", "-S", "-c", program]
+    return [sys.executable, "-I", "-S", "-B", "-c", program]
 
 
 class Helper:
