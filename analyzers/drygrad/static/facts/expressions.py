@@ -297,7 +297,9 @@ def _bound(node: ast.expr | None) -> Any:
         value = ast.literal_eval(node)
     except ValueError:
         return ...
-    return value if isinstance(value, int) and value != 0 else (0 if value == 0 else ...)
+    if value == 0:
+        return 0
+    return value if isinstance(value, int) else ...
 
 
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:
