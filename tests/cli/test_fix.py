@@ -160,7 +160,11 @@ def test_atomic_writing_keeps_the_old_file_until_the_new_is_whole(tmp_path: Path
 def test_a_file_that_may_not_be_written_stays(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     path = cli.write("a.py", "bad\n")
     path.chmod(0o444)
-    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
+    monkeypatch.setattr(os, "access", _refuse)  # root may write everything
     outcome = cli("check", "a.py", "--fix")
     assert (outcome.status, path.read_text()) == (2, "bad\n")
     assert "a.py: cannot write: Permission denied" in outcome.err
+
+
+def _refuse(*_: object) -> bool:
+    return False
