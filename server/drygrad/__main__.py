@@ -1,8 +1,6 @@
 """``python -m drygrad``."""
 
-import sys
-
-from drygrad.cli.main import main
+from drygrad.cli.main import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

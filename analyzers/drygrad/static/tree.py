@@ -24,14 +24,17 @@ def remembered(generate: Callable[[ast.AST], Iterable[Yielded]]) -> Callable[[as
 
     Rules walk the same bodies again and again, in version after version.
     """
-    known: WeakKeyDictionary[ast.AST, tuple[Yielded | None, ...]] = WeakKeyDictionary()
+    known: WeakKeyDictionary[ast.AST, tuple[bool, tuple[Yielded, ...]]] = WeakKeyDictionary()
 
     def read(node: ast.AST) -> Iterator[Yielded]:
-        found = known.get(node)
-        if found is None:
-            # None stands for the node itself, to which its own entry must not hold: both would live for ever.
-            found = known[node] = tuple(None if part is node else part for part in generate(node))
-        return (cast("Yielded", node) if part is None else part for part in found)
+        entry = known.get(node)
+        if entry is None:
+            parts = tuple(generate(node))
+            # The node itself, which comes first if at all, is left out: an entry that held its key would live for ever.
+            begins = bool(parts) and parts[0] is node
+            entry = known[node] = (begins, parts[1:] if begins else parts)
+        begins, rest = entry
+        return chain((cast("Yielded", node),), rest) if begins else iter(rest)
 
     return read
 
@@ -54,17 +57,19 @@ def children(node: ast.AST) -> tuple[ast.AST, ...]:
     return kept
 
 
-def _read_children(node: ast.AST) -> Iterator[ast.AST]:
+def _read_children(node: ast.AST) -> list[ast.AST]:
     kind = type(node)
     fields = _held.get(kind)
     if fields is None:
         fields = _held[kind] = tuple(name for name in kind._fields if name not in _LEAVES)
+    found: list[ast.AST] = []
     for name in fields:
         value: object = getattr(node, name, None)
         if isinstance(value, ast.AST):
-            yield value
+            found.append(value)
         elif isinstance(value, list):
-            yield from (item for item in cast("list[object]", value) if isinstance(item, ast.AST))
+            found += [item for item in cast("list[object]", value) if isinstance(item, ast.AST)]
+    return found
 
 
 def _below(node: ast.AST) -> Iterator[ast.AST]:

@@ -23,7 +23,7 @@ from .parallel import inspect_all
 from .report import FileResult, Report
 from .walk import Projects, files_in
 
-GARBAGE_THRESHOLD = 200_000
+GARBAGE_THRESHOLD = 1_000_000
 """A syntax tree is a million objects and no garbage; by default the collector would visit them ten times over."""
 
 

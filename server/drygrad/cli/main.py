@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from .arguments import parser
 from .errors import Failure, complain
@@ -32,6 +34,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it exits
         return 2
     return status
+
+
+def program() -> NoReturn:
+    """Run ``drygrad`` as a process of its own, and end it at once: to free a syntax tree node by node takes long."""
+    status = main()
+    with contextlib.suppress(OSError, ValueError):  # the reader of the output has gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def _print_anything() -> None:

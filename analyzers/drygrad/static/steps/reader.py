@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
@@ -285,17 +286,17 @@ def _is_own(owner: object) -> bool:
     return getattr(owner, "cls", None) is not None or not getattr(owner, "type", "torch.").startswith("torch.")
 
 
-def _calls_below(node: ast.AST) -> Iterator[ast.Call]:
-    if isinstance(node, ast.Lambda):
-        return
-    for child in children(node):
-        yield from _calls_below(child)
-    if isinstance(node, ast.Call):
-        yield node
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls in an expression in the order in which they run."""
+    inside = _calls_inside(node)
+    return chain(inside, (node,)) if isinstance(node, ast.Call) else inside
 
 
-_calls = remembered(_calls_below)
-"""The calls in an expression in the order in which they run."""
+@remembered
+def _calls_inside(node: ast.AST) -> Iterator[ast.Call]:
+    if not isinstance(node, ast.Lambda):
+        for child in children(node):
+            yield from _calls(child)
 
 
 def _function_kind(name: str) -> Kind | None:
