@@ -6,6 +6,7 @@ hear of.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import uuid
 from typing import TYPE_CHECKING, TypeAlias
@@ -70,11 +71,11 @@ class Pull:
         shown = checker.shown.get(checker.uri)
         if checker.closed or shown is None:
             return lsp.RelatedFullDocumentDiagnosticReport(items=[])
-        result_id = f"{self._prefix}-{checker.checked}"
         self._answered[checker.uri] = (checker.checked, shown.part.version)
+        items = self._server.session.diagnostics(checker, checker.uri)
+        result_id = f"{self._prefix}-{_digest(items)}"
         if params.previous_result_id == result_id:
             return lsp.RelatedUnchangedDocumentDiagnosticReport(result_id)
-        items = self._server.session.diagnostics(checker, checker.uri)
         return lsp.RelatedFullDocumentDiagnosticReport(items=items, result_id=result_id)
 
     def show(self, checker: Checker) -> None:
@@ -108,6 +109,11 @@ def register(server: DrygradServer) -> None:
 
     options = lsp.DiagnosticOptions(inter_file_dependencies=False, workspace_diagnostics=False, identifier=SOURCE)
     server.feature(lsp.TEXT_DOCUMENT_DIAGNOSTIC, options)(diagnostic)
+
+
+def _digest(items: list[lsp.Diagnostic]) -> str:
+    """Return a name for what diagnostics say: a check that finds the same again has changed nothing."""
+    return hashlib.sha1(repr(items).encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:12]
 
 
 def _is_notebook(checker: Checker) -> bool:
