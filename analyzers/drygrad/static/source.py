@@ -45,6 +45,9 @@ class Source:
     @cached_property
     def lines(self) -> list[str]:
         """The lines with their line ends."""
+        if "\r" not in self.text:
+            *ended, rest = self.text.split("\n")
+            return [f"{line}\n" for line in ended] + ([rest] if rest else [])
         pieces: list[str] = []
         start = 0
         for match in _LINE_BREAK.finditer(self.text):

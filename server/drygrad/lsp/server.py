@@ -17,6 +17,9 @@ from drygrad.version import __version__
 
 log = logging.getLogger(__name__)
 
+GARBAGE_THRESHOLD = 50_000
+"""A check allocates more than that; by default the collector would interrupt each of them dozens of times."""
+
 _PYTHON_CELLS = lsp.NotebookDocumentFilterWithNotebook(
     notebook=lsp.NotebookDocumentFilterNotebookType(notebook_type="jupyter-notebook"),
     cells=[lsp.NotebookCellLanguage(language="python")],
@@ -41,6 +44,7 @@ def main(tcp: int | None = None, log_file: str | Path | None = None, log_level: 
     """Serve one client until it leaves, over stdio or, for debugging, over a local port."""
     logs.set_up(Path(log_file) if log_file else None, log_level)
     server = DrygradServer()
+    gc.set_threshold(GARBAGE_THRESHOLD)
     gc.freeze()  # the protocol's classes live for ever; the collector need not visit them while one types
     gc.enable()
     if tcp is None:
