@@ -160,6 +160,8 @@ class Rule:
     tags: ClassVar[tuple[Tag, ...]] = ()
     reports: ClassVar[bool] = False
     """True for what drygrad says of its own work or of the text as a whole; such a rule has no visitor."""
+    run_only: ClassVar[bool] = False
+    """True for a fault that only a dry run can see; it has no visitor, and its examples are programs to run."""
     VALID: ClassVar[list[Valid]] = []
     INVALID: ClassVar[list[Invalid]] = []
 

@@ -91,4 +91,4 @@ def test_it_has_examples_that_are_programs(rule: type[Rule]) -> None:
 @EACH
 def test_it_subscribes_or_reports(rule: type[Rule]) -> None:
     visitors = [name for name in dir(rule) if name.startswith("visit_")]
-    assert bool(visitors) != rule.reports
+    assert bool(visitors) != (rule.reports or rule.run_only)

@@ -124,7 +124,10 @@ def _unused(
 
 def _could_be_used(code: str, settings: Settings) -> bool:
     """Say whether a static rule of this code was on: only then does its silence prove the comment idle."""
-    return any(rule.code.startswith(code) and not rule.reports and settings.wants(rule) for rule in all_rules())
+    return any(
+        rule.code.startswith(code) and not (rule.reports or rule.run_only) and settings.wants(rule)
+        for rule in all_rules()
+    )
 
 
 def _finding(suppression: Suppression, idle: list[str], settings: Settings, source: Source) -> Finding:

@@ -1,0 +1,181 @@
+"""Which line of the user's text an operation belongs to, forward and backward.
+
+Forward: the nearest frame of the user's. Backward: autograd numbers its nodes, and creates an operation's node before
+the operation reaches a dispatch mode; so the number that was current then leads from the node back to the line.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import dis
+import os
+import re
+import site
+import sys
+import sysconfig
+import threading
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from drygrad.worker.run import Place
+
+_WORKER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class Instruction(NamedTuple):
+    """An instruction of the user's code, cheap to take from a frame; ``Lines.place`` makes a place of it."""
+
+    code: CodeType
+    offset: int
+
+
+class Lines:
+    """Knows the user's files, and the line of each node that autograd has created since the run began."""
+
+    def __init__(self, path: str, root: str | None = None) -> None:
+        import torch
+
+        self.path = path
+        self._root = os.path.join(os.path.abspath(root), "") if root else None
+        self._foreign = _installed_folders()
+        self._is_user: dict[CodeType, bool] = {}
+        self._by_node: dict[tuple[int, int], tuple[Instruction | None, str]] = {}
+        self._main = threading.get_ident()
+        self._engine = torch.autograd.graph._engine_run_backward.__code__
+        self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
+        self._source: dict[str, list[str]] = {}
+
+    def give_source(self, path: str, text: str) -> None:
+        """Tell the text of a file, so that columns can be counted in characters."""
+        self._source[path] = text.splitlines()
+
+    def is_user(self, code: CodeType) -> bool:
+        """Say whether the code stands in a file of the user's."""
+        known = self._is_user.get(code)
+        if known is None:
+            known = self._is_user[code] = self._is_user_file(code.co_filename)
+        return known
+
+    def _is_user_file(self, name: str) -> bool:
+        if name == self.path:
+            return True
+        if name.startswith(("<", _WORKER)) or name.startswith(self._foreign):
+            return False
+        return self._root is None or os.path.abspath(name).startswith(self._root)
+
+    def frame(self, depth: int = 1) -> FrameType | None:
+        """Return the nearest frame of the user's that the caller runs in; None outside, and in the autograd engine."""
+        frame: FrameType | None = sys._getframe(depth)
+        is_user = self._is_user
+        while frame is not None:
+            code = frame.f_code
+            if code is self._engine:
+                return None
+            known = is_user.get(code)
+            if known or (known is None and self.is_user(code)):
+                return frame
+            frame = frame.f_back
+        return None
+
+    def here(self, depth: int = 1) -> Instruction | None:
+        """Return the instruction of the user's that the caller serves; not across the autograd engine."""
+        frame = self.frame(depth + 1)
+        return Instruction(frame.f_code, frame.f_lasti) if frame is not None else None
+
+    def caller(self, depth: int = 1) -> Place | None:
+        """Return the place of the nearest frame of the user's, also when the autograd engine lies between."""
+        frame: FrameType | None = sys._getframe(depth)
+        while frame is not None:
+            if self.is_user(frame.f_code):
+                return self.place(Instruction(frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+        return None
+
+    def created(self, instruction: Instruction | None, op: str) -> None:
+        """Remember the line of the node that autograd has just created for an operation.
+
+        The first to come owns the number: an operation without a node sees the number of the one before it.
+        """
+        self._by_node.setdefault((threading.get_ident(), self._next_number() - 1), (instruction, op))
+
+    def of_node(self, node: Any) -> Instruction | None:
+        """Return the line that created a node of the graph; None where none did (a leaf's accumulation).
+
+        Numbers are counted per thread: nodes of the forward pass come from the main thread, those that a
+        checkpoint computes again from the device's; the operation's name tells which one is meant.
+        """
+        number = node._sequence_nr()
+        candidates = [self._by_node.get((thread, number)) for thread in (threading.get_ident(), self._main)]
+        found = [c for c in candidates if c is not None]
+        wanted = _bare(node.name())
+        named = [c for c in found if _bare(c[1]) == wanted]
+        return (named or found or [(None, "")])[0][0]
+
+    def place(self, instruction: Instruction | None) -> Place | None:
+        """Return the place of an instruction; its columns from Python 3.11 on."""
+        if instruction is None:
+            return None
+        code, offset = instruction
+        line, end_line, column, end_column = _position(code, offset)
+        return Place(
+            code.co_filename,
+            line,
+            self._in_characters(code.co_filename, line, column),
+            end_line,
+            self._in_characters(code.co_filename, end_line, end_column),
+        )
+
+    def place_of_error(self, error: BaseException) -> Place | None:
+        """Return the innermost place of the user's that an error passed through."""
+        found = None
+        trace = error.__traceback__
+        while trace is not None:
+            if self.is_user(trace.tb_frame.f_code):
+                found = Instruction(trace.tb_frame.f_code, trace.tb_lasti)
+            trace = trace.tb_next
+        return self.place(found)
+
+    def _in_characters(self, path: str, line: int | None, column: int | None) -> int | None:
+        source = self._source.get(path)
+        if line is None or column is None or source is None or not 0 < line <= len(source):
+            return column
+        return len(source[line - 1].encode("utf-8")[:column].decode("utf-8", "replace"))
+
+
+def _installed_folders() -> tuple[str, ...]:
+    """Return the folders that hold installed packages and the standard library."""
+    import torch
+
+    places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    places |= {*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.path.dirname(torch.__file__))}
+    return tuple(os.path.join(place, "") for place in places if place)
+
+
+@lru_cache(maxsize=4096)
+def _position(code: CodeType, offset: int) -> tuple[int, int | None, int | None, int | None]:
+    """Return line, end line, column and end column of an instruction; only the line before Python 3.11."""
+    positions: Any = getattr(code, "co_positions", None)
+    if positions is not None:
+        line, end_line, column, end_column = list(positions())[offset // 2]
+        if line is not None:
+            return line, end_line, column, end_column
+    return _line(code, offset), None, None, None
+
+
+def _line(code: CodeType, offset: int) -> int:
+    line = code.co_firstlineno
+    for start, number in dis.findlinestarts(code):
+        if start > offset:
+            break
+        line = number or line
+    return line
+
+
+@lru_cache(maxsize=1024)
+def _bare(name: str) -> str:
+    """Return the name that a node (``AddmmBackward0``) and its operation (``aten::addmm.out``) share."""
+    last = name.rpartition("::")[2]
+    last = re.sub(r"Backward\d*$", "", last) if "Backward" in last else last.split(".")[0]
+    return last.replace("_", "").lower()

@@ -1,0 +1,132 @@
+"""The words of the worker: places in the user's text, faults, the run, and what an instrument may hear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from drygrad.worker.lines import Lines
+    from drygrad.worker.watch import Op
+
+
+class Place(NamedTuple):
+    """A place in a file of the user's: lines from 1, columns from 0 in code points; the end is exclusive.
+
+    Columns are known from Python 3.11 on.
+    """
+
+    path: str
+    line: int
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+
+
+@dataclass
+class Fault:
+    """One thing that went wrong, under the code of a rule, in one sentence with the values.
+
+    ``at`` is the culprit's place; ``related`` the places that explain it; ``detail`` torch's own text; ``facts``
+    what a fix may need to know. ``severity`` None leaves it to the rule.
+    """
+
+    code: str
+    message: str
+    at: Place | None
+    detail: str | None = None
+    severity: str | None = None
+    related: list[tuple[str, Place]] = field(default_factory=lambda: [])
+    facts: dict[str, Any] = field(default_factory=lambda: {})
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fault as it crosses the wire."""
+        data = asdict(self)
+        data["at"] = self.at._asdict() if self.at else None
+        data["related"] = [{"message": message, "at": place._asdict()} for message, place in self.related]
+        return data
+
+
+class Run:
+    """What the instruments share during one run.
+
+    ``result`` is the answer that crosses the wire; each instrument adds its own entry to it in ``finish``.
+    ``op`` is the operation in flight, also after it has raised.
+    """
+
+    def __init__(self, plan: dict[str, Any], lines: Lines) -> None:
+        self.plan = plan
+        self.lines = lines
+        self.device: str = plan.get("device", "cpu")
+        self.faults: list[Fault] = []
+        self.notes: list[str] = []
+        self.result: dict[str, Any] = {}
+        self.op: Op | None = None
+        self.phase = "forward"
+
+    def report(self, fault: Fault) -> None:
+        """Add a fault, unless the same kind was reported for the same line before."""
+        where = fault.at and (fault.at.path, fault.at.line)
+        if all(fault.code != f.code or where != (f.at and (f.at.path, f.at.line)) for f in self.faults):
+            self.faults.append(fault)
+
+    def note(self, text: str) -> None:
+        """Add a sentence to the notes of the run, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+class Instrument:
+    """Watches a run for one kind of fact. A subclass overrides the hooks it needs; the others cost nothing.
+
+    Hooks run inside the user's calls: they must not raise, must not change tensors, and must not keep them alive.
+    Torch operations inside a hook are not seen by the instruments.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def start(self) -> None:
+        """Prepare, in the run's process, before any of the user's code."""
+
+    def before_op(self, op: Op) -> None:
+        """Hear of an operation before it is executed."""
+
+    def after_op(self, op: Op, result: Any) -> None:
+        """Hear of an operation that was executed."""
+
+    def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+        """Hear of ``backward`` or ``autograd.grad`` before the engine starts at the tensors ``roots``."""
+
+    def backward_ends(self, error: BaseException | None) -> None:
+        """Hear that the engine is done, with the error it raised, if it did."""
+
+    def step_begins(self, optimizer: Any, place: Place | None) -> None:
+        """Hear of an optimizer's ``step`` before it changes parameters."""
+
+    def step_ends(self, optimizer: Any) -> None:
+        """Hear that an optimizer's ``step`` is done."""
+
+    def synchronised(self, kind: str, op: str, place: Place | None) -> None:
+        """Hear of a wait of the host for the device, or a copy between them: ``sync``, ``h2d``, ``d2h``."""
+
+    def assigned(self, line: int, name: str, value: Any) -> None:
+        """Hear of a value that a statement of the user's text has bound to a name."""
+
+    def explain(self, error: BaseException, place: Place | None) -> Fault | None:
+        """Return the fault behind an error that left the user's code, or that a handler there passed over."""
+        return None
+
+    def finish(self) -> None:
+        """Add faults and the entry in ``run.result``; the user's code has ended, in whatever way."""
+
+
+Hook = Callable[..., None]
+
+
+def overridden(instruments: list[Instrument], name: str) -> list[Hook]:
+    """Return the bound hooks of that name from the instruments that define one."""
+    return [getattr(i, name) for i in instruments if getattr(type(i), name) is not getattr(Instrument, name)]
