@@ -51,6 +51,10 @@ class Lines:
         """Tell the text of a file, so that columns can be counted in characters."""
         self._source[path] = text.splitlines()
 
+    def source(self, path: str) -> list[str] | None:
+        """Return the lines of a file whose text is known."""
+        return self._source.get(path)
+
     def is_user(self, code: CodeType) -> bool:
         """Say whether the code stands in a file of the user's."""
         known = self._is_user.get(code)

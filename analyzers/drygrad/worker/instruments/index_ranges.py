@@ -1,0 +1,122 @@
+"""Indices beyond the classes, the vocabulary or the dimension, and probabilities that are none, before the kernel."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import ClassVar
+
+import torch
+
+from drygrad.worker.explain.ranges import CHECKED, Breach, breach, is_index
+from drygrad.worker.naming import Call, call_here, call_of_error
+from drygrad.worker.run import Fault, Instrument, Place
+from drygrad.worker.watch import Op
+
+_INDEX, _LOGITS, _PROBABILITY = "DG302", "DG307", "DG316"
+
+
+class DeviceAssert(RuntimeError):
+    """A kernel would have failed on the device, and left it unusable; so the operation was not started."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+class IndexRanges(Instrument):
+    """Checks what a kernel on the GPU would assert, and stops the run there; explains what the CPU raises.
+
+    On a real GPU each check is a wait for the device: one for each lookup and each loss.
+    """
+
+    name: ClassVar[str] = "index_ranges"
+
+    def before_op(self, op: Op) -> None:
+        """Check the operations whose kernels assert on the device."""
+        if op.name in CHECKED and self.run.device != "cpu" and any(t.is_cuda for t in op.tensors()):
+            found = breach(op)
+            if found:
+                call = call_here(self.run)
+                place = call.place if call else self.run.lines.place(op.instruction)
+                raise DeviceAssert(self._fault(found, op, call, place))
+
+    def explain(self, error: BaseException, place: Place | None) -> Fault | None:
+        """Explain a stopped kernel, and the errors that the CPU raises for the same reasons."""
+        if isinstance(error, DeviceAssert):
+            return error.fault
+        call = call_of_error(self.run, error)
+        op = self.run.op
+        if op is not None and op.name in CHECKED and isinstance(error, (IndexError, RuntimeError)):
+            found = breach(op)
+            if found:
+                fault = self._fault(found, op, call, place)
+                fault.detail = str(error)
+                return fault
+        return _by_text(error, place)
+
+    def _fault(self, found: Breach, op: Op, call: Call | None, place: Place | None) -> Fault:
+        code = _INDEX if is_index(found.range) else _PROBABILITY
+        if op.name == "aten::binary_cross_entropy" and not math.isnan(found.value):
+            code = _LOGITS
+        message, name = _sentence(found, call)
+        facts = {"operand": name, "value": _fact(found.value), "position": list(found.position), "count": found.count}
+        facts.update(low=found.range.low, high=_fact(found.range.high))
+        return Fault(code, message, place, facts=facts)
+
+
+def _fact(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+def _sentence(found: Breach, call: Call | None) -> tuple[str, str]:
+    wanted = found.range
+    name, element = _named(found, call)
+    more = f" ({found.count} such values)" if found.count > 1 else ""
+    why = wanted.why(call) if call else f"of {wanted.argument}"
+    if math.isnan(found.value):
+        return f"{element} is NaN{more}: {why}", name
+    value = f"{int(found.value)}" if is_index(wanted) else f"{found.value:.6g}"
+    if math.isinf(wanted.high) or wanted.high > torch.finfo(torch.float32).max:
+        return f"{element} = {value}{more}: {why}", name
+    interval = f"[{wanted.low}, {wanted.high})" if is_index(wanted) else "[0, 1]"
+    return f"{element} = {value} is outside {interval}{more}: {why}", name
+
+
+def _named(found: Breach, call: Call | None) -> tuple[str, str]:
+    """Return the name of the tensor, and how the user would write the element: also where torch has reshaped it."""
+    values, position = found.range.values, list(found.position)
+    name, written = call.find(values) if call else (None, values)
+    if written.shape != values.shape:
+        position = _unravelled(_ravelled(position, values.shape), written.shape)
+    name = name or {"self": "input"}.get(found.range.argument, found.range.argument)
+    return name, f"`{name}[{', '.join(map(str, position))}]`" if position else f"`{name}`"
+
+
+def _ravelled(position: list[int], shape: torch.Size) -> int:
+    flat = 0
+    for index, size in zip(position, shape):
+        flat = flat * size + index
+    return flat
+
+
+def _unravelled(flat: int, shape: torch.Size) -> list[int]:
+    position: list[int] = []
+    for size in reversed(shape):
+        flat, index = divmod(flat, size)
+        position.append(index)
+    return position[::-1]
+
+
+def _by_text(error: BaseException, place: Place | None) -> Fault | None:
+    text = str(error)
+    if isinstance(error, IndexError):
+        found = re.match(r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)", text)
+        if found:
+            index, dim, size = map(int, found.groups())
+            message = f"index {index} is outside [{-size}, {size}): dimension {dim} has {size} entries"
+            return Fault(_INDEX, message, place, text, facts={"value": index, "low": -size, "high": size})
+    if text.startswith("Class values must be"):
+        bound = "negative" if "non-negative" in text else "not below num_classes"
+        return Fault(_INDEX, f"one_hot: a class index is {bound}", place, text)
+    return None

@@ -1,0 +1,197 @@
+"""How the user calls a tensor: names, attributes and expressions at the place where an operation was called."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType, ModuleType
+from typing import Any, cast
+
+import torch
+
+from drygrad.worker.lines import Instruction
+from drygrad.worker.reading import storage_of
+from drygrad.worker.run import Place, Run
+
+_DEPTH = 3
+_ITEMS = 32
+
+
+class Call:
+    """A line of the user's that has called torch: the user's frame, and torch's frames below it, outermost first."""
+
+    def __init__(self, run: Run, user: Instruction, frame: FrameType, inner: list[FrameType]) -> None:
+        self.place: Place | None = run.lines.place(user)
+        self.inner = inner
+        self._frame = frame
+        self._source = run.lines.source(self.place.path) if self.place else None
+
+    def name(self, tensor: torch.Tensor) -> str | None:
+        """Return how the user writes this tensor: a name, an attribute, an element, or an argument's expression."""
+        return self.find(tensor)[0]
+
+    def find(self, tensor: torch.Tensor) -> tuple[str | None, torch.Tensor]:
+        """Return how the user writes this tensor, and the one that is written so: perhaps of another shape."""
+        best, found = 0, (self._argument_text(tensor), tensor)
+        for name, value in self._visible():
+            likeness = _likeness(value, tensor) if isinstance(value, torch.Tensor) else 0
+            if likeness > best:
+                best, found = likeness, (name, cast("torch.Tensor", value))
+                if best == _SAME:
+                    break
+        return found
+
+    def describe(self, tensor: torch.Tensor, otherwise: str) -> str:
+        """Return the user's name of a tensor in backquotes; other words where it has none."""
+        name = self.name(tensor)
+        return f"`{name}`" if name else otherwise
+
+    def module(self) -> tuple[torch.nn.Module, str] | None:
+        """Return the innermost module that runs in torch's own code, and its name: ``self.fc`` or ``Linear``."""
+        for frame in reversed(self.inner):
+            module = frame.f_locals.get("self")
+            if isinstance(module, torch.nn.Module):
+                named = next((name for name, value in self._visible() if value is module), None)
+                return module, f"`{named}`" if named else type(module).__name__
+        return None
+
+    def function(self) -> str | None:
+        """Return the name of the function of torch's, written in Python, that the user has called."""
+        return self.inner[0].f_code.co_name if self.inner else None
+
+    def local(self, *names: str) -> list[Any]:
+        """Return the values of local names in the innermost frame of torch's that has them all; [] if none has."""
+        for frame in reversed(self.inner):
+            values = frame.f_locals
+            if all(name in values for name in names):
+                return [values[name] for name in names]
+        return []
+
+    def _visible(self) -> Iterator[tuple[str, object]]:
+        frame = self._frame
+        for name, value in frame.f_locals.items():
+            yield from _within(name, value, _DEPTH)
+        if frame.f_globals is not frame.f_locals:
+            for name in frame.f_code.co_names:
+                if name in frame.f_globals:
+                    yield from _within(name, frame.f_globals[name], _DEPTH)
+
+    def _argument_text(self, tensor: torch.Tensor) -> str | None:
+        expression = self._expression()
+        if isinstance(expression, ast.Call) and self.inner:
+            texts = {**dict(enumerate(expression.args)), **{k.arg: k.value for k in expression.keywords}}
+            found = next((key for key, value in _arguments(self.inner[0]) if value is tensor), None)
+            return ast.unparse(texts[found]) if found in texts else None
+        return None
+
+    def _expression(self) -> ast.expr | None:
+        place = self.place
+        if place is None or place.end_line is None or place.column is None or self._source is None:
+            return None
+        lines = self._source[place.line - 1 : place.end_line]
+        if not lines:
+            return None
+        lines[-1] = lines[-1][: place.end_column]
+        lines[0] = lines[0][place.column :]
+        try:
+            return ast.parse("(" + "\n".join(lines) + ")", mode="eval").body
+        except SyntaxError:
+            return None
+
+
+def call_here(run: Run) -> Call | None:
+    """Return the call in which an operation was started; None in the autograd engine."""
+    inner: list[FrameType] = []
+    frame = run.lines.frame(2)
+    if frame is None:
+        return None
+    below: FrameType | None = sys._getframe(1)
+    while below is not None and below is not frame:
+        if not _is_ours(below):
+            inner.append(below)
+        below = below.f_back
+    return Call(run, Instruction(frame.f_code, frame.f_lasti), frame, inner[::-1])
+
+
+def call_of_error(run: Run, error: BaseException) -> Call | None:
+    """Return the call that an error came out of."""
+    found: tuple[Instruction, FrameType] | None = None
+    inner: list[FrameType] = []
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if run.lines.is_user(frame.f_code):
+            found, inner = (Instruction(frame.f_code, trace.tb_lasti), frame), []
+        elif not _is_ours(frame):
+            inner.append(frame)
+        trace = trace.tb_next
+    return Call(run, *found, inner) if found else None
+
+
+def name_of(run: Run, tensor: torch.Tensor) -> str | None:
+    """Return how the user calls a tensor at the line that runs now; None where it has no name there."""
+    call = call_here(run)
+    return call.name(tensor) if call else None
+
+
+_SAME = 3
+
+
+def _likeness(value: torch.Tensor, tensor: torch.Tensor) -> int:
+    """Return how surely a value is the wanted tensor: itself, the same values in the same or in another shape."""
+    if value is tensor:
+        return _SAME
+    mine, its = storage_of(value), storage_of(tensor)
+    if mine is None or its is None or mine._cdata != its._cdata or value.numel() != tensor.numel():
+        return 0
+    return 2 if value.shape == tensor.shape else 1
+
+
+def _within(name: str, value: object, depth: int) -> Iterator[tuple[str, object]]:
+    """Yield the tensors and modules that can be written from a name, down to so many attributes or elements."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+        return
+    if isinstance(value, torch.nn.Module):
+        yield name, value
+    if depth == 0 or isinstance(value, (ModuleType, type)):
+        return
+    for part, item in _parts(value):
+        yield from _within(name + part, item, depth - 1)
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, torch.nn.Module):
+        listed = isinstance(value, (torch.nn.Sequential, torch.nn.ModuleList))
+        for held in (value._parameters, value._buffers, value._modules):
+            for key, item in held.items():
+                yield f"[{key}]" if listed and key.isdigit() else f".{key}", item
+    if isinstance(value, (list, tuple)):
+        for position, item in enumerate(cast("list[object]", value)[:_ITEMS]):
+            yield f"[{position}]", item
+    elif isinstance(value, Mapping):
+        for key, item in list(cast("Mapping[object, object]", value).items())[:_ITEMS]:
+            yield f"[{key!r}]", item
+    elif type(value).__module__ != "builtins":
+        for key, item in list(getattr(value, "__dict__", {}).items())[:_ITEMS]:
+            if not key.startswith("_"):
+                yield f".{key}", item
+
+
+def _arguments(frame: FrameType) -> Iterator[tuple[Any, object]]:
+    """Yield what a function was called with, by position and by name; the receiver of a method left out."""
+    code, values = frame.f_code, frame.f_locals
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = names[1:] if names[:1] == ("self",) else names
+    for position, name in enumerate(names):
+        yield position, values.get(name)
+        yield name, values.get(name)
+    yield from enumerate(cast("tuple[object, ...]", values.get("args", ())))
+    yield from cast("dict[str, object]", values.get("kwargs", {})).items()
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").startswith("drygrad.worker")

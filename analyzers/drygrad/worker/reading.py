@@ -1,0 +1,81 @@
+"""Reading tensors from inside a hook: unseen by modes, autograd and overrides, and only where it is possible."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import Any
+
+import torch
+
+_torch_c: Any = torch._C
+_is_wrapped: Any = _torch_c._functorch.is_functorch_wrapped_tensor
+_has_storage: Any = _torch_c._has_storage
+_Tensor: Any = torch.Tensor
+_dispatch_of = attrgetter("__torch_dispatch__")
+_plain_dispatch: Any = _dispatch_of(_Tensor)
+
+
+@contextmanager
+def quietly() -> Generator[None]:
+    """Compute something of our own: no instrument hears of it, autograd records nothing, no override interferes."""
+    with torch.no_grad(), _torch_c._DisableTorchDispatch(), _torch_c.DisableTorchFunction():
+        yield
+
+
+def is_plain(value: Any) -> bool:
+    """Say whether a value is a dense tensor of torch's own, or a subclass that leaves the operations to torch."""
+    if not isinstance(value, _Tensor) or _dispatch_of(type(value)) is not _plain_dispatch:
+        return False
+    with _torch_c.DisableTorchFunction():
+        if _is_wrapped(value) or value.layout is not torch.strided:
+            return False
+        return not (value.is_nested or value.is_quantized or value._is_zerotensor())
+
+
+def is_readable(value: Any) -> bool:
+    """Say whether the values of a tensor can be read."""
+    return is_plain(value) and not value.is_meta
+
+
+def storage_of(tensor: torch.Tensor) -> Any:
+    """Return the storage that holds a tensor's values; None where there is none of its own."""
+    return tensor.untyped_storage() if is_plain(tensor) and _has_storage(tensor) else None
+
+
+def extremes(tensor: torch.Tensor) -> tuple[Any, Any] | None:
+    """Return the least and the greatest value (NaN if there is one), for one wait of the host; None of no values."""
+    if not is_readable(tensor) or tensor.numel() == 0 or tensor.is_complex():
+        return None
+    with quietly():
+        values = tensor.byte() if tensor.dtype is torch.bool else tensor
+        both: Any = torch.stack(torch.aminmax(values))
+        low, high = both.tolist()
+    return low, high
+
+
+def size_text(shape: Any) -> str:
+    """Write sizes as ``[8, 10]``."""
+    return str(list(shape))
+
+
+def dtype_text(dtype: torch.dtype) -> str:
+    """Write a dtype as ``float32``."""
+    return str(dtype).removeprefix("torch.") if hasattr(str, "removeprefix") else str(dtype).split(".")[-1]
+
+
+def device_text(device: torch.device) -> str:
+    """Write a device as in ``on the CPU`` and ``on cuda:0``."""
+    return "the CPU" if device.type == "cpu" else str(device)
+
+
+def bytes_text(count: float) -> str:
+    """Write a number of bytes with its unit: ``18.0 MiB``."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

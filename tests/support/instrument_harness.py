@@ -1,0 +1,39 @@
+"""Runs a program in this process under chosen instruments, as a child of the worker would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from drygrad.worker.lines import Lines
+from drygrad.worker.run import Instrument, Run
+from drygrad.worker.watch import watching
+
+IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+
+
+def watch(folder: Path, program: str, *kinds: type[Instrument], device: str = "cpu", **plan: Any) -> Run:
+    """Execute a program that may use torch, nn and F (line 1 is the first after a line that begins it)."""
+    path, text = str(folder / "program.py"), IMPORTS + dedent(program)
+    run = Run({"device": device, "path": path, **plan}, Lines(path))
+    run.lines.give_source(path, text)
+    instruments = [kind(run) for kind in kinds]
+    try:
+        with watching(run, instruments):
+            for instrument in instruments:
+                instrument.start()
+            exec(compile(text, path, "exec"), {"__name__": "__main__"})
+    except Exception as error:  # noqa: BLE001, any error of the program's is what the instruments explain
+        run.result["error"] = error
+        place = run.lines.place_of_error(error)
+        for fault in filter(None, (instrument.explain(error, place) for instrument in instruments)):
+            run.report(fault)
+    for instrument in instruments:
+        instrument.finish()
+    return run
+
+
+def said(run: Run) -> list[tuple[str, str]]:
+    """Return code and sentence of each fault."""
+    return [(fault.code, fault.message) for fault in run.faults]
