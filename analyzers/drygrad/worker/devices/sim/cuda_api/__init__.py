@@ -1,0 +1,11 @@
+"""``torch.cuda`` and ``torch.accelerator`` as they are where there is a GPU."""
+
+from __future__ import annotations
+
+from drygrad.worker.devices.sim.cuda_api import driver, figures, generators, refusals, streams, tensor_types
+
+
+def patch() -> None:
+    """Give torch's Python side the functions that it would have from CUDA."""
+    for part in (driver, figures, generators, streams, tensor_types, refusals):
+        part.patch()

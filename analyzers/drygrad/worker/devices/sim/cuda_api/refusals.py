@@ -1,0 +1,84 @@
+"""What the simulated device does without: compiled code is run as it is written, the rest is refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Callable
+
+import torch
+
+from drygrad.worker.devices.sim.errors import Unsupported
+from drygrad.worker.devices.sim.internals import C, always
+
+notes: list[str] = []
+COMPILED = "torch.compile did nothing: on the simulated device the function runs as it is written"
+
+
+def refusing(what: str) -> Callable[..., Any]:
+    """A function that says that the simulated device has no such thing."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Unsupported(f"the simulated device has no {what}")
+
+    return refuse
+
+
+def patch() -> None:
+    """Replace what would need a real GPU."""
+    cuda: Any = torch.cuda
+    for name in ("CUDAGraph", "graph", "make_graphed_callables"):
+        for module in (cuda, cuda.graphs):
+            setattr(module, name, _refused_class(name))
+    cuda.nvtx._nvtx = SimpleNamespace(
+        rangePushA=always(0),
+        rangePop=always(0),
+        rangeStartA=always(0),
+        rangeEnd=always(None),
+        markA=always(None),
+    )
+    C._scatter = _scatter
+    for name in ("_gather", "_broadcast", "_broadcast_coalesced", "_broadcast_out", "_scatter_out", "_gather_out"):
+        setattr(C, name, refusing("communication between devices"))
+    cuda.cudart = refusing("CUDA runtime library")
+    module: Any = torch
+    module.compile = compile_nothing
+    torch.nn.Module.compile = _compile_module
+    if torch.distributed.is_available():
+        _patch_distributed()
+
+
+def _refused_class(name: str) -> type:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Unsupported(f"the simulated device has no CUDA graphs (torch.cuda.{name})")
+
+    return type(name, (), {"__new__": refuse})
+
+
+def compile_nothing(model: Any = None, **options: Any) -> Any:
+    """``torch.compile``: returns what it is given, or a decorator that does."""
+    if COMPILED not in notes:
+        notes.append(COMPILED)
+    return compile_nothing if model is None else model
+
+
+def _compile_module(self: torch.nn.Module, *_: Any, **__: Any) -> None:
+    compile_nothing(self)
+
+
+def _scatter(tensor: torch.Tensor, devices: Any, chunk_sizes: Any = None, dim: int = 0, streams: Any = None) -> Any:
+    if len(devices) != 1:
+        raise Unsupported("the simulated device has no communication between devices")
+    return (tensor.to(torch.device("cuda", devices[0])),)
+
+
+def _patch_distributed() -> None:
+    module: Any = torch.distributed
+    before = module.init_process_group
+
+    def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if backend is not None and "nccl" in str(backend).lower():
+            raise Unsupported("the simulated device has no NCCL")
+        return before(backend, *args, **kwargs)
+
+    for place in (module, module.distributed_c10d):
+        place.init_process_group = init_process_group

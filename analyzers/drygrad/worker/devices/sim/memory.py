@@ -1,0 +1,98 @@
+"""How many bytes live on the simulated devices, as the caching allocator would count them.
+
+A storage on the device is the host storage underneath, held by the DLPack capsule: it is on the device for as long as
+a weak reference to that host storage lives.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from torch import Tensor
+
+from drygrad.worker.devices.sim.errors import out_of_memory
+from drygrad.worker.devices.sim.state import STATE
+
+GRANULE = 512  # bytes: the caching allocator rounds every request up to a multiple
+
+
+class Usage:
+    """Bytes on one device, with the counts that ``memory_stats`` tells."""
+
+    def __init__(self) -> None:
+        self.allocated = self.peak = self.allocations = self.frees = self.most = self.total = 0
+
+
+class Allocation(weakref.ref):  # type: ignore[type-arg]
+    """A storage on a device, until its host storage dies."""
+
+    __slots__ = ("key", "size", "usage")
+    key: int
+    size: int
+    usage: Usage
+
+
+_usages: dict[int, Usage] = {}
+_live: dict[int, Allocation] = {}
+
+
+def usage(index: int = 0) -> Usage:
+    """The figures of one device."""
+    found = _usages.get(index)
+    if found is None:
+        found = _usages[index] = Usage()
+    return found
+
+
+def allocated(index: int = 0) -> int:
+    """Bytes that live on a device now."""
+    return usage(index).allocated
+
+
+def max_allocated(index: int = 0) -> int:
+    """The most bytes that have lived on a device since the last reset."""
+    return usage(index).peak
+
+
+def reset_peak(index: int = 0) -> None:
+    """Begin to look for the peak anew, from what lives now."""
+    found = usage(index)
+    found.peak = found.allocated
+
+
+def take(tensor: Tensor, index: int) -> None:
+    """Count the storage of a fresh host tensor as one of a device.
+
+    Raises ``torch.OutOfMemoryError`` where it does not fit.
+    """
+    storage: Any = tensor.untyped_storage()
+    key = storage._cdata
+    size = storage.nbytes()
+    if not size or key in _live:
+        return
+    size = -(-size // GRANULE) * GRANULE
+    require(size, index)
+    reference = Allocation(storage, _release)
+    reference.key, reference.size = key, size
+    found = reference.usage = usage(index)
+    _live[key] = reference
+    found.allocations += 1
+    found.most = max(found.most, found.allocations - found.frees)
+    found.total += size
+    found.allocated += size
+    found.peak = max(found.peak, found.allocated)
+
+
+def _release(reference: Any) -> None:
+    del _live[reference.key]
+    found = reference.usage
+    found.frees += 1
+    found.allocated -= reference.size
+
+
+def require(size: int, index: int) -> None:
+    """Raise ``torch.OutOfMemoryError`` where ``size`` more bytes would not fit on a device."""
+    found = usage(index)
+    if found.allocated + size > STATE.total_memory:
+        raise out_of_memory(size, index, STATE.total_memory, found.allocated)

@@ -1,0 +1,107 @@
+"""Every CUDA kernel of the simulated device, registered with torch's dispatcher."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable
+
+import torch
+
+from drygrad.worker.devices.sim import kernels, native_functions
+from drygrad.worker.devices.sim.errors import Unsupported
+from drygrad.worker.devices.sim.internals import CUDA_LIBRARY, HOST, C, always, has_kernel, overload
+from drygrad.worker.devices.sim.relabel import to_device
+from drygrad.worker.devices.sim.special import attention, convolution, copies, indexing, recurrent, storages
+from drygrad.worker.devices.sim.state import STATE
+
+_libraries: list[Any] = []
+Kernel = Callable[..., Any]
+
+
+def register() -> None:
+    """Register everything, once for the life of the process."""
+    kernels.OPERATORS.update(native_functions.load())
+    anything: Any = torch.library.Library("_", "IMPL")
+    library: Any = torch.library.Library("aten", "IMPL")
+    _libraries.extend([anything, library])
+    anything.fallback(_fallback, "CUDA")
+    for key in ("SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA"):
+        anything.fallback(_unsupported(key), key)
+    special = _special()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of each kernel that replaces one of its own
+        for name, run in special.items():
+            library.m.impl(name, "CUDA", run, False)
+        for name in _served():
+            op = None if name in special else overload(name)
+            if op is not None:
+                library.m.impl(name, "CUDA", kernels.kernel(op), False)
+        library.m.impl("scaled_dot_product_attention", "AutogradCUDA", attention.scaled_dot_product_attention, False)
+
+
+def _served() -> list[str]:
+    """Names of the operators that have a kernel on a GPU and one on the host."""
+    names = [name for name in kernels.OPERATORS if native_functions.on_device(kernels.OPERATORS, name)]
+    if CUDA_LIBRARY:
+        known = set(names)
+        every = (full[len("aten::") :] for full in C._dispatch_get_all_op_names() if full.startswith("aten::"))
+        names += [name for name in every if name not in known and has_kernel(name, "CUDA")]
+    return [name for name in names if CUDA_LIBRARY or _on_host(name)]
+
+
+def _on_host(name: str) -> bool:
+    return has_kernel(name, "CPU") or has_kernel(name, "CompositeExplicitAutograd")
+
+
+def _special() -> dict[str, Kernel]:
+    special: dict[str, Kernel] = {
+        "copy_": copies.copy_,
+        "resize_": storages.resize_,
+        "convolution": convolution.convolution,
+        "scaled_dot_product_attention": attention.scaled_dot_product_attention,
+        "_fused_sdp_choice": always(0),
+        "_thnn_fused_lstm_cell": recurrent.lstm_cell,
+        "_thnn_fused_lstm_cell_backward_impl": recurrent.lstm_cell_backward,
+        "_thnn_fused_gru_cell": recurrent.gru_cell,
+        "_thnn_fused_gru_cell_backward": recurrent.gru_cell_backward,
+        "_efficientzerotensor": _zeros,
+        "record_stream": always(None),
+    }
+    for name in ("_use_miopen_ctc_loss", "_use_cudnn_ctc_loss"):
+        special[name] = special[name + ".Tensor"] = always(False)
+    for name in storages.METADATA_ONLY:
+        op = overload(name)
+        if op is not None:
+            special[name] = storages.redispatched(op)
+    for name in (*indexing.READS, *indexing.WRITES):
+        op = overload(name)
+        if op is not None:
+            special[name] = indexing.checked_indexing(name, kernels.kernel(op, check="none"))
+    return {name: run for name, run in special.items() if overload(name) is not None}
+
+
+def _zeros(size: list[int], dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None) -> Any:
+    """Zeros with memory under them: torch's tensors without any are none that a capsule could hold."""
+    index = STATE.current if device is None or device.index is None else device.index
+    return to_device(torch.zeros(size, dtype=dtype, device=HOST), index)
+
+
+def _fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Serve operators of other libraries, which are registered after us, by their host kernels."""
+    name = op._schema.name
+    if C._dispatch_has_kernel_for_dispatch_key(op.name(), "CPU"):
+        if not name.startswith("aten::"):
+            return kernels.kernel(op)(*args, **kwargs)
+        raise NotImplementedError(
+            f"Could not run '{op.name()}' with arguments from the 'CUDA' backend. This could be because the operator "
+            "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom "
+            "build)."
+        )
+    raise Unsupported(f"{op.name()} has no kernel that the simulated device could run")
+
+
+def _unsupported(key: str) -> Kernel:
+    def run(op: Any, *_: Any, **__: Any) -> Any:
+        raise Unsupported(f"{op.name()} on {key}: the simulated device has dense tensors only")
+
+    return run

@@ -1,0 +1,68 @@
+"""Scaled dot product attention: a GPU chooses other kernels than the host, and other words for what is wrong."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from drygrad.worker.devices.sim.internals import aten
+from drygrad.worker.devices.sim.mismatch import two_devices
+
+CPP_NAMES = {
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.float16: "c10::Half",
+    torch.bfloat16: "c10::BFloat16",
+    torch.int64: "long int",
+    torch.int32: "int",
+    torch.bool: "bool",
+}
+
+
+def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 - the operator's own signature
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """``aten::scaled_dot_product_attention``, by the host's flash kernel where it can, else by its definition."""
+    _validate(query, key, value, attn_mask)
+    if dropout_p == 0.0 and not enable_gqa and _flash(query, key, value, attn_mask):
+        if attn_mask is not None and attn_mask.dtype == torch.bool:
+            allowed = torch.zeros_like(attn_mask, dtype=query.dtype)
+            attn_mask = allowed.masked_fill_(attn_mask.logical_not(), float("-inf"))
+        flash = aten._scaled_dot_product_flash_attention_for_cpu
+        return flash(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
+    math = aten._scaled_dot_product_attention_math
+    return math(query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
+
+
+def _flash(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    same = query.dim() == 4 and query.size(1) == key.size(1) and query.size(-1) == value.size(-1) == key.size(-1)
+    simple = mask is None or (mask.dim() in {2, 4} and not mask.requires_grad)
+    return bool(same and simple and query.size(-2) and key.size(-2))
+
+
+def _validate(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    if not query.dtype == key.dtype == value.dtype:
+        names = [CPP_NAMES.get(tensor.dtype, str(tensor.dtype)) for tensor in (query, key, value)]
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and "
+            "value.dtype: {} instead.".format(*names)
+        )
+    if not query.device == key.device == value.device:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same device type, but got "
+            f"query.device: {query.device} key.device: {key.device} and value.device: {value.device} instead."
+        )
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got "
+            f"query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: {value.dim()} instead."
+        )
+    if mask is not None and mask.device != query.device:
+        raise two_devices(query.device, mask.device)

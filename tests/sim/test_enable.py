@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from simulated import Simulated
+
+
+def test_probe_finds_it_working_and_leaves_the_process_alone() -> None:
+    plain = Simulated(enable=False)
+    try:
+        assert plain.run("result = [sim.probe(), torch.cuda.is_available()]") == [None, False]
+    finally:
+        plain.close()
+
+
+def test_a_training_step(sim: Simulated) -> None:
+    code = """
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5)).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+x, y = torch.randn(8, 3, 8, 8, device="cuda"), torch.randint(5, (8,), device="cuda")
+losses = []
+for _ in range(5):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+result = [losses[-1] < losses[0], str(loss.device), all(p.grad.is_cuda for p in model.parameters())]
+"""
+    assert sim.run(code) == [True, "cuda:0", True]
+
+
+def test_devices_are_checked_in_backward_too(sim: Simulated) -> None:
+    code = """
+class Away(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.cpu()
+x = torch.ones(3, device="cuda", requires_grad=True)
+Away.apply(x).sum().backward()
+"""
+    assert sim.refusal(code) == (
+        "RuntimeError: Function AwayBackward returned an invalid gradient at index 0 - expected device cuda:0 "
+        "but got cpu"
+    )
