@@ -1,0 +1,46 @@
+"""The command line that starts a worker in its sandbox."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SANDBOX = Path(__file__).resolve().parents[1] / "worker" / "sandbox"
+"""Started by path, so that nothing of drygrad's environment reaches the user's interpreter."""
+
+_ISOLATED = ("-I", "-S", "-B")
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """How a worker is started; the defaults take the best layer that the system offers."""
+
+    prefix: Sequence[str] = ()
+    """A command in front, such as `ssh host`, which carries the two streams to another machine."""
+    launcher_python: str = sys.executable
+    """The interpreter of the launcher, on the machine where it runs; any Python of 3.9 or later will do."""
+    sandbox: Path = SANDBOX
+    layers: str = "auto"
+    workspaces: Sequence[str] = ()
+    private: str | None = None
+    """Where private folders are made; None: the system's temporary folder."""
+
+
+def command(python: str, worker: Path, options: LaunchOptions | None = None) -> list[str]:
+    """Start the program `worker` in the interpreter `python`, confined from its first instruction."""
+    options = options or LaunchOptions()
+    workspaces = [word for folder in options.workspaces for word in ("--workspace", folder)]
+    private = ["--private", options.private] if options.private else []
+    chosen = ["--layers", options.layers, *workspaces, *private]
+    return [*_launcher(options), *chosen, "--", python, str(worker)]
+
+
+def probe_command(options: LaunchOptions | None = None) -> list[str]:
+    """Print as JSON which layers hold: layer → true, or the reason why it does not."""
+    return [*_launcher(options or LaunchOptions()), "--probe"]
+
+
+def _launcher(options: LaunchOptions) -> list[str]:
+    return [*options.prefix, options.launcher_python, *_ISOLATED, str(options.sandbox)]

@@ -1,0 +1,93 @@
+"""The last step, in the process that executes the user's code: its own overlay or private folder, limits, stage B."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from drygrad.worker.sandbox import limits, private, redirect, state
+
+_NOTES = {
+    "overlay": "what the run writes is kept in memory and vanishes with it",
+    "landlock": "files are written to a private folder and removed; native code that writes files is refused",
+    "seccomp": "files are written to a private folder and removed; native code that writes files is not held here",
+    "none": "this system offers no kernel layer: native code that writes files or opens connections is not held",
+}
+
+
+def confine(options: dict[str, Any]) -> list[str]:
+    """Confine this process for good and say, as notes, what that means for its run.
+
+    Of a plan's fields it reads `timeout` (seconds) and `memory_limit` (bytes). Raises `OSError` if a layer that
+    held when the worker started does not hold now: then nothing must be executed.
+    """
+    sandbox = state.current()
+    notes = [_NOTES[sandbox.layer]]
+    if sandbox.overlay:
+        notes += _overlay(sandbox)
+    elif sandbox.private:
+        redirect.install(_private_folder(sandbox.private))
+    limits.apply(
+        options.get("timeout"), options.get("memory_limit"), sandbox.scratch_bytes, own_processes=sandbox.overlay
+    )
+    if sandbox.kernel:
+        _stage_b(sandbox)
+    return notes
+
+
+def written() -> list[str]:
+    """What the run has written so far that will not stay: paths, at most a few dozen; for its notes."""
+    return redirect.redirected()
+
+
+def sweep() -> None:
+    """Remove what ended runs left in the private folder; for the process that outlives them."""
+    sandbox = state.current()
+    if sandbox.private and not sandbox.overlay:
+        for folder in Path(sandbox.private).glob("run-*"):
+            if not _alive(int(folder.name.partition("-")[2])):
+                private.remove(str(folder))
+
+
+def _overlay(sandbox: state.Sandbox) -> list[str]:
+    from drygrad.worker.sandbox import namespaces
+
+    here = str(Path.cwd())
+    wanted = [here, str(Path.home()), *sandbox.workspaces]
+    read_only = namespaces.lay_overlays(wanted, sandbox.scratch_bytes)
+    os.chdir(here)
+    return [f"writing below {folder} is refused: no overlay there" for folder in read_only]
+
+
+def _private_folder(parent: str) -> str:
+    """A folder for this run alone, which is also where temporary files go."""
+    sweep()
+    folder = Path(parent, f"run-{os.getpid()}")
+    (folder / "tmp").mkdir(parents=True)
+    tempfile.tempdir = str(folder / "tmp")
+    os.environ.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), tempfile.tempdir))
+    return str(folder)
+
+
+def _stage_b(sandbox: state.Sandbox) -> None:
+    from drygrad.worker.sandbox import landlock, seccomp, system
+
+    if sandbox.layer == "landlock":
+        landlock.isolate_signals()
+    os.register_at_fork(after_in_child=system.die_with_parent)
+    seccomp.install(seccomp.stage_b(os.getpid()))
+
+
+def _alive(process: int) -> bool:
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
