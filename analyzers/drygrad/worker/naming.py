@@ -33,10 +33,19 @@ class Call:
         """Return how the user writes this tensor: a name, an attribute, an element, or an argument's expression."""
         return self.find(tensor)[0]
 
+    def given(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield the tensors that torch's innermost function was given, with the names of its parameters."""
+        for frame in reversed(self.inner):
+            found = [(name, value) for name, value in _arguments(frame) if isinstance(name, str)]
+            tensors = [pair for name, value in found for pair in tensors_in(name, value)]
+            if tensors:
+                yield from tensors
+                return
+
     def find(self, tensor: torch.Tensor) -> tuple[str | None, torch.Tensor]:
         """Return how the user writes this tensor, and the one that is written so: perhaps of another shape."""
         best, found = 0, (self._argument_text(tensor), tensor)
-        for name, value in self._visible():
+        for name, value in self.visible():
             likeness = _likeness(value, tensor) if isinstance(value, torch.Tensor) else 0
             if likeness > best:
                 best, found = likeness, (name, cast("torch.Tensor", value))
@@ -54,13 +63,23 @@ class Call:
         for frame in reversed(self.inner):
             module = frame.f_locals.get("self")
             if isinstance(module, torch.nn.Module):
-                named = next((name for name, value in self._visible() if value is module), None)
+                named = next((name for name, value in self.visible() if value is module), None)
                 return module, f"`{named}`" if named else type(module).__name__
         return None
 
     def function(self) -> str | None:
-        """Return the name of the function of torch's, written in Python, that the user has called."""
-        return self.inner[0].f_code.co_name if self.inner else None
+        """Return the name of the function of ``torch.nn.functional`` that the user has called."""
+        outermost = self.inner[0] if self.inner else None
+        if outermost is None or not outermost.f_globals.get("__name__", "").endswith("functional"):
+            return None
+        return outermost.f_code.co_name
+
+    def written_function(self) -> str:
+        """Return the name of the function or method that the text calls here."""
+        expression = self.expression()
+        if isinstance(expression, ast.Call):
+            return ast.unparse(expression.func).rpartition(".")[2]
+        return "this operation"
 
     def local(self, *names: str) -> list[Any]:
         """Return the values of local names in the innermost frame of torch's that has them all; [] if none has."""
@@ -70,7 +89,8 @@ class Call:
                 return [values[name] for name in names]
         return []
 
-    def _visible(self) -> Iterator[tuple[str, object]]:
+    def visible(self) -> Iterator[tuple[str, object]]:
+        """Yield the tensors and modules that the user can write at this place, with how."""
         frame = self._frame
         for name, value in frame.f_locals.items():
             yield from _within(name, value, _DEPTH)
@@ -80,14 +100,15 @@ class Call:
                     yield from _within(name, frame.f_globals[name], _DEPTH)
 
     def _argument_text(self, tensor: torch.Tensor) -> str | None:
-        expression = self._expression()
+        expression = self.expression()
         if isinstance(expression, ast.Call) and self.inner:
             texts = {**dict(enumerate(expression.args)), **{k.arg: k.value for k in expression.keywords}}
             found = next((key for key, value in _arguments(self.inner[0]) if value is tensor), None)
             return ast.unparse(texts[found]) if found in texts else None
         return None
 
-    def _expression(self) -> ast.expr | None:
+    def expression(self) -> ast.expr | None:
+        """Return the expression that made the call; None before Python 3.11."""
         place = self.place
         if place is None or place.end_line is None or place.column is None or self._source is None:
             return None
@@ -110,7 +131,7 @@ def call_here(run: Run) -> Call | None:
         return None
     below: FrameType | None = sys._getframe(1)
     while below is not None and below is not frame:
-        if not _is_ours(below):
+        if not _is_plumbing(below):
             inner.append(below)
         below = below.f_back
     return Call(run, Instruction(frame.f_code, frame.f_lasti), frame, inner[::-1])
@@ -125,7 +146,7 @@ def call_of_error(run: Run, error: BaseException) -> Call | None:
         frame = trace.tb_frame
         if run.lines.is_user(frame.f_code):
             found, inner = (Instruction(frame.f_code, trace.tb_lasti), frame), []
-        elif not _is_ours(frame):
+        elif not _is_plumbing(frame):
             inner.append(frame)
         trace = trace.tb_next
     return Call(run, *found, inner) if found else None
@@ -135,6 +156,15 @@ def name_of(run: Run, tensor: torch.Tensor) -> str | None:
     """Return how the user calls a tensor at the line that runs now; None where it has no name there."""
     call = call_here(run)
     return call.name(tensor) if call else None
+
+
+def tensors_in(name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield a tensor, or those in a list or tuple, with how to write them."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for position, item in enumerate(cast("list[object]", value)[:_ITEMS]):
+            yield from tensors_in(f"{name}[{position}]", item)
 
 
 _SAME = 3
@@ -193,5 +223,8 @@ def _arguments(frame: FrameType) -> Iterator[tuple[Any, object]]:
     yield from cast("dict[str, object]", values.get("kwargs", {})).items()
 
 
-def _is_ours(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__", "").startswith("drygrad.worker")
+def _is_plumbing(frame: FrameType) -> bool:
+    """Say whether a frame is ours, or of the way from an operation to a dispatch mode."""
+    return frame.f_globals.get("__name__", "").startswith(
+        ("drygrad.worker", "torch._compile", "torch._dynamo", "torch._ops")
+    )

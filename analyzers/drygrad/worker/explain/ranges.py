@@ -95,7 +95,7 @@ def _because(why: str) -> Why:
 
 def _indices(op: Op, argument: str, size: int, why: Why, wraps: bool = False) -> Iterator[Range]:
     values = op.argument(argument)
-    if is_readable(values):
+    if is_readable(values) and not values.is_floating_point():
         yield Range(argument, values, -size if wraps else 0, size, why)
 
 
@@ -114,7 +114,7 @@ def _rows(op: Op) -> Iterator[Range]:
 def _classes(op: Op) -> Iterator[Range]:
     scores = op.args[0]
     count = scores.shape[1 if scores.dim() > 1 else 0]
-    if is_readable(op.argument("target")):
+    if is_readable(op.argument("target")) and not op.argument("target").is_floating_point():
         yield Range(
             "target",
             op.argument("target"),

@@ -1,0 +1,119 @@
+"""Tensors whose dtypes do not meet, or that an operation does not take: which one has to be converted."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from drygrad.worker.explain.scene import Operand, Scene
+from drygrad.worker.reading import dtype_text
+from drygrad.worker.run import Fault
+
+_CLASSES, _BCE, _DTYPE = "DG309", "DG310", "DG317"
+
+_MISMATCH = re.compile(
+    r"same dtype|scalar types?|dtype|input data types|desired output type|\w+ type \([\w. ]+\) and \w+ type"
+)
+_NO_KERNEL = re.compile(r"\"([^\"]+)\" not implemented for '(\w+)'")
+_INDICES = re.compile(
+    r"argument #\d+ '(indices|index)'|tensors used as indices must be|Expected dtype int\S* .*for index"
+    r"|index tensor of type LongTensor"
+)
+_TARGET = re.compile(r"expected target dtype|expected scalar type Long but found")
+
+
+def dtype_fault(scene: Scene) -> Fault | None:
+    """Explain a mismatch of dtypes."""
+    text = scene.text
+    if _TARGET.search(text):
+        return _index_target(scene)
+    if scene.what.startswith("binary_cross_entropy") or _is_bce(scene):
+        return _float_target(scene)
+    if _INDICES.search(text):
+        return _index(scene)
+    if _NO_KERNEL.search(text) or "could not infer output dtype" in text:
+        return _unsupported(scene)
+    return _different(scene) if _MISMATCH.search(text) else None
+
+
+def _is_bce(scene: Scene) -> bool:
+    return scene.module is not None and type(scene.module[0]).__name__ in ("BCELoss", "BCEWithLogitsLoss")
+
+
+def _target(scene: Scene) -> Operand | None:
+    given = scene.operand("input", "target")
+    return given[1] if given else next((o for o in scene.operands() if o.role == "target"), None)
+
+
+def _index_target(scene: Scene) -> Fault | None:
+    target = _target(scene)
+    if target is None:
+        return None
+    return _conversion(scene, _CLASSES, target, torch.int64, f"{scene.what} takes class indices as int64")
+
+
+def _float_target(scene: Scene) -> Fault | None:
+    given = scene.operand("input", "target")
+    if not given or given[1].tensor.is_floating_point():
+        return None
+    return _conversion(scene, _BCE, given[1], given[0].tensor.dtype, f"{scene.what} takes it as a float")
+
+
+def _index(scene: Scene) -> Fault | None:
+    operands = [o for o in scene.operands() if not o.is_parameter]
+    named = [o for o in operands if o.role.startswith(("ind", "tensor"))] or operands[1:] or operands
+    wrong = next((o for o in named if o.tensor.dtype not in (torch.int64, torch.int32)), None)
+    if wrong is None:
+        return scene.fault(_DTYPE, f"{scene.what}: an index must be int64")
+    return _conversion(scene, _DTYPE, wrong, torch.int64, "an index must be int64")
+
+
+def _unsupported(scene: Scene) -> Fault | None:
+    found = _NO_KERNEL.search(scene.text)
+    operand = scene.input()
+    if operand is None:
+        return None
+    dtype = operand.tensor.dtype
+    if dtype.is_floating_point or dtype.is_complex:
+        where = "the CPU" if operand.tensor.device.type == "cpu" else "this device"
+        kernel = found.group(1) if found else scene.what
+        return scene.fault(_DTYPE, f"{operand.text} is {dtype_text(dtype)}, and {kernel} does not take that on {where}")
+    return _conversion(scene, _DTYPE, operand, torch.float32, f"{scene.what} takes floats only")
+
+
+def _different(scene: Scene) -> Fault | None:
+    operands = [o for o in scene.operands() if o.tensor.numel() or o.tensor.dim()]
+    if len({o.tensor.dtype for o in operands}) < 2:
+        return None
+    right = max(operands, key=_weight)
+    wrong = next(o for o in operands if o.tensor.dtype != right.tensor.dtype)
+    return _conversion(
+        scene, _DTYPE, wrong, right.tensor.dtype, f"{right.text} {dtype_text(right.tensor.dtype)}", joined=", "
+    )
+
+
+def _weight(operand: Operand) -> tuple[bool, int, int]:
+    """Prefer the model's weights, then float32, the dtype that models are made of, then other floats."""
+    dtype, own = operand.tensor.dtype, operand.is_parameter
+    return own, operand.tensor.dim() if own else 0, 2 if dtype is torch.float32 else int(dtype.is_floating_point)
+
+
+_METHODS = {torch.float32: "float", torch.int64: "long", torch.float64: "double", torch.float16: "half"}
+
+
+def _conversion(
+    scene: Scene, code: str, wrong: Operand, wanted: torch.dtype, why: str, joined: str = ", and "
+) -> Fault:
+    method = _METHODS.get(wanted)
+    call = f".{method}()" if method else f".to(torch.{dtype_text(wanted)})"
+    mine = dtype_text(wrong.tensor.dtype)
+    advice = f"convert {wrong.text} with `{call}`" if not wrong.is_parameter else f"convert it with `{call}`"
+    return scene.fault(
+        code,
+        f"{wrong.text} is {mine}{joined}{why}: {advice}",
+        operand=wrong.name,
+        role=wrong.role,
+        dtype=mine,
+        wanted=dtype_text(wanted),
+    )

@@ -1,0 +1,161 @@
+"""What an error came out of: the user's call, the tensors that met there, and the module they were meant for."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
+
+import torch
+
+from drygrad.worker.naming import Call, tensors_in
+from drygrad.worker.reading import storage_of
+from drygrad.worker.run import Fault, Place
+from drygrad.worker.watch import Op, Watch
+
+_DEVICES = "drygrad.worker.devices"
+
+
+class Operand(NamedTuple):
+    """A tensor that met others: the role that torch gives it, the user's name of it, and words for it in a sentence."""
+
+    role: str
+    tensor: torch.Tensor
+    name: str | None
+    text: str
+    is_parameter: bool
+
+
+class Scene:
+    """One error in the user's code, with all that its text leaves out."""
+
+    def __init__(self, error: BaseException, place: Place | None, call: Call, op: Op | None) -> None:
+        self.error = error
+        self.text = str(error)
+        self.place = place
+        self.call = call
+        self.op = op if op is not None and _came_from_op(error) else None
+        self.module = call.module()
+
+    @property
+    def what(self) -> str:
+        """The module or function that refused: `` `self.fc` ``, ``cross_entropy``, ``cat``."""
+        if self.module:
+            return self.module[1]
+        name = self.call.function() or (self.op.name.rpartition("::")[2] if self.op else self.call.written_function())
+        return {"mm": "the matrix product", "addmm": "linear", "convolution": "conv"}.get(name, name.strip("_"))
+
+    def operands(self) -> list[Operand]:
+        """Return the tensors that met: the operation's, else those that torch's function was given, else the text's.
+
+        What a module was given met the module's parameters.
+        """
+        if self.op is not None:
+            return [self._operand(role, tensor) for role, tensor in _of_op(self.op)]
+        given = _distinct(self.call.given()) or _distinct(self._written())
+        own = self.module[0].named_parameters(recurse=False) if self.module else ()
+        return [self._operand(role, tensor) for role, tensor in (*given, *own)]
+
+    def operand(self, *roles: str) -> list[Operand]:
+        """Return the operands of these roles, as torch's innermost function that has them all calls them."""
+        values = self.call.local(*roles)
+        if values and all(isinstance(value, torch.Tensor) for value in values):
+            return [self._operand(role, value) for role, value in zip(roles, values)]
+        return []
+
+    def input(self) -> Operand | None:
+        """Return what the module was called with, or else the first operand that is no parameter."""
+        given = self.operand("input") or self.operand("x") or self.operand("query")
+        if given:
+            return given[0]
+        return next((operand for operand in self.operands() if not operand.is_parameter), None)
+
+    def fault(self, code: str, message: str, **facts: Any) -> Fault:
+        """Return the fault behind this error."""
+        return Fault(code, message, self.place, self.text, facts=facts)
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a loss refused, as a module or as a function."""
+        if self.module:
+            return isinstance(self.module[0], torch.nn.modules.loss._Loss)
+        return self.what.endswith(("_loss", "cross_entropy", "cross_entropy_with_logits", "kl_div"))
+
+    def _operand(self, role: str, tensor: torch.Tensor) -> Operand:
+        own = self._own_parameter(tensor)
+        if own and self.module:
+            return Operand(role, tensor, None, f"the {own} of {self.module[1]}", True)
+        name, written = self.call.find(tensor)
+        name = name or self._name_of_origin(role, tensor)
+        is_parameter = isinstance(written, torch.nn.Parameter) or isinstance(tensor, torch.nn.Parameter)
+        return Operand(role, tensor, name, f"`{name}`" if name else f"the {role} of {self.what}", is_parameter)
+
+    def _name_of_origin(self, role: str, tensor: torch.Tensor) -> str | None:
+        """Name what torch has computed a tensor from, where its function was given one for the same role."""
+        given = next((value for name, value in self.call.given() if name == role), None)
+        return self.call.name(given) if given is not None and given.shape == tensor.shape else None
+
+    def _own_parameter(self, tensor: torch.Tensor) -> str | None:
+        storage = storage_of(tensor)
+        if self.module is None or storage is None:
+            return None
+        module = self.module[0]
+        for name, held in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
+            its = storage_of(held)
+            if its is not None and its._cdata == storage._cdata:
+                return name
+        return None
+
+    def _written(self) -> Iterator[tuple[str, torch.Tensor]]:
+        expression = self.call.expression()
+        if expression is None:
+            return
+        named = {name: value for name, value in self.call.visible() if isinstance(value, torch.Tensor)}
+        for node in ast.walk(expression):
+            if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and ast.unparse(node) in named:
+                yield ast.unparse(node), named[ast.unparse(node)]
+
+
+def raised_by_torch(error: BaseException) -> bool:
+    """Say whether an error is torch's own (or the simulated device's): not of a ``raise`` anywhere else."""
+    traces = list(_traces(error))
+    if not traces:
+        return False
+    frame, instruction = traces[-1].tb_frame, traces[-1].tb_lasti
+    if _module(frame).partition(".")[0] == "torch" or _module(frame).startswith(_DEVICES):
+        return True
+    return dis.opname[frame.f_code.co_code[instruction]] != "RAISE_VARARGS"
+
+
+def _came_from_op(error: BaseException) -> bool:
+    """Say whether the operation in flight raised: then the watch's is the innermost frame, but for the device's."""
+    frames = [trace.tb_frame for trace in _traces(error)]
+    while frames and _module(frames[-1]).startswith((_DEVICES, "torch._ops")):
+        frames.pop()
+    return bool(frames) and _module(frames[-1]) == Watch.__module__
+
+
+def _traces(error: BaseException) -> Iterator[TracebackType]:
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _module(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "")
+
+
+def _of_op(op: Op) -> Iterator[tuple[str, torch.Tensor]]:
+    values: dict[str, object] = {a.name: value for a, value in zip(op.func._schema.arguments, op.args)}
+    for role, value in {**values, **op.kwargs}.items():
+        yield from tensors_in("input" if role == "self" else role, value)
+
+
+def _distinct(found: Iterator[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
+    by_identity = {id(tensor): (role, tensor) for role, tensor in found}
+    return list(by_identity.values())

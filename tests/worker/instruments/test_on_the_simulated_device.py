@@ -1,0 +1,120 @@
+"""What only a device can show: operands on two of them, kernels that would assert, waits and copies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SUPPORT = Path(__file__).parents[2] / "support"
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from drygrad.worker.devices import sim
+sim.enable(devices=2)
+from drygrad.worker.instruments import all_instruments
+from instrument_harness import watch
+
+answers = []
+for program in json.load(sys.stdin):
+    run = watch(Path(sys.argv[1]), program, *all_instruments().values(), device="sim")
+    faults = [(fault.code, fault.message) for fault in run.faults]
+    error = run.result.pop("error", None)
+    answers.append({"faults": faults, "error": type(error).__name__, "notes": run.notes, "result": run.result})
+print(json.dumps(answers))
+"""
+
+MISMATCHES = {
+    "pred, target = torch.randn(4, 3).cuda(), torch.randn(4, 3)\nF.mse_loss(pred, target)": (
+        "DG205",
+        "`target` is on the CPU, `pred` on cuda:0: move `target` to cuda:0",
+    ),
+    "logits, y = torch.randn(4, 5).cuda(), torch.tensor([1, 2, 3, 4])\nnn.CrossEntropyLoss()(logits, y)": (
+        "DG205",
+        "`y` is on the CPU, `logits` on cuda:0: move `y` to cuda:0",
+    ),
+    "fc, x = nn.Linear(5, 3).cuda(), torch.randn(4, 5)\nfc(x)": (
+        "DG201",
+        "`x` is on the CPU, the weight of `fc` on cuda:0: move `x` to cuda:0",
+    ),
+    "conv, x = nn.Conv2d(1, 8, 3), torch.randn(4, 1, 28, 28).cuda()\nconv(x)": (
+        "DG201",
+        "the weight of `conv` is on the CPU, `x` on cuda:0: the model has to move to cuda:0",
+    ),
+    "a, b = torch.randn(3).cuda(), torch.randn(3)\ntorch.cat([a, b])": (
+        "DG205",
+        "`b` is on the CPU, `a` on cuda:0: move `b` to cuda:0",
+    ),
+    "a, b = torch.randn(3).cuda(0), torch.randn(3).cuda(1)\na + b": (
+        "DG205",
+        "`b` is on cuda:1, `a` on cuda:0: move `b` to cuda:0",
+    ),
+    "b, i = torch.randn(3), torch.tensor([0]).cuda()\nb[i]": (
+        "DG205",
+        "`b` is on the CPU, `i` on cuda:0: move `b` to cuda:0",
+    ),
+    "x = torch.randn(4).cuda()\nx.numpy()": (
+        "DG207",
+        "`x` is on cuda:0, and NumPy reads host memory only: copy it with `.cpu()` first",
+    ),
+    "w, x, y = torch.ones(2), torch.randn(4, 2).cuda(), torch.zeros(4).long().cuda()\n"
+    "nn.CrossEntropyLoss(weight=w)(x, y)": (
+        "DG205",
+        "the weight of CrossEntropyLoss is on the CPU, `x` on cuda:0: the loss has to move to cuda:0",
+    ),
+}
+
+ASSERTS = {
+    "scores, y = torch.randn(4, 5).cuda(), torch.tensor([0, 1, 5, 2]).cuda()\nF.cross_entropy(scores, y)": (
+        "DG302",
+        "`y[2]` = 5 is outside [0, 5): the model has 5 classes",
+    ),
+    "embedding, ids = nn.Embedding(10, 3).cuda(), torch.tensor([[1, 10]]).cuda()\nembedding(ids)": (
+        "DG302",
+        "`ids[0, 1]` = 10 is outside [0, 10): `embedding` has num_embeddings=10",
+    ),
+    "p = torch.tensor([0.2, 1.5]).cuda()\nF.binary_cross_entropy(p, torch.ones(2).cuda())": (
+        "DG307",
+        "`p[1]` = 1.5 is outside [0, 1]: binary_cross_entropy takes probabilities",
+    ),
+    "p = torch.tensor([-1.0, 2.0]).cuda()\ntorch.multinomial(p, 1)": (
+        "DG316",
+        "`p[0]` = -1: multinomial takes finite weights that are not negative",
+    ),
+    "x, i = torch.zeros(3).cuda(), torch.tensor([3])\nx[i]": (
+        "DG302",
+        "`i[0]` = 3 is outside [-3, 3): dimension 0 of `x` has 3 entries",
+    ),
+}
+
+
+def answers(folder: Path, programs: list[str]) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(folder)],
+        input=json.dumps(programs),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SUPPORT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if done.returncode:
+        pytest.fail(done.stderr[-3000:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_operands_on_two_devices(tmp_path: Path) -> None:
+    found = [answer["faults"] for answer in answers(tmp_path, [*MISMATCHES])]
+    assert found == [[[*fault]] for fault in MISMATCHES.values()]
+
+
+def test_kernels_that_would_assert_are_not_started(tmp_path: Path) -> None:
+    found = answers(tmp_path, [*ASSERTS])
+    assert [answer["faults"] for answer in found] == [[[*fault]] for fault in ASSERTS.values()]
+    assert {answer["error"] for answer in found} == {"DeviceAssert"}
