@@ -102,7 +102,11 @@ class Lines:
 
         The first to come owns the number: an operation without a node sees the number of the one before it.
         """
-        self._by_node.setdefault((threading.get_ident(), self._next_number() - 1), (instruction, op))
+        self._by_node.setdefault((threading.get_ident(), self.last_number()), (instruction, op))
+
+    def last_number(self) -> int:
+        """Return the number of the node that autograd has created last in this thread."""
+        return self._next_number() - 1
 
     def of_node(self, node: Any) -> Instruction | None:
         """Return the line that created a node of the graph; None where none did (a leaf's accumulation).
@@ -110,12 +114,15 @@ class Lines:
         Numbers are counted per thread: nodes of the forward pass come from the main thread, those that a
         checkpoint computes again from the device's; the operation's name tells which one is meant.
         """
-        number = node._sequence_nr()
-        candidates = [self._by_node.get((thread, number)) for thread in (threading.get_ident(), self._main)]
-        found = [c for c in candidates if c is not None]
-        wanted = _bare(node.name())
-        named = [c for c in found if _bare(c[1]) == wanted]
-        return (named or found or [(None, "")])[0][0]
+        number, wanted = node._sequence_nr(), _bare(node.name())
+        # Some operations copy their input between the creation of their node and their own call; the node of a
+        # write through a view comes after it.
+        for near in (number - 1, number - 2) if wanted == "copyslices" else (number, number + 1, number + 2):
+            candidates = [self._by_node.get((thread, near)) for thread in (threading.get_ident(), self._main)]
+            found = [c for c in candidates if c is not None]
+            if found:
+                return ([c for c in found if _bare(c[1]) == wanted] or found)[0][0]
+        return None
 
     def place(self, instruction: Instruction | None) -> Place | None:
         """Return the place of an instruction; its columns from Python 3.11 on."""
@@ -130,6 +137,13 @@ class Lines:
             end_line,
             self._in_characters(code.co_filename, end_line, end_column),
         )
+
+    def text(self, place: Place) -> str | None:
+        """Return the user's text at a place of one line whose columns are known."""
+        source = self._source.get(place.path)
+        if source is None or place.column is None or place.end_line != place.line or place.line > len(source):
+            return None
+        return source[place.line - 1][place.column : place.end_column]
 
     def place_of_error(self, error: BaseException) -> Place | None:
         """Return the innermost place of the user's that an error passed through."""

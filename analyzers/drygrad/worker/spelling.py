@@ -1,0 +1,63 @@
+"""How the user's text spells what an operation does: for sentences that name things as the user does."""
+
+from __future__ import annotations
+
+import ast
+
+from drygrad.worker.lines import Instruction, Lines
+
+_LONGEST = 60
+
+
+def spelled(lines: Lines, instruction: Instruction | None, op: str) -> str:
+    """Return how the user's text calls an operation: ```y.clamp_(min=0)```; with the operation's name where it differs.
+
+    Where the text is not known (before Python 3.11, long or broken lines) the operation's name is all there is.
+    """
+    bare = op.rpartition("::")[2].split(".")[0]
+    text = text_of(lines, instruction)
+    if text is None:
+        return f"`{bare}`"
+    if _is(text, ast.Subscript):
+        return f"the write to `{text}`"
+    known = bare.rstrip("_") in text or _is(text, (ast.BinOp, ast.UnaryOp, ast.AugAssign))
+    return f"`{text}`" if known else f"`{text}` ({bare})"
+
+
+def text_of(lines: Lines, instruction: Instruction | None) -> str | None:
+    """Return the expression or statement that an instruction stands for, if it is known and short."""
+    place = lines.place(instruction)
+    text = lines.text(place) if place is not None else None
+    return text if text is not None and len(text) <= _LONGEST and _parsed(text) is not None else None
+
+
+def operands(lines: Lines, instruction: Instruction | None) -> list[str]:
+    """Return the texts of an operation's operands: of both sides of an operator, of receiver and arguments of a call.
+
+    A function of a module (``torch.log(x)``) is taken for a method of it: its first operand is the module.
+    """
+    text = text_of(lines, instruction)
+    tree = _parsed(text) if text is not None else None
+    parts: list[ast.expr] = []
+    if isinstance(tree, ast.BinOp):
+        parts = [tree.left, tree.right]
+    elif isinstance(tree, ast.UnaryOp):
+        parts = [tree.operand]
+    elif isinstance(tree, ast.AugAssign):
+        parts = [tree.target, tree.value]
+    elif isinstance(tree, ast.Call):
+        receiver = [tree.func.value] if isinstance(tree.func, ast.Attribute) else []
+        parts = [*receiver, *tree.args]
+    return [ast.unparse(part) for part in parts]
+
+
+def _parsed(text: str) -> ast.AST | None:
+    try:
+        statement = ast.parse(text.strip()).body[0]
+    except (SyntaxError, IndexError):
+        return None
+    return statement.value if isinstance(statement, ast.Expr) else statement
+
+
+def _is(text: str, kinds: type[ast.AST] | tuple[type[ast.AST], ...]) -> bool:
+    return isinstance(_parsed(text), kinds)
