@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from drygrad.model import SEVERITIES
-from drygrad.settings import LogLevel
+from drygrad.settings import Device, LogLevel
 
 Scope = Literal["file", "editor", "both"]
 Reader: TypeAlias = Callable[[object], Any]
@@ -171,9 +171,33 @@ def _milliseconds(value: object) -> int:
 
 
 def _log_level(value: object) -> str:
-    if value not in get_args(LogLevel):
-        raise OptionError((f"{value!r} is no log level; use one of {', '.join(get_args(LogLevel))}", None))
+    return _one_of(value, get_args(LogLevel), "log level")
+
+
+def _device(value: object) -> str:
+    return _one_of(value, get_args(Device), "device")
+
+
+def _one_of(value: object, words: tuple[str, ...], what: str) -> str:
+    if value not in words:
+        raise OptionError((f"{value!r} is no {what}; use one of {', '.join(words)}", None))
     return str(value)
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MAX_SECONDS:
+        raise OptionError((f"expected seconds, above 0 and up to {_MAX_SECONDS}, got {value!r}", None))
+    return float(value)
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise OptionError((f"expected true or false, got {_toml_type(value)}", None))
+    return value
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return _texts(value, "words")
 
 
 def _toml_type(value: object) -> str:
@@ -181,6 +205,8 @@ def _toml_type(value: object) -> str:
     name = type(value).__name__
     return names.get(name, f"a {name}")
 
+
+_MAX_SECONDS = 3600
 
 _TEXT_LIST = {"type": "array", "items": {"type": "string"}}
 
@@ -269,6 +295,27 @@ OPTIONS: tuple[Option, ...] = (
         '"drygrad.debounce": 100',
     ),
     Option(
+        "trusted",
+        "true or false",
+        "false",
+        "Whether dry runs may execute the code of this workspace. Set it for code that you would run yourself; "
+        "it may also be given once, in the initialization options.",
+        "editor",
+        _switch,
+        {"type": "boolean"},
+        '"drygrad.trusted": true',
+    ),
+    Option(
+        "device",
+        "auto, cuda, sim or cpu",
+        "auto",
+        "Where dry runs happen. `auto` is a GPU that has room, else a simulated one, else the CPU.",
+        "editor",
+        _device,
+        {"enum": list(get_args(Device))},
+        '"drygrad.device": "sim"',
+    ),
+    Option(
         "interpreter",
         "path",
         "none",
@@ -277,6 +324,56 @@ OPTIONS: tuple[Option, ...] = (
         _text,
         {"type": "string"},
         '"drygrad.interpreter": "/opt/envs/train/bin/python"',
+    ),
+    Option(
+        "launcher",
+        "list of words",
+        "[]",
+        "A command that starts the interpreter elsewhere: in a container, or on a machine that has a GPU.",
+        "editor",
+        _words,
+        _TEXT_LIST,
+        '"drygrad.launcher": ["srun", "--gres=gpu:1"]',
+    ),
+    Option(
+        "timeout",
+        "seconds",
+        "30",
+        "How long a dry run may take before it is ended.",
+        "editor",
+        _seconds,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},
+        '"drygrad.timeout": 10',
+    ),
+    Option(
+        "dry-run-on-save",
+        "true or false",
+        "true",
+        "Whether functions that you have dry-run once run again when their file, or one that it imports, is saved.",
+        "editor",
+        _switch,
+        {"type": "boolean"},
+        '"drygrad.dryRunOnSave": false',
+    ),
+    Option(
+        "code-lens",
+        "true or false",
+        "true",
+        "Whether a lens above each function offers a dry run and shows how the last one ended.",
+        "editor",
+        _switch,
+        {"type": "boolean"},
+        '"drygrad.codeLens": false',
+    ),
+    Option(
+        "inlay-hints",
+        "true or false",
+        "true",
+        "Whether the shapes, dtypes and devices that the last dry run saw stand behind the assignments.",
+        "editor",
+        _switch,
+        {"type": "boolean"},
+        '"drygrad.inlayHints": false',
     ),
     Option(
         "log-level",

@@ -10,6 +10,7 @@ from drygrad.model import Rule, Severity
 
 Version = tuple[int, int]
 LogLevel = Literal["error", "warning", "info", "debug"]
+Device = Literal["auto", "cuda", "sim", "cpu"]
 
 
 @dataclass(frozen=True)
@@ -69,5 +70,12 @@ class EditorSettings:
     """What one person sets in the editor; it never comes from a file of the project."""
 
     debounce: int = 120
+    trusted: bool = False
+    device: Device = "auto"
     interpreter: str | None = None
+    launcher: tuple[str, ...] = ()
+    timeout: float = 30.0
+    dry_run_on_save: bool = True
+    code_lens: bool = True
+    inlay_hints: bool = True
     log_level: LogLevel = "info"

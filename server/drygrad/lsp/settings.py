@@ -28,16 +28,21 @@ class FromEditor:
     complaints: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, given: object) -> FromEditor:
-        """Validate what an editor sent; what is wrong keeps its default."""
+    def read(cls, given: object, *, trusted: bool = False) -> FromEditor:
+        """Validate what an editor sent; what is wrong keeps its default.
+
+        ``trusted`` is what was said of the workspace at the beginning; it holds until the settings say otherwise.
+        """
         if given is None:
-            return cls()
+            return cls(EditorSettings(trusted=trusted))
         if not isinstance(given, Mapping):
             return cls(complaints=(f"the settings of drygrad must be an object, not {given!r}",))
         validated = validate(cast("Mapping[str, object]", given), "editor")
-        personal = {name: value for name, value in validated.values.items() if name in _PERSONAL}
+        personal: dict[str, Any] = {"trusted": trusted}
+        personal |= {name: value for name, value in validated.values.items() if name in _PERSONAL}
         rules = {name: value for name, value in validated.values.items() if name not in _PERSONAL}
-        return cls(EditorSettings(**personal), rules, tuple(c.message for c in validated.complaints))
+        complaints = tuple(complaint.message for complaint in validated.complaints)
+        return cls(EditorSettings(**personal), rules, complaints)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class SettingsStore:
     def __init__(self) -> None:
         self._projects: dict[Path, Project] = {}
         self.shown_problems: dict[Path, list[SettingsProblem]] = {}
+        self.trusted_at_start = False
         self._complained: tuple[str, ...] = ()
         self._default = FromEditor()
         self._by_folder: dict[Path, FromEditor] = {}

@@ -73,7 +73,8 @@ async def load(ls: DrygradServer) -> None:
 
 
 def _take_over(ls: DrygradServer, answer: list[Any], folders: list[Path]) -> None:
-    default, *scoped = [FromEditor.read(given) for given in answer] or [FromEditor()]
+    trusted = ls.session.settings.trusted_at_start
+    default, *scoped = [FromEditor.read(given, trusted=trusted) for given in answer] or [FromEditor()]
     if any(given is not None for given in answer):  # a client that knows nothing of us leaves the initial options
         ls.session.settings.set_editor(default, dict(zip(folders, scoped, strict=False)))
 
@@ -119,7 +120,8 @@ def _diagnostic(units: Units, problem: SettingsProblem) -> lsp.Diagnostic:
 def did_change_configuration(ls: DrygradServer, params: lsp.DidChangeConfigurationParams) -> None:
     """Apply changed settings of the editor."""
     if not ls.session.capabilities.configuration:
-        ls.session.settings.set_editor(FromEditor.read(section(params.settings)))
+        state = ls.session.settings
+        state.set_editor(FromEditor.read(section(params.settings), trusted=state.trusted_at_start))
     ls.spawn(load(ls), "reading the settings")
 
 

@@ -21,7 +21,9 @@ def initialize(ls: DrygradServer, params: lsp.InitializeParams) -> None:
     """Take over what the client is and can."""
     logs.log.addHandler(logs.WindowHandler(ls))
     ls.protocol.trace = params.trace or lsp.TraceValue.Off
-    ls.session.settings.set_editor(FromEditor.read(configuration.section(params.initialization_options)))
+    given = FromEditor.read(configuration.section(params.initialization_options))
+    ls.session.settings.set_editor(given)
+    ls.session.settings.trusted_at_start = given.personal.trusted
     ls.session.start(params)
     diagnostics.register(ls)
 
