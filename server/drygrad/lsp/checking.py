@@ -79,6 +79,7 @@ class Checker:
         self._has_analyzer = False
         self._timer: asyncio.Handle | None = None
         self._task: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
 
     @property
     def is_fresh(self) -> bool:
@@ -108,6 +109,7 @@ class Checker:
         """Stop; nothing is shown any more."""
         self.closed = True
         self._stop_timer()
+        self._tell()
 
     async def fresh(self) -> None:
         """Wait until the present text is checked, without the wait for further changes."""
@@ -116,6 +118,15 @@ class Checker:
             self._start()
             if self._task is not None:
                 await asyncio.shield(self._task)
+
+    async def settled(self) -> None:
+        """Wait until the present text is checked, after the wait for further changes."""
+        while not self.is_fresh and not self.closed:
+            await self._news.wait()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -163,6 +174,7 @@ class Checker:
         }
         self._good = {uri: shown if shown.fresh else self._good.get(uri, shown) for uri, shown in self.shown.items()}
         self._host.accept(self)
+        self._tell()
 
     def _kept(self, part: Part, error: SourceError | None) -> Shown:
         """Return the last good findings of a part that now does not parse, moved with its lines."""

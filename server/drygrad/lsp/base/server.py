@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 60.0
-"""The same error is shown to the user at most this often; the log has each."""
+"""Messages of one kind are shown to the user at most this often; the log has each."""
 
 
 class BaseServer(LanguageServer):
@@ -36,7 +36,7 @@ class BaseServer(LanguageServer):
         super().__init__(name, version, protocol_cls=Protocol, **options)  # pyright: ignore[reportUnknownMemberType]
         self.at_exit: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._last_shown = -QUIET_SECONDS
+        self._last_shown: dict[str, float] = {}
 
     @property
     def documents(self) -> Documents:
@@ -49,12 +49,16 @@ class BaseServer(LanguageServer):
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log an error; show one to the user at most once a minute, not once a keystroke."""
         log.error("%s: %s", getattr(source, "__name__", source), error)
+        if source is not FeatureRequestError:
+            text = f"drygrad has met an error and goes on; its log says more. ({type(error).__name__}: {error})"
+            self.show_rarely("error", lsp.MessageType.Error, text)
+
+    def show_rarely(self, kind: str, severity: lsp.MessageType, text: str) -> None:
+        """Show the user a message, unless one of its kind was shown within the last minute."""
         now = time.monotonic()
-        if source is FeatureRequestError or now - self._last_shown < QUIET_SECONDS:
-            return
-        self._last_shown = now
-        text = f"drygrad has met an error and goes on; its log says more. ({type(error).__name__}: {error})"
-        self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, text[:500]))
+        if now - self._last_shown.get(kind, -QUIET_SECONDS) >= QUIET_SECONDS:
+            self._last_shown[kind] = now
+            self.window_show_message(lsp.ShowMessageParams(severity, text[:500]))
 
     def run_stdio(self) -> NoReturn:
         """Serve over stdin and stdout until the client says ``exit`` or goes away."""
