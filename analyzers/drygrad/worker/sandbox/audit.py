@@ -1,7 +1,7 @@
 """Refusals in words: an audit hook that says what a dry run does not do, wherever Python itself is asked to do it.
 
-The kernel's layers hold also where Python is not asked (native code). Where there are none, the C functions that would
-have an effect cannot be looked up through ctypes.
+The kernel's layers hold also where Python is not asked (native code). Where they do not hold files, the C functions
+that would have an effect cannot be looked up through ctypes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ _SENTENCES = {
     "network": "a dry run does not open network connections ({})",
     "process": "a dry run does not start other programs ({})",
     "signal": "a dry run does not signal other processes ({})",
-    "native": "a dry run does not call {} through ctypes where no kernel layer holds",
+    "native": "a dry run does not call {} through ctypes where the kernel does not hold files",
 }
 _WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NATIVE = frozenset(
-    "accept bind chmod chown connect creat execl execle execlp execv execve execvp fchmod fopen fopen64 fork ftruncate"
-    " ftruncate64 kill killpg lchown link linkat mkdir mkdirat mknod mkfifo mkstemp open open64 openat openat64 popen"
-    " posix_spawn posix_spawnp remove rename renameat renameat2 rmdir setsid socket symlink symlinkat syscall system"
-    " tgkill truncate truncate64 unlink unlinkat utime utimes utimensat vfork".split()
+    "accept bind chmod chown connect creat execl execle execlp execv execve execvp fchmod fopen fopen64 fork"
+    " ftruncate ftruncate64 kill killpg lchown link linkat mkdir mkdirat mkfifo mknod mkstemp mount mq_open msgget"
+    " open open64 openat openat64 popen posix_spawn posix_spawnp process_vm_writev ptrace reboot remove rename"
+    " renameat renameat2 rmdir sem_open semget setpgid setpriority setsid shm_open shmget socket symlink symlinkat"
+    " syscall system tgkill truncate truncate64 unlink unlinkat utime utimensat utimes vfork".split()
 )
 _DEVICES = frozenset({"/dev/null", "/dev/zero", "/dev/full", "nul", "NUL"})
 
@@ -79,7 +80,7 @@ def _checks(sandbox: state.Sandbox) -> Mapping[str, Check]:
         checks |= dict.fromkeys(_events("os.", "setxattr removexattr chflags lchflags"), writes.path)
         checks |= dict.fromkeys(_events("os.", "rename link"), writes.two_paths)
         checks["os.symlink"] = writes.second_path
-    if not sandbox.kernel:
+    if sandbox.layer not in ("overlay", "landlock"):
         checks["ctypes.dlsym"] = _native
         checks["ctypes.dlsym/handle"] = _native
     return checks

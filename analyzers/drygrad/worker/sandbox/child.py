@@ -10,10 +10,14 @@ from typing import Any
 
 from drygrad.worker.sandbox import limits, private, redirect, state
 
+# Imported before the fork, so that no run waits for it.
+if sys.platform == "linux":
+    from drygrad.worker.sandbox import landlock, namespaces, seccomp, system
+
 _NOTES = {
     "overlay": "what the run writes is kept in memory and vanishes with it",
     "landlock": "files are written to a private folder and removed; native code that writes files is refused",
-    "seccomp": "files are written to a private folder and removed; native code that writes files is not held here",
+    "seccomp": "files are written to a private folder and removed; native code that writes files is not held",
     "none": "this system offers no kernel layer: native code that writes files or opens connections is not held",
 }
 
@@ -53,8 +57,6 @@ def sweep() -> None:
 
 
 def _overlay(sandbox: state.Sandbox) -> list[str]:
-    from drygrad.worker.sandbox import namespaces
-
     here = str(Path.cwd())
     wanted = [here, str(Path.home()), *sandbox.workspaces]
     read_only = namespaces.lay_overlays(wanted, sandbox.scratch_bytes)
@@ -73,8 +75,6 @@ def _private_folder(parent: str) -> str:
 
 
 def _stage_b(sandbox: state.Sandbox) -> None:
-    from drygrad.worker.sandbox import landlock, seccomp, system
-
     if sandbox.layer == "landlock":
         landlock.isolate_signals()
     os.register_at_fork(after_in_child=system.die_with_parent)

@@ -97,8 +97,9 @@ def _start_by(confine: Callable[[Job], None]) -> Callable[[Job, int], int]:
 
 
 def _confine_in_namespaces(_job: Job) -> None:
-    # The one capability with which each run mounts its overlays; the mounts that it finds are locked against it.
-    _keep_capabilities((system.CAP_SYS_ADMIN,))
+    # With these each run mounts its overlays, whose work folders only their holder may enter; the mounts that it finds
+    # are locked against them.
+    _keep_capabilities((system.CAP_SYS_ADMIN, *system.FILE_CAPABILITIES))
     seccomp.install(seccomp.STAGE_A)
 
 
@@ -109,7 +110,7 @@ def _confine_by_landlock(job: Job) -> None:
 
 
 def _confine_by_seccomp(job: Job) -> None:
-    _keep_capabilities(())
+    _keep_capabilities(system.FILE_CAPABILITIES if os.geteuid() == 0 else ())
     try:
         truncation = seccomp.BEFORE_LANDLOCK_3 if landlock.version() < 3 else ()
     except OSError:
@@ -117,8 +118,7 @@ def _confine_by_seccomp(job: Job) -> None:
     seccomp.install((*seccomp.STAGE_A, *seccomp.WITHOUT_NAMESPACES, *truncation))
 
 
-def _keep_capabilities(also: tuple[int, ...]) -> None:
-    keep = (*also, *(system.FILE_CAPABILITIES if os.geteuid() == 0 else ()))
+def _keep_capabilities(keep: tuple[int, ...]) -> None:
     system.limit_capabilities(keep)
     system.set_capabilities(keep, ambient=bool(keep))
 

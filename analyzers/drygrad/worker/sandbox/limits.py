@@ -6,6 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+if sys.platform != "win32":
+    import resource
+
 _MOST_PROCESSES = 512
 _SPARE_SECONDS = 10
 
@@ -17,8 +20,6 @@ def apply(seconds: float | None, memory_bytes: int | None, file_bytes: int, *, o
     """
     if sys.platform == "win32":
         return
-    import resource
-
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, file_bytes)
     if seconds is not None:
@@ -31,8 +32,6 @@ def apply(seconds: float | None, memory_bytes: int | None, file_bytes: int, *, o
 
 
 def _lower(kind: int, value: int) -> None:
-    import resource
-
     hard = resource.getrlimit(kind)[1]
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(kind, (value, value))

@@ -6,6 +6,7 @@ replaced as it was before, and one run the files of another.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,6 +73,9 @@ def _mount(lower: str, target: str, scratch: str, number: int) -> None:
         system.mount("overlay", target, "overlay", system.MS_NOSUID | system.MS_NODEV, f"{layers},userxattr")
     except OSError:
         system.mount("overlay", target, "overlay", system.MS_NOSUID | system.MS_NODEV, layers)
+    if os.statvfs(target).f_flag & os.ST_RDONLY:
+        system.unmount(target)
+        raise OSError(errno.EROFS, f"overlay on {target}: {os.strerror(errno.EROFS)}")
 
 
 def _show_again(source: str, target: str) -> None:

@@ -17,6 +17,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+try:
+    import sqlite3
+except ImportError:  # an interpreter may be built without it
+    sqlite3 = None
+
 from drygrad.worker.sandbox.shadow import Shadow, exists, is_folder, missing
 
 _WRITING = os.O_WRONLY | os.O_RDWR
@@ -234,9 +239,7 @@ def _same_type(path: Any, text: str) -> Any:
 
 
 def _redirect_sqlite(shadow: Shadow) -> None:
-    try:
-        import sqlite3
-    except ImportError:
+    if sqlite3 is None:
         return
     connect = sqlite3.connect
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from drygrad.worker.sandbox import system
-from drygrad.worker.sandbox.syscalls import AUDIT_ARCHES, NUMBERS
+from drygrad.worker.sandbox.syscalls import AUDIT_ARCHES, TABLES
 
 EPERM, ENOSYS = 1, 38
 ALL_BITS = 0xFFFFFFFF
@@ -140,11 +140,12 @@ def program(denials: Sequence[Denial], machine: str) -> bytes:
         _instruction(_AT_LEAST, _X32_BIT, 0, 1),
         _instruction(_RETURN, _ERRNO | ENOSYS),
     ]
+    numbers = TABLES[machine]
     for denial in denials:
         for name in denial.calls.split():
-            if name in NUMBERS:
+            if name in numbers:
                 body = _body(denial)
-                code += [_instruction(_EQUAL, NUMBERS[name], 0, len(body)), *body]
+                code += [_instruction(_EQUAL, numbers[name], 0, len(body)), *body]
     return b"".join([*code, _instruction(_RETURN, _ALLOW)])
 
 
