@@ -7,8 +7,9 @@ from typing import Any, Callable
 import torch
 from torch import Tensor
 
-from drygrad.worker.devices.sim import mismatch
+from drygrad.worker.devices.sim import dtypes, mismatch
 from drygrad.worker.devices.sim.cuda_api.generators import check_generator
+from drygrad.worker.devices.sim.entangle import entangle
 from drygrad.worker.devices.sim.internals import HOST, SEQUENCES, C
 from drygrad.worker.devices.sim.native_functions import Operator
 from drygrad.worker.devices.sim.plans import UNCHECKED, VIEW, Plan, argument
@@ -27,6 +28,8 @@ def kernel(op: Any, check: str | None = None) -> Kernel:
     operator = OPERATORS.get(mismatch.operator_name(op._schema), UNCHECKED)
     plan = Plan(op, operator, check)
     chosen = _plain(plan) if plan.plain else _general(plan)
+    if dtypes.base(plan.name) in dtypes.REFUSED:
+        chosen = _refusing(dtypes.base(plan.name), chosen)
     return _synchronising(plan, chosen) if plan.sync else chosen
 
 
@@ -34,6 +37,17 @@ def _synchronising(plan: Plan, inner: Kernel) -> Kernel:
     def run(*args: Any, **kwargs: Any) -> Any:
         report_sync("sync", plan.name)
         return inner(*args, **kwargs)
+
+    return run
+
+
+def _refusing(name: str, inner: Kernel) -> Kernel:
+    def run(first: Any, *args: Any, **kwargs: Any) -> Any:
+        if name in dtypes.NO_SHAPES:
+            dtypes.check(name, first)
+        result = inner(first, *args, **kwargs)  # a GPU too looks at shapes before dtypes
+        dtypes.check(name, first)
+        return result
 
     return run
 
@@ -86,12 +100,16 @@ def _general(plan: Plan) -> Kernel:
         if mixed:
             _refuse(plan, args, kwargs)
         index = checked(index)
+        if plan.written:
+            entangle(plan, args, kwargs, host, named)
         try:
             result = plan.run(*host, **named)
         except RuntimeError as error:
             if plan.written and "resiz" in str(error):
                 return _resized(plan, args, kwargs, host, named, index)
             result = recovered(error, plan, host, named)
+        if plan.outputs:
+            _reshaped(plan, args, kwargs, host, named, index)
         return _returned(plan, result, args, kwargs, index)
 
     return general
@@ -163,6 +181,14 @@ def _one(kind: Any, result: Any, args: Any, kwargs: dict[str, Any], index: int) 
     if isinstance(result, SEQUENCES):
         return [_one(kind, item, args, kwargs, index) for item in result]
     return result
+
+
+def _reshaped(plan: Plan, args: Any, kwargs: dict[str, Any], host: Any, named: dict[str, Any], index: int) -> None:
+    """Give outputs the shapes that the host's kernel gave to their aliases."""
+    for where in plan.written:
+        output, computed = argument(where, args, kwargs), argument(where, host, named)
+        if isinstance(output, Tensor) and output.shape != computed.shape:
+            output.data = alias(computed, index)
 
 
 def _resized(plan: Plan, args: Any, kwargs: dict[str, Any], host: list[Any], named: dict[str, Any], index: int) -> Any:

@@ -23,7 +23,7 @@ class Plan:
     ``written`` are the (position, name) of arguments that are written to.
     """
 
-    __slots__ = ("check", "lists", "name", "op", "plain", "results", "run", "sync", "tensors", "written")
+    __slots__ = ("check", "lists", "name", "op", "outputs", "plain", "results", "run", "sync", "tensors", "written")
 
     def __init__(self, op: Any, operator: Operator, check: str | None = None) -> None:
         schema = op._schema
@@ -36,6 +36,7 @@ class Plan:
         self.tensors = tuple(place for place, kind in by_position if kind in {"Tensor", "Optional[Tensor]"})
         self.lists = tuple(place for place, kind in by_position if kind.startswith("List[") and "Tensor" in kind)
         self.written = [(k, a.name) for k, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write]
+        self.outputs = any(a.is_out for a in schema.arguments)
         self.results = [_result(schema, result) for result in schema.returns]
         self.plain = self.results == [None] and not self.lists and str(schema.returns[0].type) == "Tensor"
 

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drygrad.worker.devices.sim.dtypes import FULL_PRECISION, in_words_of_cuda
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import SEQUENCES
-from drygrad.worker.devices.sim.plans import Plan
+from drygrad.worker.devices.sim.plans import Plan, argument
 
-MISSING = re.compile(r"not implemented for '(?:Half|BFloat16|ComplexHalf)'")
+# The words of ATen's dispatch over dtypes, and of MKL: every other refusal is a check that a GPU makes too.
+MISSING = re.compile(r"not implemented for '(?:Half|BFloat16|ComplexHalf)'|MKL FFT doesn't support tensors of type")
 HOST_MEMORY = "can't allocate memory"
 WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
 
@@ -22,10 +24,16 @@ def recovered(error: RuntimeError, plan: Plan, host: list[Any], named: dict[str,
     text = str(error)
     if HOST_MEMORY in text:
         raise Unsupported("the host has not the memory that the simulated device would need") from error
-    if plan.written or not MISSING.search(text):
-        raise error
+    if not MISSING.search(text) or FULL_PRECISION.match(plan.name):
+        raise in_words_of_cuda(error, plan.name)
     met: list[torch.dtype] = []
-    result = plan.run(*[_wide(value, met) for value in host], **{k: _wide(v, met) for k, v in named.items()})
+    wide = [_wide(value, met) for value in host]
+    wide_named = {name: _wide(value, met) for name, value in named.items()}
+    result = plan.run(*wide, **wide_named)
+    for where in plan.written:
+        target, source = argument(where, host, named), argument(where, wide, wide_named)
+        if isinstance(target, Tensor):
+            target.copy_(source)
     return _narrow(result, met[0] if met else torch.float16)
 
 
@@ -38,9 +46,13 @@ def _wide(value: Any, met: list[torch.dtype]) -> Any:
     return WIDER.get(value, value) if isinstance(value, torch.dtype) else value
 
 
-def _narrow(value: Any, dtype: torch.dtype) -> Any:
+def _narrow(value: Any, met: torch.dtype) -> Any:
     if isinstance(value, Tensor):
-        return value.to(dtype) if value.dtype is WIDER[dtype] else value
+        if value.dtype is torch.complex64:
+            return value.to(torch.complex32)
+        return value.to(torch.bfloat16 if met is torch.bfloat16 else torch.float16) if (
+            value.dtype is torch.float32
+        ) else value
     if isinstance(value, SEQUENCES):
-        return tuple(_narrow(item, dtype) for item in value)
+        return tuple(_narrow(item, met) for item in value)
     return value

@@ -11,7 +11,7 @@ from drygrad.worker.devices.sim import kernels, native_functions
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import CUDA_LIBRARY, HOST, C, always, has_kernel, overload
 from drygrad.worker.devices.sim.relabel import to_device
-from drygrad.worker.devices.sim.special import attention, convolution, copies, indexing, recurrent, storages
+from drygrad.worker.devices.sim.special import attention, convolution, copies, indexing, lists, masking, recurrent, storages
 from drygrad.worker.devices.sim.state import STATE
 
 _libraries: list[Any] = []
@@ -42,6 +42,7 @@ def register() -> None:
 def _served() -> list[str]:
     """Names of the operators that have a kernel on a GPU and one on the host."""
     names = [name for name in kernels.OPERATORS if native_functions.on_device(kernels.OPERATORS, name)]
+    names += attention.HOST_KERNELS
     if CUDA_LIBRARY:
         known = set(names)
         every = (full[len("aten::") :] for full in C._dispatch_get_all_op_names() if full.startswith("aten::"))
@@ -77,6 +78,12 @@ def _special() -> dict[str, Kernel]:
         op = overload(name)
         if op is not None:
             special[name] = indexing.checked_indexing(name, kernels.kernel(op, check="none"))
+    for name in masking.NAMES:
+        special[name] = masking.checked_filling(kernels.kernel(overload(name), check="none"))
+    for name in kernels.OPERATORS:
+        op = overload(name) if name.startswith("_foreach_") else None
+        if op is not None and _on_host(name):
+            special[name] = lists.paired(op, kernels.kernel(op, check="none"))
     return {name: run for name, run in special.items() if overload(name) is not None}
 
 

@@ -8,6 +8,12 @@ from torch import Tensor
 from drygrad.worker.devices.sim.internals import aten
 from drygrad.worker.devices.sim.mismatch import two_devices
 
+HOST_KERNELS = (
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
+)
+"""Only the host has these; they serve here in place of a GPU's own."""
+
 CPP_NAMES = {
     torch.float32: "float",
     torch.float64: "double",

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from drygrad.worker.devices.sim.dtypes import check_convolution
 from drygrad.worker.devices.sim.internals import HOST_KEYS, aten
 from drygrad.worker.devices.sim.relabel import to_device, to_host
 
@@ -17,6 +18,7 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) 
     for name, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None and (tensor.device != input.device or tensor.dtype != input.dtype):
             raise RuntimeError(f"Input type ({input.type()}) and {name} type ({tensor.type()}) should be the same")
+    check_convolution(input)
     host_bias = None if bias is None else to_host(bias)
     result = aten.convolution.default(to_host(input), to_host(weight), host_bias, *rest)
     return to_device(result, input.get_device())
