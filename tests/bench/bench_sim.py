@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,12 +61,12 @@ class Gpt(nn.Module):
 def gpt(device: str, batch: int) -> Step:
     """A step of the GPT at 128 words."""
     model = Gpt().to(device)
-    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer: Any = torch.optim.AdamW(model.parameters())
     x = torch.randint(512, (batch, 128), device=device)
 
     def step() -> None:
         optimizer.zero_grad()
-        F.cross_entropy(model(x).flatten(0, 1), x.flatten()).backward()
+        torch.autograd.backward(F.cross_entropy(model(x).flatten(0, 1), x.flatten()))
         optimizer.step()
 
     return step
@@ -77,12 +78,12 @@ def convolutional(device: str, batch: int) -> Step:
     for inside, outside in ((3, 16), (16, 32), (32, 64), (64, 64)):
         layers += [nn.Conv2d(inside, outside, 3, padding=1), nn.BatchNorm2d(outside), nn.ReLU(), nn.MaxPool2d(2)]
     model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(256, 10)).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer: Any = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     x, y = torch.randn(batch, 3, 32, 32, device=device), torch.randint(10, (batch,), device=device)
 
     def step() -> None:
         optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
+        torch.autograd.backward(F.cross_entropy(model(x), y))
         optimizer.step()
 
     return step

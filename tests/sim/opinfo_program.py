@@ -6,6 +6,7 @@ Prints one JSON line for each operator, which ran in a fork of its own.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import re
@@ -15,8 +16,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from drygrad.worker.devices import sim
 from torch.utils import _pytree as pytree
+
+from drygrad.worker.devices import sim
 
 SAMPLES = 6
 DTYPES = (torch.float16, torch.bfloat16, torch.int64)
@@ -24,6 +26,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.int64)
 INDEFINITE = ("empty", "new_empty", "svd", "linalg.svd", "pca", "geqrf", "linalg.eig", "linalg.qr", "qr")
 tree_leaves: Any = pytree.tree_leaves
 tree_map: Any = pytree.tree_map
+seed: Any = vars(torch)["manual_seed"]
 
 
 def moved(value: Any, device: str) -> Any:
@@ -31,6 +34,10 @@ def moved(value: Any, device: str) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().to(device).requires_grad_(value.requires_grad)
     return torch.device(device) if isinstance(value, torch.device) else device if value == "cpu" else value
+
+
+def on_device(value: Any) -> Any:
+    return moved(value, "cuda")
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
@@ -57,7 +64,7 @@ def difference(name: str, ours: Any, theirs: Any) -> str | None:
     return None
 
 
-def loss(result: Any) -> torch.Tensor | None:
+def loss(result: Any) -> Any:
     """Sum what has a gradient."""
     graded = [t for t in tensors(result) if t.requires_grad and (t.is_floating_point() or t.is_complex())]
     summed = [(t.abs() if t.is_complex() else t).sum() for t in graded]
@@ -65,7 +72,7 @@ def loss(result: Any) -> torch.Tensor | None:
 
 
 def called(op: Any, sample: Any) -> Any:
-    torch.manual_seed(0)
+    seed(0)
     return op(sample[0], *sample[1], **sample[2])
 
 
@@ -90,7 +97,7 @@ def compare(op: Any, name: str, said: dict[str, Any]) -> None:
         theirs, failed = attempted(lambda host=host: called(op, host))
         if failed:
             continue
-        device = tree_map(lambda leaf: moved(leaf, "cuda"), host)
+        device = tree_map(on_device, host)
         ours, failed = attempted(lambda device=device: called(op, device))
         failed = failed or difference(name, ours, theirs)
         said["forward"] = failed or "ok"
@@ -158,9 +165,8 @@ def examine(op: Any, name: str) -> dict[str, Any]:
 
 def chosen(every: int, named: list[str]) -> Iterator[tuple[Any, str]]:
     """Every n-th operator of the database, and those that are named."""
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    database: Any = op_db
+    # Which dtypes it names depends on the device that is there when it is imported.
+    database: Any = importlib.import_module("torch.testing._internal.common_methods_invocations").op_db
     for place, op in enumerate(database):
         name = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
         if place % every == 0 or op.name in named:

@@ -9,9 +9,11 @@ from typing import Callable
 
 from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.errors import Unsupported
-from drygrad.worker.devices.sim.state import STATE
+from drygrad.worker.devices.sim.state import NOTES, STATE
 
-__all__ = ["Unsupported", "enable", "memory", "on_sync", "probe"]
+__all__ = ["Unsupported", "enable", "memory", "notes", "on_sync", "probe"]
+
+notes = NOTES
 
 on_sync: Callable[[str, str], None] | None = None
 """Called with a kind (``sync``, ``h2d``, ``d2h``, ``h2d_async``, ``d2h_async``) and the name of what causes it."""

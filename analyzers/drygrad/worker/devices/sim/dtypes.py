@@ -65,6 +65,7 @@ FULL_PRECISION = re.compile(
     r"aten::(?:_?linalg_|special_|cholesky|geqrf|ormqr|orgqr|triangular_solve|lu_unpack|lu_solve|igamma|histc|_ctc_loss|"
     r"_cdist|_pdist)"
 )
+TARGET = re.compile(r"expected scalar type Long but found (\w+)")  # until torch 2.12
 NOT_IMPLEMENTED = re.compile(r"""^"(\w+)" not implemented for '(\w+)'""")
 
 
@@ -81,6 +82,9 @@ def not_implemented(kernel: str, dtype: str) -> NotImplementedError:
 
 def in_words_of_cuda(error: RuntimeError, name: str) -> RuntimeError:
     """The same error with the name that the kernel has on a GPU."""
+    target = TARGET.match(str(error))
+    if target is not None and base(name) == "nll_loss_forward":
+        return not_implemented("nll_loss_forward_reduce_cuda_kernel_2d_index", target[1])
     match = NOT_IMPLEMENTED.match(str(error))
     if match is None:
         return error

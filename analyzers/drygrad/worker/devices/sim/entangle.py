@@ -28,7 +28,7 @@ def entangle(plan: Plan, args: Any, kwargs: dict[str, Any], host: list[Any], nam
                 _replace(slot, value, whole, host, named)
 
 
-def _storage(tensor: Tensor) -> int:
+def _storage(tensor: Any) -> int:
     return tensor.untyped_storage()._cdata
 
 

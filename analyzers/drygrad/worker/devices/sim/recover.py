@@ -8,21 +8,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.dtypes import FULL_PRECISION, in_words_of_cuda
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import SEQUENCES
 from drygrad.worker.devices.sim.plans import Plan, argument
+from drygrad.worker.devices.sim.state import STATE
 
 # The words of ATen's dispatch over dtypes, and of MKL: every other refusal is a check that a GPU makes too.
 MISSING = re.compile(r"not implemented for '(?:Half|BFloat16|ComplexHalf)'|MKL FFT doesn't support tensors of type")
-HOST_MEMORY = "can't allocate memory"
+HOST_MEMORY = re.compile(r"can't allocate memory(?:.* (\d+) bytes)?", re.S)
 WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
 
 
 def recovered(error: RuntimeError, plan: Plan, host: list[Any], named: dict[str, Any]) -> Any:
     """The result that the host's kernel could not give, or the error again where a GPU would raise it too."""
     text = str(error)
-    if HOST_MEMORY in text:
+    wanted = HOST_MEMORY.search(text)
+    if wanted is not None:
+        memory.require(int(wanted[1] or 0), STATE.current)
         raise Unsupported("the host has not the memory that the simulated device would need") from error
     if not MISSING.search(text) or FULL_PRECISION.match(plan.name):
         raise in_words_of_cuda(error, plan.name)
@@ -50,9 +54,11 @@ def _narrow(value: Any, met: torch.dtype) -> Any:
     if isinstance(value, Tensor):
         if value.dtype is torch.complex64:
             return value.to(torch.complex32)
-        return value.to(torch.bfloat16 if met is torch.bfloat16 else torch.float16) if (
-            value.dtype is torch.float32
-        ) else value
+        return (
+            value.to(torch.bfloat16 if met is torch.bfloat16 else torch.float16)
+            if (value.dtype is torch.float32)
+            else value
+        )
     if isinstance(value, SEQUENCES):
         return tuple(_narrow(item, met) for item in value)
     return value

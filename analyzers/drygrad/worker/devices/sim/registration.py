@@ -11,7 +11,16 @@ from drygrad.worker.devices.sim import kernels, native_functions
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import CUDA_LIBRARY, HOST, C, always, has_kernel, overload
 from drygrad.worker.devices.sim.relabel import to_device
-from drygrad.worker.devices.sim.special import attention, convolution, copies, indexing, lists, masking, recurrent, storages
+from drygrad.worker.devices.sim.special import (
+    attention,
+    convolution,
+    copies,
+    indexing,
+    lists,
+    masking,
+    recurrent,
+    storages,
+)
 from drygrad.worker.devices.sim.state import STATE
 
 _libraries: list[Any] = []
@@ -66,6 +75,8 @@ def _special() -> dict[str, Kernel]:
         "_thnn_fused_gru_cell": recurrent.gru_cell,
         "_thnn_fused_gru_cell_backward": recurrent.gru_cell_backward,
         "_efficientzerotensor": _zeros,
+        # TransformerEncoder asks before it makes a nested tensor, which no capsule could hold.
+        "_nested_tensor_from_mask_left_aligned": always(False),
         "record_stream": always(None),
     }
     for name in ("_use_miopen_ctc_loss", "_use_cudnn_ctc_loss"):

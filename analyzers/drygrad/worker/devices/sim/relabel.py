@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from drygrad.worker.devices.sim import memory
+from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import C
 
 DLPACK_CPU, DLPACK_CUDA = 1, 2
@@ -22,28 +23,40 @@ _export, _import = C._to_dlpack, C._from_dlpack
 _negated: Any = vars(torch)["_neg_view"]
 
 
+class Lazy:
+    """Whether a complex tensor was ever on a device: only then can one have a lazy bit, which DLPack drops."""
+
+    possible = False
+
+
 def to_host(tensor: Tensor) -> Tensor:
     """A host tensor over the memory of a simulated one, without autograd."""
     capsule = _export(tensor)
     _field(_pointer(capsule, b"dltensor") + DEVICE_FIELD).value = DLPACK_CPU
-    return _marked(tensor, _import(capsule))
+    return _marked(tensor, _import(capsule)) if Lazy.possible else _import(capsule)
 
 
 def alias(tensor: Tensor, index: int) -> Tensor:
     """A tensor of device ``index`` over the memory of a host tensor, which is accounted for elsewhere."""
+    if tensor.is_complex():
+        Lazy.possible = True
     capsule = _export(tensor)
     _field(_pointer(capsule, b"dltensor") + DEVICE_FIELD).value = DLPACK_CUDA | index << 32
-    return _marked(tensor, _import(capsule))
+    return _marked(tensor, _import(capsule)) if Lazy.possible else _import(capsule)
 
 
 def to_device(tensor: Tensor, index: int) -> Tensor:
     """A tensor of device ``index`` that takes over the memory of a fresh host tensor, and is accounted for."""
-    memory.take(tensor, index)
-    return alias(tensor, index)
+    try:
+        memory.take(tensor, index)
+        return alias(tensor, index)
+    except (RuntimeError, BufferError) as error:
+        if tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized):
+            raise
+        raise Unsupported(f"the simulated device has dense tensors of ordinary dtypes only: {error}") from error
 
 
 def _marked(source: Tensor, copy: Tensor) -> Tensor:
-    """Give a copy the two lazy bits that DLPack drops."""
     if source.is_neg():
         copy = _negated(copy)
     if source.is_conj():

@@ -21,6 +21,8 @@ class State:
 
 
 STATE = State()
+NOTES: list[str] = []
+"""What a run on the simulated device did otherwise than it would on a real one, in sentences."""
 PINNED: set[int] = set()
 """Addresses of the host storages that were pinned and still live."""
 

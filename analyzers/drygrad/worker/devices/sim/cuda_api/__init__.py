@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from drygrad.worker.devices.sim.cuda_api import driver, figures, generators, pinning, refusals, streams, tensor_types
+from drygrad.worker.devices.sim.cuda_api import (
+    driver,
+    figures,
+    generators,
+    pinning,
+    profiling,
+    refusals,
+    streams,
+    tensor_types,
+)
 
 
 def patch() -> None:
     """Give torch's Python side the functions that it would have from CUDA."""
-    for part in (driver, figures, generators, pinning, streams, tensor_types, refusals):
+    for part in (driver, figures, generators, pinning, profiling, streams, tensor_types, refusals):
         part.patch()

@@ -7,10 +7,11 @@ from typing import Any, Callable
 
 import torch
 
+from drygrad.worker.devices.sim.cuda_api.late import after_import
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import C, always
+from drygrad.worker.devices.sim.state import NOTES
 
-notes: list[str] = []
 COMPILED = "torch.compile did nothing: on the simulated device the function runs as it is written"
 
 
@@ -39,6 +40,9 @@ def patch() -> None:
     C._scatter = _scatter
     for name in ("_gather", "_broadcast", "_broadcast_coalesced", "_broadcast_out", "_scatter_out", "_gather_out"):
         setattr(C, name, refusing("communication between devices"))
+    C._cuda_jiterator_compile_and_launch_kernel = refusing("compiler for kernels")
+    after_import("torch.utils.cpp_extension", _refuse_extensions)
+    after_import("triton.runtime.jit", _refuse_triton)
     cuda.cudart = refusing("CUDA runtime library")
     module: Any = torch
     module.compile = compile_nothing
@@ -56,13 +60,21 @@ def _refused_class(name: str) -> type:
 
 def compile_nothing(model: Any = None, **options: Any) -> Any:
     """``torch.compile``: returns what it is given, or a decorator that does."""
-    if COMPILED not in notes:
-        notes.append(COMPILED)
+    if COMPILED not in NOTES:
+        NOTES.append(COMPILED)
     return compile_nothing if model is None else model
 
 
 def _compile_module(self: torch.nn.Module, *_: Any, **__: Any) -> None:
     compile_nothing(self)
+
+
+def _refuse_extensions(module: Any) -> None:
+    module.load = module.load_inline = refusing("compiler for extensions")
+
+
+def _refuse_triton(module: Any) -> None:
+    module.JITFunction.run = refusing("Triton kernels")
 
 
 def _scatter(tensor: torch.Tensor, devices: Any, chunk_sizes: Any = None, dim: int = 0, streams: Any = None) -> Any:
