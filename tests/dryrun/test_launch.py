@@ -13,7 +13,7 @@ def test_the_sandbox_is_started_by_path_and_isolated_from_the_environment() -> N
     assert words[0] == sys.executable
     assert "-I" in words
     assert "-m" not in words
-    assert Path(words[words.index("-B") + 1]) == launch.SANDBOX
+    assert Path(words[words.index("-S") + 1]) == launch.SANDBOX
     assert (launch.SANDBOX / "__main__.py").is_file()
 
 

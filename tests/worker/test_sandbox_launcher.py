@@ -141,6 +141,18 @@ def test_a_killed_guard_takes_the_worker_with_it(layer: str, private: Path, monk
     assert marked_processes(mark) == []
 
 
+@pytest.mark.parametrize("layer", ALL)
+def test_a_terminated_guard_removes_its_folder(layer: str, private: Path) -> None:
+    needs(layer)
+    code = "import time; print('up', flush=True); time.sleep(1000)"
+    with subprocess.Popen(command(code, private, layer), stdout=subprocess.PIPE) as guard:
+        assert guard.stdout is not None
+        guard.stdout.readline()
+        guard.terminate()
+    assert guard.returncode == 128 + signal.SIGTERM
+    assert not list(private.iterdir())
+
+
 @pytest.mark.parametrize("layer", ["landlock", "none"])
 def test_the_folder_of_a_killed_guard_is_swept_by_the_next_and_a_living_ones_is_not(layer: str, private: Path) -> None:
     needs(layer)
@@ -234,6 +246,7 @@ def run(number):
         child.confine({})
         print(number, open("text.txt").read(), os.path.exists("made.txt"), flush=True)
         open("made.txt", "w").close()
+        print(child.written(), flush=True)
         os._exit(0)
     os.wait()
 
@@ -254,11 +267,13 @@ def test_a_run_sees_the_files_as_they_are_and_nothing_of_the_run_before(
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as guard:
         assert guard.stdin is not None
         assert guard.stdout is not None
+        made = f"{[str(tmp_path / 'made.txt')]}\n"
         assert guard.stdout.readline() == "1 old False\n"
+        assert guard.stdout.readline() == made
         assert guard.stdout.readline() == "edit\n"
         (tmp_path / "saved").write_text("new", encoding="utf-8")
         (tmp_path / "saved").replace(tmp_path / "text.txt")
-        assert guard.communicate("\n")[0] == "2 new False\n"
+        assert guard.communicate("\n")[0] == "2 new False\n" + made
 
 
 LIMITED = """

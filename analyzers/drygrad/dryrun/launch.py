@@ -10,7 +10,7 @@ from pathlib import Path
 SANDBOX = Path(__file__).resolve().parents[1] / "worker" / "sandbox"
 """Started by path, so that nothing of drygrad's environment reaches the user's interpreter."""
 
-_ISOLATED = ("-I", "-S", "-B")
+_ISOLATED = ("-I", "-S")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from drygrad.worker.sandbox import limits, private, redirect, state
 
 # Imported before the fork, so that no run waits for it.
 if sys.platform == "linux":
-    from drygrad.worker.sandbox import landlock, namespaces, seccomp, system
+    from drygrad.worker.sandbox import landlock, namespaces, overlay, seccomp, system
 
 _NOTES = {
     "overlay": "what the run writes is kept in memory and vanishes with it",
@@ -44,7 +44,7 @@ def confine(options: dict[str, Any]) -> list[str]:
 
 def written() -> list[str]:
     """What the run has written so far that will not stay: paths, at most a few dozen; for its notes."""
-    return redirect.redirected()
+    return overlay.written() if state.current().overlay else redirect.redirected()
 
 
 def sweep() -> None:
@@ -58,7 +58,7 @@ def sweep() -> None:
 
 def _overlay(sandbox: state.Sandbox) -> list[str]:
     here = str(Path.cwd())
-    wanted = [here, str(Path.home()), *sandbox.workspaces]
+    wanted = [here, os.path.expanduser("~"), *sandbox.workspaces]
     read_only = namespaces.lay_overlays(wanted, sandbox.scratch_bytes)
     os.chdir(here)
     return [f"writing below {folder} is refused: no overlay there" for folder in read_only]

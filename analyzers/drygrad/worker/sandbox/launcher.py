@@ -11,7 +11,6 @@ import getopt
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,8 +69,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _python_only(chosen: Options, reasons: dict[str, bool | str]) -> int:
+    import subprocess
+
     with private.folder(chosen.private) as folder:
-        sandbox = Sandbox("none", folder, chosen.workspaces, chosen.scratch_bytes, reasons)
+        sandbox = Sandbox("none", folder, tuple(chosen.workspaces), chosen.scratch_bytes, reasons)
         return subprocess.call(chosen.command, env=_environment(sandbox))
 
 
@@ -103,7 +104,7 @@ def _guarded(layer: str, chosen: Options, found: dict[str, bool | str]) -> int:
     with in_memory if layer == "overlay" else private.folder(chosen.private) as folder:
         after = LAYERS[LAYERS.index(layer) + 1 :]
         holding = {**found, layer: True, **dict.fromkeys(after, f"not needed beside {layer}")}
-        sandbox = Sandbox(layer, folder, chosen.workspaces, chosen.scratch_bytes, holding)
+        sandbox = Sandbox(layer, folder, tuple(chosen.workspaces), chosen.scratch_bytes, holding)
         trial = next(iter(chosen.workspaces), str(Path.cwd()))
         worker = layers.start(
             layer, layers.Job(chosen.command, _environment(sandbox), folder, chosen.scratch_bytes, trial)

@@ -9,7 +9,7 @@ from pathlib import Path
 if sys.platform != "win32":
     import resource
 
-_MOST_PROCESSES = 512
+_MOST_PROCESSES = 1024
 _SPARE_SECONDS = 10
 
 

@@ -16,10 +16,14 @@ from drygrad.worker.sandbox import system
 
 # Folders of the system and of the kernel: they stay read-only.
 _SYSTEM = frozenset("bin boot dev etc lib lib32 lib64 libx32 lost+found proc run sbin snap sys usr".split())
+_MOST_NOTED = 50
 _NOT_FILES = frozenset(
     "autofs binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl hugetlbfs mqueue nsfs proc"
     " pstore rpc_pipefs securityfs sysfs tracefs".split()
 )
+
+# Upper layer → the folder over which it lies, in the process of a run.
+_uppers: dict[str, str] = {}
 
 
 def mount_all(wanted: Iterable[str], scratch: str) -> list[str]:
@@ -34,7 +38,7 @@ def mount_all(wanted: Iterable[str], scratch: str) -> list[str]:
     for number, folder, descriptor in held:
         lower = f"/proc/self/fd/{descriptor}"
         try:
-            _mount(lower, folder, scratch, number)
+            _uppers[_mount(lower, folder, scratch, number)] = folder
         except OSError:
             failed.append(folder)
             _show_again(lower, folder)
@@ -55,15 +59,20 @@ def attempt(folder: str, scratch: str) -> None:
         os.close(descriptor)
 
 
-def written(scratch: str) -> Iterator[str]:
-    """The files that a run wrote, removed or changed, as paths inside the upper layers: folder number, then path."""
-    upper = Path(scratch, ".upper")
-    for folder, _, names in os.walk(upper):
-        for name in names:
-            yield str(Path(folder, name).relative_to(upper))
+def written() -> list[str]:
+    """The files that this process and its descendants wrote or removed, the first few dozen."""
+    found: list[str] = []
+    for upper, folder in _uppers.items():
+        for parent, _, names in os.walk(upper):
+            place = os.path.join(folder, os.path.relpath(parent, upper))
+            found += (os.path.normpath(os.path.join(place, name)) for name in names)
+            if len(found) >= _MOST_NOTED:
+                return found[:_MOST_NOTED]
+    return found
 
 
-def _mount(lower: str, target: str, scratch: str, number: int) -> None:
+def _mount(lower: str, target: str, scratch: str, number: int) -> str:
+    """The folder of what is written."""
     upper, work = Path(scratch, ".upper", str(number)), Path(scratch, ".work", str(number))
     for folder in (upper, work):
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,6 +85,7 @@ def _mount(lower: str, target: str, scratch: str, number: int) -> None:
     if os.statvfs(target).f_flag & os.ST_RDONLY:
         system.unmount(target)
         raise OSError(errno.EROFS, f"overlay on {target}: {os.strerror(errno.EROFS)}")
+    return str(upper)
 
 
 def _show_again(source: str, target: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from drygrad.worker.sandbox import state
 
@@ -17,7 +17,7 @@ def layers() -> dict[str, bool | str]:
     Only for a process with one thread, as the launcher is (`--probe`): it forks.
     """
     found = state.current().layers
-    return found or {name: _attempt(check) for name, check in _CHECKS.items()}
+    return dict(found) or {name: _attempt(check) for name, check in _CHECKS.items()}
 
 
 def _attempt(check: Callable[[], None]) -> bool | str:
@@ -35,7 +35,7 @@ def _overlay() -> None:
 
     # A folder cannot be executed; that it comes to trying so says that everything before has worked.
     try:
-        layers.start("overlay", layers.Job(["/"], {}, "", _TRIAL_BYTES, str(Path.home())))
+        layers.start("overlay", layers.Job(["/"], {}, "", _TRIAL_BYTES, os.path.expanduser("~")))
     except layers.CannotExecute:
         return
     except layers.Unavailable as error:

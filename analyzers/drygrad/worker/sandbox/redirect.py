@@ -40,6 +40,7 @@ def install(folder: str) -> Shadow:
     for name, replacement in {**_readers(shadow), **_writers(shadow)}.items():
         _replace(name, replacement)
     opened = _opener(shadow, io.open)
+    _replace_in_pathlib("open", io.open, opened)
     builtins.open = io.open = opened
     shutil.rmtree.avoids_symlink_attacks = False
     shutil._use_fd_functions = False  # pyright: ignore[reportAttributeAccessIssue]  # its folders are descriptors
@@ -58,9 +59,13 @@ def _replace(name: str, replacement: Callable[..., Any]) -> None:
     for capabilities in (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks):
         if original in capabilities:
             capabilities.add(replacement)
-    # Python 3.9 holds the functions a second time.
+    _replace_in_pathlib(name, original, replacement)
+
+
+def _replace_in_pathlib(name: str, original: Callable[..., Any], replacement: Callable[..., Any]) -> None:
+    """Python 3.9 and 3.10 hold the functions a second time."""
     accessor = getattr(pathlib, "_normal_accessor", None)
-    if hasattr(accessor, name):
+    if getattr(accessor, name, None) is original:
         setattr(accessor, name, replacement)
 
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 VARIABLE = "DRYGRAD_SANDBOX"
 DEFAULT_SCRATCH_BYTES = 2 << 30
 
 
-@dataclass(frozen=True)
-class Sandbox:
+class Sandbox(NamedTuple):
     """The active layer and its folders."""
 
     layer: str = "none"
     """`overlay`, `landlock`, `seccomp` (files are held by Python only) or `none` (nothing is held by the kernel)."""
     private: str = ""
     """The folder that may be written to; empty if nobody prepared one."""
-    workspaces: list[str] = field(default_factory=list[str])
+    workspaces: tuple[str, ...] = ()
     scratch_bytes: int = DEFAULT_SCRATCH_BYTES
-    layers: dict[str, bool | str] = field(default_factory=dict[str, "bool | str"])
+    layers: Mapping[str, bool | str] = MappingProxyType({})
     """Layer → True, or the reason why it does not hold here."""
 
     @property
@@ -36,7 +36,7 @@ class Sandbox:
 
     def to_json(self) -> str:
         """As the environment carries it."""
-        return json.dumps(asdict(self))
+        return json.dumps({**self._asdict(), "layers": dict(self.layers)})
 
 
 def current(environment: Mapping[str, str] | None = None) -> Sandbox:
