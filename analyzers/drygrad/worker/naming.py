@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from types import FrameType, ModuleType
@@ -61,7 +62,7 @@ class Call:
     def module(self) -> tuple[torch.nn.Module, str] | None:
         """Return the innermost module that runs in torch's own code, and its name: ``self.fc`` or ``Linear``."""
         for frame in reversed(self.inner):
-            module = frame.f_locals.get("self")
+            module = locals_of(frame).get("self")
             if isinstance(module, torch.nn.Module):
                 named = next((name for name, value in self.visible() if value is module), None)
                 return module, f"`{named}`" if named else type(module).__name__
@@ -84,7 +85,7 @@ class Call:
     def local(self, *names: str) -> list[Any]:
         """Return the values of local names in the innermost frame of torch's that has them all; [] if none has."""
         for frame in reversed(self.inner):
-            values = frame.f_locals
+            values = locals_of(frame)
             if all(name in values for name in names):
                 return [values[name] for name in names]
         return []
@@ -92,7 +93,7 @@ class Call:
     def visible(self) -> Iterator[tuple[str, object]]:
         """Yield the tensors and modules that the user can write at this place, with how."""
         frame = self._frame
-        for name, value in frame.f_locals.items():
+        for name, value in locals_of(frame).items():
             yield from _within(name, value, _DEPTH)
         if frame.f_globals is not frame.f_locals:
             for name in frame.f_code.co_names:
@@ -107,8 +108,8 @@ class Call:
             return ast.unparse(texts[found]) if found in texts else None
         return None
 
-    def expression(self) -> ast.expr | None:
-        """Return the expression that made the call; None before Python 3.11."""
+    def text(self) -> str | None:
+        """Return the text of the expression that made the call; None before Python 3.11."""
         place = self.place
         if place is None or place.end_line is None or place.column is None or self._source is None:
             return None
@@ -117,10 +118,27 @@ class Call:
             return None
         lines[-1] = lines[-1][: place.end_column]
         lines[0] = lines[0][place.column :]
+        return "\n".join(lines)
+
+    def expression(self) -> ast.expr | None:
+        """Return the expression that made the call; None before Python 3.11."""
+        text = self.text()
         try:
-            return ast.parse("(" + "\n".join(lines) + ")", mode="eval").body
+            return ast.parse(f"({text})", mode="eval").body if text else None
         except SyntaxError:
             return None
+
+
+def locals_of(frame: FrameType) -> dict[str, object]:
+    """Return the local names of a frame, so that the frame keeps no older values alive.
+
+    Before Python 3.13 a frame remembers the dictionary that it was asked for; the user may hold it too.
+    """
+    seen: Any = frame.f_locals
+    values = dict(seen)
+    if type(seen) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.getrefcount(seen) <= 3:
+        seen.clear()
+    return values
 
 
 def call_here(run: Run) -> Call | None:
@@ -189,11 +207,12 @@ def _within(name: str, value: object, depth: int) -> Iterator[tuple[str, object]
         yield name, value
     if depth == 0 or isinstance(value, (ModuleType, type)):
         return
-    for part, item in _parts(value):
+    for part, item in parts(value):
         yield from _within(name + part, item, depth - 1)
 
 
-def _parts(value: object) -> Iterator[tuple[str, object]]:
+def parts(value: object) -> Iterator[tuple[str, object]]:
+    """Yield what can be written from a value with one attribute or one subscript."""
     if isinstance(value, torch.nn.Module):
         listed = isinstance(value, (torch.nn.Sequential, torch.nn.ModuleList))
         for held in (value._parameters, value._buffers, value._modules):
@@ -213,7 +232,7 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
 
 def _arguments(frame: FrameType) -> Iterator[tuple[Any, object]]:
     """Yield what a function was called with, by position and by name; the receiver of a method left out."""
-    code, values = frame.f_code, frame.f_locals
+    code, values = frame.f_code, locals_of(frame)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     names = names[1:] if names[:1] == ("self",) else names
     for position, name in enumerate(names):

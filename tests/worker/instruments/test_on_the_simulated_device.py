@@ -118,3 +118,97 @@ def test_kernels_that_would_assert_are_not_started(tmp_path: Path) -> None:
     found = answers(tmp_path, [*ASSERTS])
     assert [answer["faults"] for answer in found] == [[[*fault]] for fault in ASSERTS.values()]
     assert {answer["error"] for answer in found} == {"DeviceAssert"}
+
+
+ROUND_TRIP = """
+x = torch.randn(8, 4, device="cuda", requires_grad=True)
+for step in range(3):
+    mean = x.cpu().mean().cuda()
+"""
+TRAINING = """
+model = nn.Linear(4, 2).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(3):
+    x = torch.randn(8, 4).cuda()
+    loss = model(x).sum()
+    loss.backward()
+    {synchronize}
+    optimizer.step()
+    optimizer.zero_grad()
+    loss.item()
+"""
+
+
+def test_round_trips_and_needless_waits(tmp_path: Path) -> None:
+    synchronised = TRAINING.format(synchronize="torch.cuda.synchronize()")
+    plain = TRAINING.format(synchronize="")
+    timed = "import time\n" + synchronised
+    trip, wait, *others = answers(tmp_path, [ROUND_TRIP, synchronised, plain, timed])
+    assert trip["faults"] == [
+        ["DG206", "copied to the CPU and back (3 times in this run): two copies and a wait for the device each time"]
+    ]
+    counts = {(row["line"], row["kind"]): row["count"] for row in trip["result"]["syncs"]}
+    assert counts[7, "d2h"] == counts[7, "h2d"] == 3
+    assert wait["faults"] == [
+        ["DG602", "the host waits for the device in each step (3 times here), and nothing needs it"]
+    ]
+    assert [other["faults"] for other in others] == [[], []]
+    rows = {(row["line"], row["op"]): row["count"] for row in others[0]["result"]["syncs"]}
+    assert rows[14, "aten::_local_scalar_dense"] == 3
+    assert rows[8, "aten::copy_"] == 3
+
+
+def test_memory_of_the_device(tmp_path: Path) -> None:
+    on_host = "x = torch.zeros(1 << 20)\ny = x.cuda()\nz = torch.zeros(3, device='cuda')"
+    (answer,) = answers(tmp_path, [on_host])
+    memory = answer["result"]["memory"]
+    assert memory["peak_bytes"] == (4 << 20) + 512
+    assert [(row["line"], row["bytes"]) for row in memory["by_line"]] == [(5, 4 << 20), (6, 512)]
+
+
+HEALTHY = """
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 16, padding_idx=0)
+        self.norm = nn.LayerNorm(16)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+        self.out = nn.Linear(16, 5)
+
+    def forward(self, tokens):
+        hidden = self.norm(self.embedding(tokens))
+        mask = torch.triu(torch.ones(6, 6, dtype=torch.bool, device=tokens.device), 1)
+        hidden = hidden + self.attention(hidden, hidden, hidden, attn_mask=mask)[0]
+        return self.out(hidden)
+
+model = Net().cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+scaler = torch.amp.GradScaler("cuda")
+history = []
+for step in range(4):
+    tokens = torch.randint(0, 20, (8, 6), device="cuda")
+    target = torch.randint(0, 5, (8, 6), device="cuda")
+    target[:, -1] = -100
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), target.flatten())
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    history.append(loss.item())
+model.eval()
+with torch.no_grad():
+    scores, beams = model(tokens)[:, -1].topk(3)
+    chosen = tokens.gather(1, beams)
+    torch.func.vmap(lambda row: row.softmax(-1))(scores)
+    correct = (model(tokens).argmax(-1) == target).float().mean().item()
+"""
+
+
+def test_a_healthy_program(tmp_path: Path) -> None:
+    (answer,) = answers(tmp_path, [HEALTHY])
+    assert (answer["error"], answer["faults"]) == ("NoneType", [])
+    assert len(answer["result"]["memory"]["steps"]) == 4

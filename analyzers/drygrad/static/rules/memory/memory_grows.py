@@ -1,0 +1,73 @@
+"""Rule DG508: memory that grows from step to step."""
+
+from __future__ import annotations
+
+from drygrad.model import Invalid, Rule, Valid
+
+
+class MemoryGrows(Rule):
+    """
+    ## What it does
+    Reports tensors that stay alive after each step of the optimizer, so that every step needs more memory than the
+    one before it. A dry run measures it over three steps or more; it reports 1 MiB per step and above.
+
+    Where the tensors keep their graph, the finding is DG501 or DG502.
+
+    ## Why is this bad?
+    The program ends in an out-of-memory error after minutes or hours, in a line that has nothing to do with it.
+
+    ## Example
+    ```python
+    for x, y in loader:
+        out = model(x)
+        outputs.append(out.detach())
+    ```
+    Use instead:
+    ```python
+    for x, y in loader:
+        out = model(x)
+        outputs.append(out.detach().cpu())
+    ```
+    """
+
+    code, name, since = "DG508", "memory-grows", "0.1"
+    run_only = True
+    VALID = [
+        Valid(
+            """
+            import torch
+            from torch import nn
+
+            model = nn.Linear(1024, 4)
+            optimizer = torch.optim.SGD(model.parameters())
+            outputs = []
+            for step in range(4):
+                x = torch.randn(512, 1024)
+                loss = model(x).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                outputs.append(loss.item())
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            import torch
+            from torch import nn
+
+            model = nn.Linear(1024, 4)
+            optimizer = torch.optim.SGD(model.parameters())
+            seen = []
+            for step in range(4):
+                x = torch.randn(512, 1024)
+                loss = model(x).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                seen.append(x)
+            """,
+            at=(13, 4, 13, 18),
+        ),
+    ]

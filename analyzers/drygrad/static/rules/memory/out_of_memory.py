@@ -1,0 +1,56 @@
+"""Rule DG507: more memory than the GPU has."""
+
+from __future__ import annotations
+
+from drygrad.model import Invalid, Rule, Valid
+
+
+class OutOfMemory(Rule):
+    """
+    ## What it does
+    Reports runs whose tensors need more memory than there is, or than the GPU has that the settings name. It points
+    at the line whose tensors hold most of it at the peak.
+
+    ## Why is this bad?
+    torch raises `OutOfMemoryError`, mostly in the backward pass, at an allocation that happens to come last. What
+    holds the memory is elsewhere: activations kept for the backward pass, a batch too large, optimizer state.
+
+    ## Example
+    ```python
+    scores = queries @ keys.T
+    weights = scores.softmax(dim=-1)
+    ```
+    Use instead:
+    ```python
+    mixed = F.scaled_dot_product_attention(queries, keys, values)
+    ```
+
+    ## References
+    - [Understanding CUDA memory usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html)
+    """
+
+    code, name, since = "DG507", "out-of-memory", "0.1"
+    severity = "error"
+    run_only = True
+    VALID = [
+        Valid(
+            """
+            import torch
+
+            # dry-run: x=torch.zeros(64, 64)
+            def square(x):
+                return x @ x
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            import torch
+
+            # dry-run: x=torch.zeros(1 << 22)
+            def outer(x):
+                return x[:, None] * x
+            """
+        ),
+    ]

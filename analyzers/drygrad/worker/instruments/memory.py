@@ -1,0 +1,245 @@
+"""How much memory is live: the peak, the lines that hold it, and whether it grows from step to step."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import weakref
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, cast
+
+import torch
+
+from drygrad.worker.explain.holders import find_holder
+from drygrad.worker.lines import Instruction
+from drygrad.worker.reading import bytes_text, storage_of
+from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.watch import Op
+
+_OUT_OF_MEMORY, _GROWS = "DG507", "DG508"
+_GRANULE = 512
+_ROWS = 10
+_NOTEWORTHY = 1 << 20
+_COMPARED = 3
+_PHASES = {"backward": "gradients", "optimizer": "optimizer state"}
+
+Key = tuple[int, int, str]
+"""What storages are counted by: the identity of the code and the offset that made them, and what they are."""
+
+
+class Held(weakref.ref):  # pyright: ignore[reportMissingTypeArgument]
+    """A live storage: its bytes, what made it, and in which step of the optimizer it was made."""
+
+    __slots__ = ("address", "born", "key", "size")
+
+    address: int
+    born: int
+    key: Key
+    size: int
+
+
+class Memory(Instrument):
+    """Follows every storage from the operation that made it to its end, without keeping it alive."""
+
+    name: ClassVar[str] = "memory"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._on_device = run.device != "cpu"
+        self._held: dict[int, Held] = {}
+        self._fresh: dict[Any, str | None] = {}
+        self._instructions: dict[tuple[int, int], Instruction] = {}
+        self._by_key: defaultdict[Key, int] = defaultdict(int)
+        self._live = self._peak = self._step = 0
+        self._at_peak: dict[Key, int] | None = None
+        self._by_phase = {"forward": 0, "backward": 0, "optimizer": 0}
+        self._parameters: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self._parameters_known = False
+        self._numbers: list[int] = []
+        self._steps: list[int] = []
+        self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
+        self._kept: defaultdict[int, list[dict[Key, int]]] = defaultdict(list)
+        self._growth: dict[int, Fault | None] = {}
+
+    def after_op(self, op: Op, result: Any) -> None:
+        """Enter the storages that the operation has made."""
+        fresh = self._fresh.get(op.func, "")
+        if fresh == "":
+            fresh = self._fresh[op.func] = _kind(op.func)
+        if fresh is None:
+            return
+        if isinstance(result, torch.Tensor):
+            self._enter(op, result, fresh)
+        elif isinstance(result, (list, tuple)):
+            for item in cast("list[object]", result):
+                if isinstance(item, torch.Tensor):
+                    self._enter(op, item, fresh)
+
+    def _enter(self, op: Op, tensor: torch.Tensor, kind: str) -> None:
+        if self._on_device and not tensor.is_cuda:
+            return
+        storage = storage_of(tensor)
+        if storage is None or storage._cdata in self._held:
+            return
+        size = storage.nbytes()
+        if self._on_device:
+            size = -(-size // _GRANULE) * _GRANULE
+        held = Held(storage, self._left)
+        held.address, held.size, held.born = storage._cdata, size, self._step
+        where = (0, 0)
+        if op.instruction is not None:
+            where = (id(op.instruction.code), op.instruction.offset)
+            self._instructions.setdefault(where, op.instruction)
+        held.key = (where[0], where[1], _PHASES.get(op.phase, kind))
+        self._held[held.address] = held
+        self._by_key[held.key] += size
+        self._live += size
+        if self._live > self._peak:
+            self._peak, self._at_peak = self._live, None
+        phase = op.phase if op.phase in self._by_phase else "backward"
+        self._by_phase[phase] = max(self._by_phase[phase], self._live)
+
+    def _left(self, held: Held) -> None:
+        if self._live == self._peak and self._at_peak is None:
+            self._at_peak = dict(self._by_key)
+        self._held.pop(held.address, None)
+        self._by_key[held.key] -= held.size
+        self._live -= held.size
+
+    def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+        """Learn which storages are parameters: the leaves of the first graph."""
+        if not self._parameters_known:
+            self._learn(_leaves(roots))
+
+    def step_begins(self, optimizer: Any, place: Place | None) -> None:
+        """Learn which storages are parameters, where no graph has told."""
+        if not self._parameters_known:
+            self._learn(parameter for group in optimizer.param_groups for parameter in group["params"])
+
+    def _learn(self, parameters: Iterable[torch.Tensor]) -> None:
+        self._parameters_known = True
+        for held in {self._of(parameter) for parameter in parameters} - {None}:
+            self._parameters[held.key[:2]] += held.size
+
+    def _of(self, tensor: torch.Tensor) -> Any:
+        storage = storage_of(tensor)
+        return self._held.get(storage._cdata) if storage is not None else None
+
+    def step_ends(self, optimizer: Any) -> None:
+        """Compare what is live after each step."""
+        self._step += 1
+        self._steps.append(self._live)
+        self._numbers.append(self._next_number())
+        kept = self._kept[id(optimizer)]
+        kept.append({key: size for key, size in self._by_key.items() if size and key[2] != "optimizer state"})
+        if len(kept) >= _COMPARED:
+            del kept[:-_COMPARED]
+            self._growth[id(optimizer)] = self._compare(kept)
+
+    def _compare(self, kept: list[dict[Key, int]]) -> Fault | None:
+        first, second, third = (sum(sizes.values()) for sizes in kept)
+        growth = third - second if first < second < third else 0
+        holder = find_holder(self.run.lines, self._step_of)
+        if holder is not None and (holder.is_graph or growth >= _NOTEWORTHY):
+            more = f"{bytes_text(growth)} more are live after each step: " if growth else ""
+            facts = {"holder": holder.name, "bytes": growth}
+            return Fault(holder.code, more + holder.reason, holder.place, facts=facts)
+        if holder is None and growth == second - first and growth >= _NOTEWORTHY:
+            return self._grown(growth, kept[1], kept[2])
+        return None
+
+    def _grown(self, growth: int, before: dict[Key, int], after: dict[Key, int]) -> Fault:
+        key = max(after, key=lambda key: after[key] - before.get(key, 0))
+        mine = bytes_text(after[key] - before.get(key, 0))
+        message = f"{bytes_text(growth)} more are live after each step, {mine} of them made here"
+        return Fault(_GROWS, message, self._place(key), facts={"bytes": growth})
+
+    def _step_of(self, made: Any) -> int | None:
+        if isinstance(made, torch.Tensor):
+            held = self._of(made)
+            return held.born if held else None
+        return bisect(self._numbers, made._sequence_nr())
+
+    def explain(self, error: BaseException, place: Place | None) -> Fault | None:
+        """Say what holds the memory that has run out."""
+        wanted = "can't allocate memory" in str(error) or isinstance(error, MemoryError)
+        if not isinstance(error, torch.OutOfMemoryError) and not wanted:
+            return None
+        return self._out_of_memory(f"out of memory with {bytes_text(self._live)} live", self._by_key, place, str(error))
+
+    def _out_of_memory(self, what: str, by_key: dict[Any, int], failed: Place | None, detail: str | None) -> Fault:
+        rows = self._rows(by_key)
+        if not rows:
+            return Fault(_OUT_OF_MEMORY, what, failed, detail)
+        place, size, kind = rows[0]
+        related = [("the allocation that failed", failed)] if failed else []
+        message = f"{what}: this line holds most, {bytes_text(size)} of {kind}"
+        return Fault(_OUT_OF_MEMORY, message, place, detail, related=related, facts={"bytes": size, "peak": self._peak})
+
+    def finish(self) -> None:
+        """Add the peak with its lines; compare it with the memory that the user's GPU has."""
+        for fault in filter(None, self._growth.values()):
+            self.run.report(fault)
+        by_key = self._at_peak if self._at_peak is not None else dict(self._by_key)
+        rows = self._rows(by_key)
+        self.run.result["memory"] = {
+            "peak_bytes": self._peak,
+            "by_phase": self._by_phase,
+            "by_line": [
+                {"path": place.path, "line": place.line, "bytes": size, "what": kind} for place, size, kind in rows
+            ],
+            "steps": self._steps,
+        }
+        limit = self.run.plan.get("gpu_memory")
+        if limit and self._peak > limit:
+            what = f"the peak of {bytes_text(self._peak)} is above the {bytes_text(limit)} of the GPU"
+            self.run.report(self._out_of_memory(what, by_key, None, None))
+
+    def _rows(self, by_key: dict[Any, int]) -> list[tuple[Place, int, str]]:
+        """Return the lines that hold most, with their bytes and what most of these are."""
+        parameters = dict(self._parameters)
+        lines: defaultdict[tuple[str, int], defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+        places: dict[tuple[str, int], Place] = {}
+        for key, size in by_key.items():
+            place = self._place(key)
+            if place is None or size <= 0:
+                continue
+            line = (place.path, place.line)
+            places.setdefault(line, place)
+            own = min(size, parameters.pop(key[:2], 0)) if key[2] in ("inputs", "activations") else 0
+            lines[line]["parameters"] += own
+            lines[line][key[2]] += size - own
+        ranked = sorted(lines, key=lambda line: -sum(lines[line].values()))[:_ROWS]
+        return [(places[line], sum(lines[line].values()), _most(lines[line])) for line in ranked]
+
+    def _place(self, key: Key) -> Place | None:
+        return self.run.lines.place(self._instructions.get(key[:2]))
+
+
+def _most(sizes: dict[str, int]) -> str:
+    return max(sizes, key=lambda kind: sizes[kind])
+
+
+def _leaves(roots: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+    """Yield the leaves of a graph that take gradients."""
+    waiting: list[Any] = [root.grad_fn for root in roots]
+    seen: set[Any] = set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            yield node.variable
+        waiting.extend(next_node for next_node, _ in node.next_functions)
+
+
+def _kind(func: Any) -> str | None:
+    """Say what a forward operation makes: inputs if it takes no tensor; None if it makes no storage."""
+    schema = func._schema
+    if all(returned.alias_info is not None for returned in schema.returns):
+        return None
+    takes = any("Tensor" in str(argument.type) for argument in schema.arguments)
+    return "activations" if takes and func._schema.name != "aten::_to_copy" else "inputs"

@@ -1,0 +1,50 @@
+"""Losses of (N, 1) against (N) are found; broadcasting that is meant is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from instrument_harness import said, watch
+
+from drygrad.worker.instruments.broadcasting import Broadcasting
+
+MODEL = "model, x, y = nn.Linear(3, 1), torch.randn(8, 3), torch.randn(8)\n"
+
+FAULTS = {
+    "F.mse_loss(model(x), y)": "`model(x)` [8, 1] and `y` [8]",
+    "nn.MSELoss()(model(x), y)": "`model(x)` [8, 1] and `y` [8]",
+    "nn.L1Loss()(model(x), y)": "`model(x)` [8, 1] and `y` [8]",
+    "F.smooth_l1_loss(y, model(x))": "`y` [8] and `model(x)` [8, 1]",
+    "out = model(x)\nF.huber_loss(out, y)": "`out` [8, 1] and `y` [8]",
+    "out = model(x)\n((out - y) ** 2).mean().backward()": "`out` [8, 1] and `y` [8]",
+    "out = model(x)\n(y - out).abs().sum().backward()": "`y` [8] and `out` [8, 1]",
+    "out = model(x)\nd = out - y\n(d * d).mean().sqrt().backward()": "`out` [8, 1] and `y` [8]",
+}
+
+MEANT = [
+    "F.mse_loss(model(x).squeeze(1), y).backward()",
+    "F.mse_loss(model(x), y[:, None]).backward()",
+    "F.mse_loss(model(x), torch.ones(1)).backward()",
+    "F.mse_loss(model(x), torch.tensor(0.0)).backward()",
+    "((model(x) - y.mean()) ** 2).mean().backward()",
+    "out = model(x).squeeze(1)\n((out[:, None] - out) ** 2).mean().backward()",
+    "out = model(x)\n((out.T - out) ** 2).mean().backward()",
+    "h = model.weight * x\n((h - h.mean(1, keepdim=True)) / h.std(0)).pow(2).mean().backward()",
+    "q, position = model(x), torch.arange(8.0)\n(-(q - position).abs()).softmax(-1).max().backward()",
+    "mask = torch.ones(8, 8).tril().log()\n(model(x) @ model(x).T + mask[None]).softmax(-1).sum().backward()",
+]
+
+
+@pytest.mark.parametrize("program", FAULTS)
+def test_a_loss_of_all_pairs(tmp_path: Path, program: str) -> None:
+    run = watch(tmp_path, MODEL + program, Broadcasting)
+    message = f"{FAULTS[program]} broadcast to [8, 8]: each prediction is compared with every target"
+    assert said(run) == [("DG303", message)]
+
+
+@pytest.mark.parametrize("program", MEANT)
+def test_broadcasting_that_is_meant(tmp_path: Path, program: str) -> None:
+    run = watch(tmp_path, MODEL + program, Broadcasting)
+    assert "error" not in run.result
+    assert said(run) == []
