@@ -7,10 +7,11 @@ from textwrap import dedent
 from typing import Any
 
 from drygrad.worker.lines import Lines
-from drygrad.worker.run import Instrument, Run
+from drygrad.worker.run import Fault, Instrument, Run
 from drygrad.worker.watch import watching
 
 IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+_BEFORE = IMPORTS.count("\n")
 
 
 def watch(folder: Path, program: str, *kinds: type[Instrument], device: str = "cpu", **plan: Any) -> Run:
@@ -32,6 +33,16 @@ def watch(folder: Path, program: str, *kinds: type[Instrument], device: str = "c
     for instrument in instruments:
         instrument.finish()
     return run
+
+
+def spots(run: Run) -> list[tuple[str, int | None]]:
+    """Return code and line of each fault, as the program counts its lines."""
+    return [(fault.code, fault.at.line - _BEFORE if fault.at else None) for fault in run.faults]
+
+
+def related(fault: Fault) -> dict[str, int]:
+    """Return the lines of a fault's related places by their sentences."""
+    return {message: place.line - _BEFORE for message, place in fault.related}
 
 
 def said(run: Run) -> list[tuple[str, str]]:

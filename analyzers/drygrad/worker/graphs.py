@@ -20,6 +20,14 @@ def nodes(roots: Iterable[Any]) -> Iterator[Any]:
                 waiting.append(following)
 
 
+def leaves(roots: Iterable[Any]) -> Iterator[Any]:
+    """Yield the leaves whose gradients a backward from the tensors ``roots`` accumulates."""
+    for node in nodes(roots):
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            yield leaf
+
+
 def operation(node: Any) -> str:
     """Return what a node goes back through, as users call it: ``exp`` of ``ExpBackward0``."""
     name = re.sub(r"(Backward\d*)?$", "", node.name().rpartition("::")[2], count=1)

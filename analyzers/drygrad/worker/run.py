@@ -116,6 +116,9 @@ class Instrument:
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Hear of a value that a statement of the user's text has bound to a name."""
 
+    def returned(self, value: Any, place: Place | None) -> None:
+        """Hear what the target has returned, before a backward probe."""
+
     def explain(self, error: BaseException, place: Place | None) -> Fault | None:
         """Return the fault behind an error that left the user's code, or that a handler there passed over."""
         return None

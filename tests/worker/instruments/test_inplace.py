@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from instrumented import instrumented, related, spots
+from instrument_harness import related, spots, watch
+
+from drygrad.worker.instruments.inplace import Inplace
 
 LEAF = "w = torch.rand(3, requires_grad=True)\n"
 
@@ -26,7 +28,7 @@ OVERWRITTEN = [
 
 @pytest.mark.parametrize(("program", "culprit", "saver", "sentence"), OVERWRITTEN)
 def test_culprit_and_saver(tmp_path: Path, program: str, culprit: int, saver: int, sentence: str) -> None:
-    run = instrumented(tmp_path, LEAF + program, ["inplace"])
+    run = watch(tmp_path, LEAF + program, Inplace)
     (fault,) = run.faults
     assert spots(run) == [("DG101", culprit)]
     assert sentence in fault.message
@@ -36,7 +38,7 @@ def test_culprit_and_saver(tmp_path: Path, program: str, culprit: int, saver: in
 
 
 def test_an_optimizer_between_two_backwards(tmp_path: Path) -> None:
-    run = instrumented(
+    run = watch(
         tmp_path,
         """\
 model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
@@ -46,14 +48,14 @@ loss.backward(retain_graph=True)
 optimizer.step()
 loss.backward()
 """,
-        ["inplace"],
+        Inplace,
     )
     assert spots(run) == [("DG101", 5)]
     assert "`optimizer.step()` (SGD) overwrites" in run.faults[0].message
 
 
 def test_what_a_custom_function_saved(tmp_path: Path) -> None:
-    run = instrumented(
+    run = watch(
         tmp_path,
         """\
 class Double(torch.autograd.Function):
@@ -70,7 +72,7 @@ y = Double.apply(torch.rand(3, requires_grad=True) * 1)
 y.add_(1)
 y.sum().backward()
 """,
-        ["inplace"],
+        Inplace,
     )
     assert spots(run) == [("DG101", 12)]
     assert "saved tensor of double" in run.faults[0].message
@@ -80,18 +82,18 @@ def test_the_last_of_several_writes_to_one_memory(tmp_path: Path) -> None:
     program = (
         LEAF + "for i in range(3):\n    y = w * 2\n    y.add_(1)\n    z = y * y\n    y.sub_(1)\nz.sum().backward()"
     )
-    assert spots(instrumented(tmp_path, program, ["inplace"])) == [("DG101", 6)]
+    assert spots(watch(tmp_path, program, Inplace)) == [("DG101", 6)]
 
 
 @pytest.mark.parametrize("write", ["w -= 1", "w.fill_(1)", "w[0] = 1", "w.view(-1)[:1].add_(1)"])
 def test_a_leaf_that_requires_grad(tmp_path: Path, write: str) -> None:
-    run = instrumented(tmp_path, LEAF + write, ["inplace"])
+    run = watch(tmp_path, LEAF + write, Inplace)
     assert spots(run) == [("DG102", 2)]
     assert "leaf tensor that requires grad" in run.faults[0].message
 
 
 def test_harmless_writes_are_acquitted(tmp_path: Path) -> None:
-    run = instrumented(
+    run = watch(
         tmp_path,
         LEAF
         + """\
@@ -105,12 +107,16 @@ unused.add_(1)
 buffer += 1
 y.sum().backward()
 """,
-        ["inplace"],
+        Inplace,
     )
     assert run.faults == []
-    assert run.result["inplace"] == [5, 6, 7]  # not `unused`, which no backward went through
+    assert run.result["inplace"] == [
+        7,
+        8,
+        9,
+    ]  # behind three lines of imports; not `unused`
 
 
 def test_writes_under_transforms_do_not_disturb(tmp_path: Path) -> None:
     program = "f = lambda x: x.sin().mul_(2).sum()\nprint(torch.func.vmap(torch.func.grad(f))(torch.ones(2, 3)))"
-    assert instrumented(tmp_path, program, ["inplace"]).faults == []
+    assert watch(tmp_path, program, Inplace).faults == []

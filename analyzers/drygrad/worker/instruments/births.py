@@ -1,0 +1,240 @@
+"""Where NaN and infinity are born: the first operation that makes them of finite values, if they reach what matters.
+
+Each operation's result is summed: the sum is finite if all values are. What is not finite is traced by its memory from
+the operation where it was born to a loss, a gradient or a returned value; what never gets there (a mask of -inf, the
+logarithm of a zero that `logsumexp` takes in) is the user's intention.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import torch
+
+from drygrad.worker import graphs
+from drygrad.worker.explain.births import HALF, OTHER, Reason, backward_reason, came_in, forward_reason, kind_of
+from drygrad.worker.lines import Instruction
+from drygrad.worker.naming import call_here
+from drygrad.worker.reading import is_readable, quietly
+from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.watch import Op
+
+_FINITE, _INFINITE, _NAN = 0, 1, 2
+_BIRTHS = 100
+_UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
+_PASS_ON = frozenset(
+    f"aten::{name}"
+    for name in (
+        "_reshape_alias _unsafe_view cat clone constant_pad_nd copy_ detach embedding empty empty_like empty_strided "
+        "fill fill_ full full_like gather index_select isfinite isinf isnan masked_fill masked_fill_ masked_select neg "
+        "new_empty new_full new_zeros ones ones_like relu select_backward slice_backward stack threshold_backward "
+        "where zero_ zeros zeros_like"
+    ).split()
+)
+"""Operations that hand on or overwrite values, and make none of their own that are not finite by an accident."""
+
+
+@dataclass
+class Birth:
+    """The operation that first made a value that is not finite, and why."""
+
+    at: Instruction | None
+    reason: Reason
+    op: str
+    backward: bool
+
+
+class Births(Instrument):
+    """Checks every operation of the forward and backward pass that can make NaN or infinity of finite values."""
+
+    name: ClassVar[str] = "births"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._checked: dict[Any, bool] = {}
+        self._count = 0
+        self._births: dict[int, Birth] = {}
+        self._backwards: list[tuple[tuple[Any, ...], Place | None, bool]] = []
+        self._overflows: list[Fault] = []
+        self._sum = _sum_on_host if run.device == "sim" else _sum
+
+    def after_op(self, op: Op, result: Any) -> None:
+        """Look at what the operation has made."""
+        if op.phase == "optimizer":
+            return
+        checked = self._checked.get(op.func)
+        if checked is None:
+            checked = self._checked[op.func] = not (op.func.is_view or op.name in _PASS_ON)
+        if op.name == _UNSCALE:
+            self._overflows.clear()
+        elif checked or self._births:
+            for tensor in result if type(result) in (tuple, list) else (result,):
+                if _is_float(tensor):
+                    if not math.isfinite(self._sum(tensor)):
+                        self._not_finite(op, tensor)
+                    elif self._births and not op.func.is_view:
+                        self._births.pop(_memory(tensor), None)
+
+    def _not_finite(self, op: Op, result: Any) -> None:
+        level = _level(result)
+        if level == _FINITE:
+            return
+        birth = self._inherited(op)
+        if birth is not None and birth.op == "aten::exp" and op.name == "aten::div":
+            birth.reason = birth.reason._replace(code="DG405")
+        if birth is None and self._count < _BIRTHS and not _is_wanted(op):
+            birth = self._new(op, result, level, _worst(op, result))
+        if birth is not None:
+            self._births[_memory(result)] = birth
+
+    def _new(self, op: Op, result: Any, level: int, given: int) -> Birth | None:
+        """Return the birth of what is worse than the operands, and of NaN that was there before."""
+        if level <= given < _NAN:
+            return None
+        self._count += 1
+        reason = self._reason(op, result) if level > given else came_in(op, self._name())
+        return Birth(op.instruction, reason, op.name, op.phase == "backward")
+
+    def _inherited(self, op: Op) -> Birth | None:
+        """Return the birth that an operand comes from."""
+        if self._births:
+            for tensor in op.tensors():
+                birth = self._births.get(_memory(tensor)) if _is_float(tensor) else None
+                if birth is not None:
+                    return birth
+        return None
+
+    def _reason(self, op: Op, result: Any) -> Reason:
+        lines = self.run.lines
+        if op.phase == "backward":
+            return backward_reason(op, result, lines, op.node is not None and self._is_masked(op.node))
+        return forward_reason(op, result, lines, self._name())
+
+    def _name(self) -> Callable[[Any], str | None]:
+        call = call_here(self.run)
+        return call.name if call else lambda _: None
+
+    def _is_masked(self, node: Any) -> bool:
+        """Say whether a ``where`` chooses between the result of a node and something else."""
+        roots = self._backwards[-1][0] if self._backwards else ()
+        return any(
+            graphs.operation(later) in ("where", "masked_fill", "nan_to_num")
+            and any(earlier is node for earlier, _ in later.next_functions)
+            for later in graphs.nodes(roots)
+        )
+
+    def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+        """Look whether the loss is finite."""
+        lost = [root for root in roots if _is_float(root) and not math.isfinite(self._sum(root))]
+        for root in lost:
+            self._report(self._births.get(_memory(root)), f"the loss is {kind_of(root)}", place, "error")
+        self._backwards.append((roots, place, bool(lost)))
+
+    def backward_ends(self, error: BaseException | None) -> None:
+        """Look whether the gradients of leaves are finite, if anything was born that is not."""
+        roots, place, lost = self._backwards.pop()
+        if lost or error is not None or not self._births:
+            return
+        for leaf in graphs.leaves(roots):
+            gradient = leaf.grad
+            birth = self._births.get(_memory(gradient)) if _is_float(gradient) else None
+            if birth is not None:
+                call = call_here(self.run)
+                name = call.describe(leaf, "a leaf") if call else "a leaf"
+                self._report(birth, f"the gradient of {name} is {kind_of(gradient)}", place, "error")
+
+    def step_ends(self, optimizer: Any) -> None:
+        """Look whether parameters of half precision are finite: an epsilon may be 0 there."""
+        for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+            if parameter.dtype is torch.float16 and _level(parameter) != _FINITE and _level(parameter.grad) == _FINITE:
+                at = self.run.lines.caller()
+                reason = Reason(HALF, f"the step of {type(optimizer).__name__} overflows: its state is float16 too")
+                self.run.report(_fault(reason, f"a parameter is {kind_of(parameter)}", at, "error"))
+
+    def returned(self, value: Any, place: Place | None) -> None:
+        """Look whether what the target returns is finite."""
+        for tensor in _tensors(value):
+            birth = self._births.get(_memory(tensor)) if _is_float(tensor) and _level(tensor) != _FINITE else None
+            if birth is not None:
+                kind = kind_of(tensor)
+                known, severity = ("NaN", "warning") if kind == "NaN" else ("an infinite value", "info")
+                self._report(birth, f"{known} is returned", place, severity)
+
+    def finish(self) -> None:
+        """Report the overflows of gradients that no scaler has taken care of."""
+        for fault in self._overflows:
+            self.run.report(fault)
+
+    def _report(self, birth: Birth | None, outcome: str, place: Place | None, severity: str) -> None:
+        reason = birth.reason if birth else Reason(OTHER, "NaN or infinity came in from outside")
+        at = self.run.lines.place(birth.at) if birth else None
+        fault = _fault(reason, outcome, at or place, severity)
+        if place is not None and at is not None:
+            fault.related.append((outcome, place))
+        if birth is not None and birth.backward and birth.reason.code == HALF:
+            self._overflows.append(fault)
+        else:
+            self.run.report(fault)
+
+
+def _fault(reason: Reason, outcome: str, at: Place | None, severity: str) -> Fault:
+    return Fault(reason.code, f"{reason.sentence}; {outcome}", at, severity=severity)
+
+
+def _sum(tensor: torch.Tensor) -> float:
+    return tensor.sum().item()
+
+
+def _sum_on_host(tensor: torch.Tensor) -> float:
+    from drygrad.worker.devices.sim.relabel import to_host
+
+    return (to_host(tensor) if tensor.is_cuda else tensor).sum().item()
+
+
+def _is_float(value: Any) -> bool:
+    """Say whether a value is a tensor of real numbers that can be read.
+
+    This stands on the path of every operation: what is usual is recognised by its type.
+    """
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return False
+    usual = type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
+    return (usual and (value.is_cpu or value.is_cuda) and not value.is_nested) or is_readable(value)
+
+
+def _level(tensor: torch.Tensor) -> int:
+    """Say how bad a tensor is: finite, infinite, or NaN."""
+    with quietly():
+        if bool(torch.isnan(tensor).any()):
+            return _NAN
+        return _INFINITE if bool(torch.isinf(tensor).any()) else _FINITE
+
+
+def _worst(op: Op, result: Any) -> int:
+    """Return how bad the operands were; an operand that the operation has overwritten is not known any more."""
+    memory = _memory(result)
+    return max((_level(t) for t in op.tensors() if _is_float(t) and _memory(t) != memory), default=_FINITE)
+
+
+def _is_wanted(op: Op) -> bool:
+    """Say whether the user has given infinity or NaN as a number."""
+    return any(isinstance(value, float) and not math.isfinite(value) for value in (*op.args, *op.kwargs.values()))
+
+
+def _tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
+    """Yield the tensors in a value, those in its lists and mappings included."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth and isinstance(value, (list, tuple, Mapping)):
+        items = cast("Iterable[Any]", value.values() if isinstance(value, Mapping) else value)
+        for item in items:
+            yield from _tensors(item, depth - 1)
+
+
+def _memory(tensor: Any) -> int:
+    return tensor.untyped_storage()._cdata

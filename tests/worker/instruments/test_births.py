@@ -1,0 +1,160 @@
+"""NaN and infinity are named where they are born, and only if they reach what matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from instrument_harness import related, said, spots, watch
+
+from drygrad.worker.instruments.births import Births
+
+LEAF = "w = torch.tensor([1.0, 2.0, 3.0, 0.0], requires_grad=True)\n"
+
+BORN: dict[str, tuple[str, int, str]] = {
+    "y = w * 2\nz = w / (y - y)\nz.mean().backward()": (
+        "DG401",
+        3,
+        "division by zero: the denominator `y - y` is 0 at 4 of 4 places; the loss is NaN",
+    ),
+    "n = w.abs()\nz = 1 / n\nz.mean().backward()": (
+        "DG402",
+        3,
+        "the denominator `n` is 0 at 1 of 4 places; the loss is inf",
+    ),
+    "p = F.relu(w - 1)\nloss = -torch.log(p).mean()\nloss.backward()": ("DG404", 3, "`p` is 0 at 2 of 4 places"),
+    "p = F.softmax(w * 100, dim=0)\n(-p.log()[3]).backward()": ("DG403", 3, "`p` is 0 at 2 of 4 places"),
+    "e = torch.exp(w * 100)\np = e / e.sum()\np[0].backward()": ("DG405", 2, "`w * 100` reaches 300"),
+    "d = ((w - w) ** 2).sum().sqrt()\nd.backward()": ("DG407", 2, "the gradient of `w` is NaN"),
+    "(w ** 0.5).sum().backward()": ("DG407", 2, "the gradient of `w ** 0.5` is infinite at 1 of 4 places"),
+    "y = torch.where(w > 0, torch.log(w), 0.0)\ny.sum().backward()": ("DG406", 2, "hides the value, not the gradient"),
+    "torch.acos(w / 3).sum().backward()": ("DG410", 2, "its slope is infinite at -1 and 1"),
+    "(torch.acos(w).sum()).backward()": ("DG410", 2, "acos of a number outside its range: `w` goes from 0 to 3"),
+    "F.softmax(w + torch.full((2, 4), -torch.inf), -1).sum().backward()": ("DG410", 2, "2 of 2 rows"),
+    "w.view(4, 1).std(1).sum().backward()": ("DG410", 2, "the deviation of a single value is NaN"),
+    "F.cross_entropy(w.view(2, 2), torch.tensor([-100, -100])).backward()": ("DG410", 2, "2 targets is ignore_index"),
+    "((w - 5) ** 0.5).sum().backward()": ("DG410", 2, "power of a negative number"),
+    "x = torch.zeros(0)\n(w * x.mean()).sum().backward()": ("DG410", 3, "the operand is empty"),
+    "x = torch.tensor([1.0, float('nan')])\n(w[:2] * x).sum().backward()": (
+        "DG410",
+        3,
+        "`x` is NaN at 1 of 2 places before",
+    ),
+    "h = (w * 40000).half()\nh.float().mean().backward()": (
+        "DG411",
+        2,
+        "`w * 40000` reaches 120000, and float16 ends at 65504",
+    ),
+    "h = w.half() * 30000\nh.sum().backward()": ("DG411", 2, "`w.half() * 30000` does not fit float16"),
+    "w.data.fill_(1)\ny = w.half() * 2\ny.sum().mul(60000).mul(0.5).backward()": ("DG411", 4, "does not fit float16"),
+}
+
+
+@pytest.mark.parametrize("program", BORN)
+def test_the_line_and_the_values(tmp_path: Path, program: str) -> None:
+    code, line, sentence = BORN[program]
+    run = watch(tmp_path, LEAF + program, Births)
+    assert spots(run) == [(code, line)]
+    assert sentence in said(run)[0][1]
+    assert run.faults[0].severity == "error"
+    assert set(related(run.faults[0]).values()) == {LEAF.count("\n") + program.count("\n") + 1}
+
+
+HARMLESS = [
+    # masks of -inf, as attention uses them
+    "m = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1) > 0, -torch.inf)\nF.softmax(w+m, -1).sum().backward()",
+    "best = torch.tensor(float('inf'))\nbest = torch.minimum(best, w.sum())\nbest.backward()",
+    # -inf that is taken in by what follows
+    "torch.logsumexp(w.detach().log() + w, 0).backward()",
+    # NaN that is never used
+    "q = w / (w - w)\ntorch.isnan(q).sum()\nw.sum().backward()",
+    "x = torch.tensor([1.0, float('nan'), 3, 4])\nkeep = ~torch.isnan(x)\n(w[keep] * x[keep]).sum().backward()",
+    # large, and yet finite, though its sum is not
+    "(w * 0 + 3e38).mul(1e-38).sum().backward()",
+    "(w.half() * 20000).float().sum().backward()",
+    "y = w.clone()\nwith torch.no_grad():\n    y /= 0\ny = w * 2\ny.sum().backward()",
+]
+
+
+@pytest.mark.parametrize("program", HARMLESS)
+def test_what_reaches_nothing_is_meant(tmp_path: Path, program: str) -> None:
+    assert said(watch(tmp_path, LEAF + program, Births)) == []
+
+
+MODELS = {
+    "transformer": """
+        model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
+        mask = nn.Transformer.generate_square_subsequent_mask(5)
+        padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.randn(2, 5, 8), mask=mask, is_causal=True).pow(2).mean().backward()
+            model(torch.randn(2, 5, 8), src_key_padding_mask=padding).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "convolutions": """
+        model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+                              nn.Flatten(), nn.Dropout(), nn.Linear(36, 3))
+        F.cross_entropy(model(torch.randn(4, 1, 8, 8)), torch.tensor([0, 1, 2, 0])).backward()
+        """,
+    "recurrent": """
+        model = nn.LSTM(3, 4, batch_first=True)
+        output, _ = model(torch.randn(2, 5, 3))
+        F.normalize(output, dim=-1).sum().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_usual_models_bear_nothing(tmp_path: Path, model: str) -> None:
+    assert said(watch(tmp_path, MODELS[model], Births)) == []
+
+
+def test_a_scaler_takes_care_of_overflowing_gradients(tmp_path: Path) -> None:
+    program = """
+    w = torch.ones(4, requires_grad=True)
+    scaler = torch.amp.GradScaler("cpu", init_scale=65536.0)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    loss = (w.half() * 2).float().sum()
+    {backward}
+    """
+    scaled = "scaler.scale(loss).backward()\n    scaler.step(optimizer)\n    scaler.update()"
+    assert said(watch(tmp_path, program.format(backward=scaled), Births)) == []
+    by_hand = "(loss * 65536).backward()\n    optimizer.step()"
+    assert spots(watch(tmp_path, program.format(backward=by_hand), Births)) == [("DG411", 5)]
+
+
+def test_a_half_precision_step(tmp_path: Path) -> None:
+    program = """
+    w = torch.ones(4, dtype=torch.float16, requires_grad=True)
+    optimizer = torch.optim.Adam([w], lr=1e-3)
+    (w * 0).sum().backward()
+    optimizer.step()
+    """
+    run = watch(tmp_path, program, Births)
+    assert spots(run) == [("DG411", 5)]
+    assert "the step of Adam" in said(run)[0][1]
+
+
+def test_each_run_of_a_loop_is_one_fault(tmp_path: Path) -> None:
+    program = LEAF + "for _ in range(3):\n    (w / (w - w)).sum().backward()\n"
+    assert spots(watch(tmp_path, program, Births)) == [("DG401", 3)]
+
+
+def test_values_that_are_returned(tmp_path: Path) -> None:
+    class Returning(Births):
+        name = "returning"
+
+        def finish(self) -> None:
+            self.returned({"scores": [self.kept]}, None)
+
+        def after_op(self, op: Any, result: Any) -> None:
+            super().after_op(op, result)
+            self.kept: torch.Tensor = result
+
+    run = watch(tmp_path, "with torch.no_grad():\n    y = torch.ones(3).log().log()\n", Returning)
+    assert [(fault.code, fault.severity) for fault in run.faults] == [("DG404", "info")]
+    assert said(run)[0][1] == "logarithm of 0: `self.kept` is 0 at 3 of 3 places; an infinite value is returned"
