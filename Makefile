@@ -7,11 +7,12 @@ READY := .venv/.ready-for-tests
 # The tests start hundreds of processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-editors lint types docs docs-fresh bench clean help
+.PHONY: demo test test-sim test-editors lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
+	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-editors    the server in real editors, which it installs; on Debian, as root"
 	@echo "make docs    write the pages that are made from the code"
 	@echo "make bench   measure"
@@ -23,6 +24,9 @@ demo: $(INSTALLED)
 
 test: lint types docs-fresh
 	$(BIN)/python -m pytest -q --ignore tests/editors
+
+test-sim: $(READY)
+	DRYGRAD_SIM_ALL=1 $(BIN)/python -m pytest -q -s tests/sim/test_opinfo.py
 
 test-editors: $(READY)
 	apt-get update -qq

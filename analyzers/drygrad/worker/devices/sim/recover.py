@@ -1,4 +1,4 @@
-"""Operators that a GPU has in half precision and the host has not: computed in float32 and rounded."""
+"""Operators that a GPU has in a dtype and the host has not, half precision mostly: computed in float32 and rounded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from drygrad.worker.devices.sim import memory
-from drygrad.worker.devices.sim.dtypes import FULL_PRECISION, in_words_of_cuda
+from drygrad.worker.devices.sim.dtypes import FULL_PRECISION, INTEGERS, in_words_of_cuda
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import SEQUENCES
 from drygrad.worker.devices.sim.plans import Plan, argument
@@ -17,8 +17,11 @@ from drygrad.worker.devices.sim.state import STATE
 
 # The words of ATen's dispatch over dtypes, and of MKL: every other refusal is a check that a GPU makes too.
 MISSING = re.compile(r"not implemented for '(?:Half|BFloat16|ComplexHalf)'|MKL FFT doesn't support tensors of type")
+Dtypes = dict[torch.dtype, torch.dtype]
 HOST_MEMORY = re.compile(r"can't allocate memory(?:.* (\d+) bytes)?", re.S)
 WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+OF_INTEGERS = {"aten::histc": dict.fromkeys(INTEGERS, torch.float32)}
+"""Operators that a GPU has for integers, and the host has not."""
 
 
 def recovered(error: RuntimeError, plan: Plan, host: list[Any], named: dict[str, Any]) -> Any:
@@ -28,37 +31,36 @@ def recovered(error: RuntimeError, plan: Plan, host: list[Any], named: dict[str,
     if wanted is not None:
         memory.require(int(wanted[1] or 0), STATE.current)
         raise Unsupported("the host has not the memory that the simulated device would need") from error
-    if not MISSING.search(text) or FULL_PRECISION.match(plan.name):
+    wider = OF_INTEGERS.get(plan.name) or (WIDER if MISSING.search(text) else {})
+    if not wider or FULL_PRECISION.match(plan.name):
         raise in_words_of_cuda(error, plan.name)
-    met: list[torch.dtype] = []
-    wide = [_wide(value, met) for value in host]
-    wide_named = {name: _wide(value, met) for name, value in named.items()}
+    narrower: Dtypes = {torch.complex64: torch.complex32, torch.float32: torch.float16}
+    wide = [_wide(value, wider, narrower) for value in host]
+    wide_named = {name: _wide(value, wider, narrower) for name, value in named.items()}
     result = plan.run(*wide, **wide_named)
     for where in plan.written:
         target, source = argument(where, host, named), argument(where, wide, wide_named)
         if isinstance(target, Tensor):
             target.copy_(source)
-    return _narrow(result, met[0] if met else torch.float16)
+    return _narrow(result, narrower)
 
 
-def _wide(value: Any, met: list[torch.dtype]) -> Any:
-    if isinstance(value, Tensor) and value.dtype in WIDER:
-        met.append(value.dtype)
-        return value.to(WIDER[value.dtype])
+def _wide(value: Any, wider: Dtypes, narrower: Dtypes) -> Any:
+    """A value in wider dtypes; notes the way back."""
+    if isinstance(value, Tensor) and value.dtype in wider:
+        narrower[wider[value.dtype]] = value.dtype
+        return value.to(wider[value.dtype])
     if isinstance(value, SEQUENCES):
-        return [_wide(item, met) for item in value]
-    return WIDER.get(value, value) if isinstance(value, torch.dtype) else value
+        return [_wide(item, wider, narrower) for item in value]
+    if isinstance(value, torch.dtype) and value in wider:
+        narrower.setdefault(wider[value], value)
+        return wider[value]
+    return value
 
 
-def _narrow(value: Any, met: torch.dtype) -> Any:
+def _narrow(value: Any, narrower: Dtypes) -> Any:
     if isinstance(value, Tensor):
-        if value.dtype is torch.complex64:
-            return value.to(torch.complex32)
-        return (
-            value.to(torch.bfloat16 if met is torch.bfloat16 else torch.float16)
-            if (value.dtype is torch.float32)
-            else value
-        )
+        return value.to(narrower.get(value.dtype, value.dtype))
     if isinstance(value, SEQUENCES):
-        return tuple(_narrow(item, met) for item in value)
+        return tuple(_narrow(item, narrower) for item in value)
     return value
