@@ -69,6 +69,7 @@ class World:
         self.user = user
         self.mark = uuid.uuid4().hex
         self.workspace = self.root / "workspace"
+        self.workspace.mkdir()
         for name in names:
             sandbox_attempts.prepare(self.workspace / name)
         (self.root / "home").mkdir()

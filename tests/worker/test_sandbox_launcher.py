@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sandbox_harness import IS_ROOT, NOBODY, as_user, marked_processes
+from sandbox_harness import IS_ROOT, NOBODY, as_user, marked_processes, world
 
 from drygrad.dryrun import launch
 
@@ -180,6 +180,18 @@ def test_a_layer_that_fails_gives_way_to_the_next_and_says_why(private: Path) ->
     assert found["layer"] == "landlock"
     assert isinstance(found["layers"]["overlay"], str)
     assert "overlay" in found["layers"]["overlay"]
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can give a folder to another group")
+def test_a_workspace_of_another_group_is_not_left_to_an_overlay() -> None:
+    needs("landlock")
+    with world([], NOBODY) as made:
+        os.chown(made.workspace, NOBODY, NOBODY - 1)
+        code = "import os; print(os.environ['DRYGRAD_SANDBOX'])"
+        ended = run(code, made.private, "auto", made.workspace, prepare=as_user(NOBODY))
+    found = json.loads(ended.stdout)
+    assert found["layer"] == "landlock"
+    assert "group" in found["layers"]["overlay"]
 
 
 def test_trying_the_layers_leaves_no_mount() -> None:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from drygrad.worker.sandbox import landlock, namespaces, seccomp, system
+from drygrad.worker.sandbox import landlock, namespaces, overlay, seccomp, system
 
 _NOT_EXECUTED = b"\0"
 
@@ -79,6 +79,7 @@ def _start_overlay(job: Job, report: int) -> int:
             if process == worker:
                 os._exit(exit_code(status))
 
+    overlay.require_own(job.trial)
     return _fork_mapped(namespaces.OUTER, report, first_process)
 
 

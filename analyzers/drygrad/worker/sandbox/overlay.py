@@ -46,6 +46,14 @@ def mount_all(wanted: Iterable[str], scratch: str) -> list[str]:
     return failed
 
 
+def require_own(folder: str) -> None:
+    """Raise `OSError` if an overlay could not hold this user's changes; to be asked outside of namespaces."""
+    status = os.stat(folder)
+    if os.geteuid() != 0 and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+        # An unprivileged namespace knows one user and one group; it could not copy up what belongs to others.
+        raise OSError(errno.EOVERFLOW, f"overlay on {folder}: its owner or its group is not the user's own")
+
+
 def attempt(folder: str, scratch: str) -> None:
     """Mount an overlay and take it away again. Raises `OSError` where that does not work."""
     target = Path(scratch, "trial")
