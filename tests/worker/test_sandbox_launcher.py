@@ -239,9 +239,11 @@ for path in ("/proc/sys/kernel/hostname", "/etc/drygrad-was-here", "/dev/new", "
 
 
 @pytest.mark.parametrize("user", [None, NOBODY] if IS_ROOT else [None])
-def test_the_world_of_an_overlay_cannot_be_undone(user: int | None, private: Path) -> None:
+def test_the_world_of_an_overlay_cannot_be_undone(user: int | None) -> None:
     prepare = None if user is None else as_user(user)
-    assert run(UNDO, private, "overlay", prepare=prepare).stdout == "[] False True\n"
+    with world([], user) as made:
+        ended = run(UNDO, made.private, "overlay", made.workspace, prepare=prepare)
+    assert ended.stdout == "[] False True\n", ended.stderr
 
 
 RUNS = """
