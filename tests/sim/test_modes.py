@@ -103,3 +103,19 @@ def test_versions_are_counted(sim: Simulated) -> None:
     code = "x = torch.ones(3, device='cuda', requires_grad=True)\ny = x.exp()\ny.add_(1)\ny.sum().backward()"
     message = sim.refusal(code)
     assert "modified by an inplace operation: [torch.cuda.FloatTensor [3]], which is output 0 of" in message
+
+
+def test_operators_of_other_libraries_run_on_their_host_kernels(sim: Simulated) -> None:
+    code = (
+        WATCHED
+        + """
+library = torch.library.Library("others", "DEF")
+library.define("double(Tensor x, Tensor? y=None) -> Tensor")
+library.impl("double", lambda x, y=None: x * 2, "CPU")
+x = torch.ones(2, device="cuda")
+with Watch() as watch:
+    doubled = torch.ops.others.double(x)
+result = [doubled.is_cuda, doubled.tolist(), watch.names[0]]
+"""
+    )
+    assert sim.run(code) == [True, [2.0, 2.0], "others::double"]

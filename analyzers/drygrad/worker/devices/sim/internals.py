@@ -11,6 +11,7 @@ import torch
 C: Any = vars(torch)["_C"]
 ops: Any = torch.ops
 aten: Any = torch.ops.aten
+VERSION = str(torch.__version__)
 CUDA_LIBRARY: bool = bool(getattr(C, "_has_cuda", False))
 """Whether this torch was built with CUDA (its own CUDA kernels are then present and must all be overridden)."""
 

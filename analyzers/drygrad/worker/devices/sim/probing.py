@@ -19,7 +19,7 @@ def missing() -> str | None:
     if sys.platform != "linux":
         return "the simulated device is written for Linux"
     if not guard.available():
-        return "this torch has no fake device guard (torch 2.7 has one)"
+        return f"torch {internals.VERSION} has no fake device guard"
     if not os.path.isdir(os.path.join(internals.headers(), "ATen", "detail")):
         return "this torch came without its C++ headers, which tell where its hooks are"
     try:

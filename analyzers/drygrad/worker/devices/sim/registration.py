@@ -23,8 +23,10 @@ from drygrad.worker.devices.sim.special import (
 )
 from drygrad.worker.devices.sim.state import STATE
 
-_libraries: list[Any] = []
 Kernel = Callable[..., Any]
+_libraries: list[Any] = []
+_of_others: dict[Any, Kernel] = {}
+"""Kernels for operators of other libraries, made when they are first called."""
 
 
 def register() -> None:
@@ -109,7 +111,9 @@ def _fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     name = op._schema.name
     if C._dispatch_has_kernel_for_dispatch_key(op.name(), "CPU"):
         if not name.startswith("aten::"):
-            return kernels.kernel(op)(*args, **kwargs)
+            if op not in _of_others:
+                _of_others[op] = kernels.kernel(op)
+            return _of_others[op](*args, **kwargs)
         raise NotImplementedError(
             f"Could not run '{op.name()}' with arguments from the 'CUDA' backend. This could be because the operator "
             "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom "

@@ -20,7 +20,8 @@ METADATA_ONLY = (
 
 def redispatched(op: Any) -> Callable[..., Any]:
     """A kernel for operators that touch no memory: the host's own, on the very tensor."""
-    redispatch, keys = op.redispatch, HOST_KEYS
+    keys = HOST_KEYS
+    redispatch = getattr(getattr(op, "_handle", None), "redispatch_boxed", op.redispatch)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return redispatch(keys, *args, **kwargs)
