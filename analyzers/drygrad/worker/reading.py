@@ -15,6 +15,7 @@ _torch_c: Any = torch._C
 _is_wrapped: Any = _torch_c._functorch.is_functorch_wrapped_tensor
 _has_storage: Any = _torch_c._has_storage
 _Tensor: Any = torch.Tensor
+_EXACT = (torch.Tensor, torch.nn.Parameter)
 _dispatch_of = attrgetter("__torch_dispatch__")
 _plain_dispatch: Any = _dispatch_of(_Tensor)
 
@@ -43,7 +44,9 @@ def is_readable(value: Any) -> bool:
 
 def storage_of(tensor: torch.Tensor) -> Any:
     """Return the storage that holds a tensor's values; None where there is none of its own."""
-    return tensor.untyped_storage() if is_plain(tensor) and _has_storage(tensor) else None
+    if type(tensor) not in _EXACT and not is_plain(tensor):
+        return None
+    return tensor.untyped_storage() if _has_storage(tensor) else None
 
 
 def extremes(tensor: torch.Tensor) -> tuple[Any, Any] | None:

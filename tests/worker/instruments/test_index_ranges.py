@@ -140,3 +140,14 @@ def test_a_stopped_kernel_explains_itself(tmp_path: Path) -> None:
     error = DeviceAssert(run.faults[0])
     assert IndexRanges(run).explain(error, None) is run.faults[0]
     assert str(error) == run.faults[0].message
+
+
+def test_take_along_dim_wraps_without_an_error(tmp_path: Path) -> None:
+    run = watch(
+        tmp_path, "x, i = torch.randn(3, 4), torch.tensor([[4], [0], [-4]])\ntorch.take_along_dim(x, i, 1)", IndexRanges
+    )
+    assert "error" not in run.result
+    message = "`i[0, 0]` = 4 is outside [-4, 4): take_along_dim takes it modulo the size, without an error"
+    assert said(run) == [("DG302", message)]
+    healthy = "x, i = torch.randn(3, 4), torch.tensor([[3], [0], [-4]])\ntorch.take_along_dim(x, i % 4, 1)\ni % 2"
+    assert said(watch(tmp_path, healthy, IndexRanges)) == []

@@ -13,7 +13,7 @@ from instrument_harness import said, watch
 from drygrad.worker.instruments.memory import Memory
 
 STEP = """
-model = nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 10))
+model = nn.Sequential(nn.Linear(512, 8), nn.ReLU(), nn.Linear(8, 10))
 optimizer = torch.optim.Adam(model.parameters())
 losses, outputs, total = [], [], 0.0
 for number in range({steps}):
@@ -137,7 +137,16 @@ def test_a_gpu_that_is_too_small(tmp_path: Path) -> None:
     assert said(watch(tmp_path, text, Memory, gpu_memory=17 << 20)) == []
 
 
-def test_an_allocation_that_fails(tmp_path: Path) -> None:
+def test_an_allocation_that_asks_for_too_much(tmp_path: Path) -> None:
     run = watch(tmp_path, "x = torch.zeros(1 << 20)\nx.expand(1 << 24, 1 << 20).clone()", Memory)
+    assert said(run) == [("DG507", "out of memory: 65536.0 GiB more were asked for with 4.0 MiB live")]
+    assert [(message, place.line) for message, place in run.faults[0].related] == [("4.0 MiB of inputs", 4)]
+
+
+def test_an_allocation_that_is_one_too_many(tmp_path: Path) -> None:
+    text = "x = torch.zeros(1 << 20)\nraise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 MiB.')"
+    run = watch(tmp_path, text, Memory)
     assert said(run) == [("DG507", "out of memory with 4.0 MiB live: this line holds most, 4.0 MiB of inputs")]
-    assert [place.line for _, place in run.faults[0].related] == [5]
+    assert run.faults[0].at is not None
+    assert run.faults[0].at.line == 4
+    assert [(message, place.line) for message, place in run.faults[0].related] == [("the allocation that failed", 5)]

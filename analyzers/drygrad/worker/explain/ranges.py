@@ -43,7 +43,7 @@ def breach(op: Op) -> Breach | None:
     """Return the first value that the operation's kernel would refuse, at the cost of one wait for the device."""
     ranges = _RANGES.get(op.name)
     for wanted in ranges(op) if ranges else ():
-        found = _outside(wanted)
+        found = outside(wanted)
         if found:
             return found
     return None
@@ -54,7 +54,8 @@ def is_index(wanted: Range) -> bool:
     return not wanted.values.is_floating_point()
 
 
-def _outside(wanted: Range) -> Breach | None:
+def outside(wanted: Range) -> Breach | None:
+    """Return the first value outside a range."""
     values, low, high = wanted.values, wanted.low, wanted.high
     found = extremes(values)
     indices = is_index(wanted)

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import torch
 
-from drygrad.worker.explain.ranges import CHECKED, Breach, breach, is_index
+from drygrad.worker.explain.ranges import CHECKED, Breach, Range, breach, is_index, outside
 from drygrad.worker.naming import Call, call_here, call_of_error
+from drygrad.worker.reading import is_readable
 from drygrad.worker.run import Fault, Instrument, Place
 from drygrad.worker.watch import Op
 
@@ -40,6 +41,17 @@ class IndexRanges(Instrument):
                 call = call_here(self.run)
                 place = call.place if call else self.run.lines.place(op.instruction)
                 raise DeviceAssert(self._fault(found, op, call, place))
+        elif op.name == "aten::remainder" and is_readable(op.args[0]) and not op.args[0].is_floating_point():
+            self._wrapped(op)
+
+    def _wrapped(self, op: Op) -> None:
+        """Look at ``take_along_dim``, which silently counts from the other end what is out of range."""
+        call = call_here(self.run)
+        if call and "take_along_dim" in (call.text() or "") and isinstance(op.args[1], int):
+            wanted = Range("indices", op.args[0], -op.args[1], op.args[1], _wraps)
+            found = outside(wanted)
+            if found:
+                self.run.report(self._fault(found, op, call, call.place))
 
     def explain(self, error: BaseException, place: Place | None) -> Fault | None:
         """Explain a stopped kernel, and the errors that the CPU raises for the same reasons."""
@@ -63,6 +75,10 @@ class IndexRanges(Instrument):
         facts = {"operand": name, "value": _fact(found.value), "position": list(found.position), "count": found.count}
         facts.update(low=found.range.low, high=_fact(found.range.high))
         return Fault(code, message, place, facts=facts)
+
+
+def _wraps(call: Call) -> str:
+    return "take_along_dim takes it modulo the size, without an error"
 
 
 def _fact(value: float) -> float | str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from bisect import bisect
 from collections import defaultdict
@@ -163,20 +164,29 @@ class Memory(Instrument):
         return bisect(self._numbers, made._sequence_nr())
 
     def explain(self, error: BaseException, place: Place | None) -> Fault | None:
-        """Say what holds the memory that has run out."""
-        wanted = "can't allocate memory" in str(error) or isinstance(error, MemoryError)
-        if not isinstance(error, torch.OutOfMemoryError) and not wanted:
+        """Say what holds the memory that has run out, or that it was this allocation that took it all."""
+        text = str(error)
+        on_host = isinstance(error, MemoryError) or "can't allocate memory" in text
+        if not isinstance(error, torch.OutOfMemoryError) and not on_host:
             return None
-        return self._out_of_memory(f"out of memory with {bytes_text(self._live)} live", self._by_key, place, str(error))
+        wanted, rows = _wanted(text), self._rows(self._by_key)
+        live = f"{bytes_text(self._live)} live"
+        if wanted and (not rows or wanted >= rows[0][1]):
+            message = f"out of memory: {bytes_text(wanted)} more were asked for with {live}"
+            related = [(f"{bytes_text(size)} of {kind}", held) for held, size, kind in rows[:1]]
+            return Fault(_OUT_OF_MEMORY, message, place, text, related=related, facts={"bytes": wanted})
+        fault = self._holding(f"out of memory with {live}", rows, place)
+        fault.detail = text
+        if place:
+            fault.related = [("the allocation that failed", place)]
+        return fault
 
-    def _out_of_memory(self, what: str, by_key: dict[Any, int], failed: Place | None, detail: str | None) -> Fault:
-        rows = self._rows(by_key)
+    def _holding(self, what: str, rows: list[tuple[Place, int, str]], otherwise: Place | None) -> Fault:
         if not rows:
-            return Fault(_OUT_OF_MEMORY, what, failed, detail)
+            return Fault(_OUT_OF_MEMORY, what, otherwise)
         place, size, kind = rows[0]
-        related = [("the allocation that failed", failed)] if failed else []
         message = f"{what}: this line holds most, {bytes_text(size)} of {kind}"
-        return Fault(_OUT_OF_MEMORY, message, place, detail, related=related, facts={"bytes": size, "peak": self._peak})
+        return Fault(_OUT_OF_MEMORY, message, place, facts={"bytes": size, "peak": self._peak})
 
     def finish(self) -> None:
         """Add the peak with its lines; compare it with the memory that the user's GPU has."""
@@ -195,7 +205,7 @@ class Memory(Instrument):
         limit = self.run.plan.get("gpu_memory")
         if limit and self._peak > limit:
             what = f"the peak of {bytes_text(self._peak)} is above the {bytes_text(limit)} of the GPU"
-            self.run.report(self._out_of_memory(what, by_key, None, None))
+            self.run.report(self._holding(what, rows, None))
 
     def _rows(self, by_key: dict[Any, int]) -> list[tuple[Place, int, str]]:
         """Return the lines that hold most, with their bytes and what most of these are."""
@@ -216,6 +226,14 @@ class Memory(Instrument):
 
     def _place(self, key: Key) -> Place | None:
         return self.run.lines.place(self._instructions.get(key[:2]))
+
+
+def _wanted(text: str) -> int:
+    """Return how many bytes an allocation asked for that failed; 0 if its message does not say."""
+    found = re.search(r"[Tt]ried to allocate ([\d.]+) (bytes|[KMGT]iB)", text)
+    if not found:
+        return 0
+    return int(float(found.group(1)) * 1024 ** ("b", "K", "M", "G", "T").index(found.group(2)[0]))
 
 
 def _most(sizes: dict[str, int]) -> str:
