@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-SANDBOX = Path(__file__).resolve().parents[1] / "worker" / "sandbox"
+WORKER = Path(__file__).resolve().parents[1] / "worker"
+SANDBOX = WORKER / "sandbox"
 """Started by path, so that nothing of drygrad's environment reaches the user's interpreter."""
 
 _ISOLATED = ("-I", "-S")
@@ -44,3 +46,32 @@ def probe_command(options: LaunchOptions | None = None) -> list[str]:
 
 def _launcher(options: LaunchOptions) -> list[str]:
     return [*options.prefix, options.launcher_python, *_ISOLATED, str(options.sandbox)]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The command of a worker and its surroundings; ``interpreter`` is the name of its Python in messages.
+
+    ``once`` says that the worker serves a single run and ends, for want of fork; a spare is then kept warm.
+    """
+
+    command: Sequence[str]
+    interpreter: str
+    once: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    folder: Path | None = None
+
+
+def launch(interpreter: Path, options: LaunchOptions | None = None, folder: Path | None = None) -> Launch:
+    """Return how to start the worker of an interpreter, with `folder` as its current one."""
+    once = sys.platform != "linux"
+    confined = command(str(interpreter), WORKER, options)
+    return Launch([*confined, *["--no-fork"] * once], str(interpreter), once, _environment(), folder)
+
+
+def _environment() -> dict[str, str]:
+    """Return our environment without the entries of PYTHONPATH that lead to drygrad itself: they are not the user's."""
+    environment = dict(os.environ)
+    entries = environment.pop("PYTHONPATH", "").split(os.pathsep)
+    kept = [entry for entry in entries if entry and not Path(entry, "drygrad").is_dir()]
+    return {**environment, "PYTHONPATH": os.pathsep.join(kept)} if kept else environment

@@ -1,0 +1,187 @@
+"""What is said with one worker process: that it is ready, the runs it is asked for, and how each ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from drygrad.dryrun.process import WireError, WorkerProcess, within
+from drygrad.dryrun.result import Outcome, Result
+from drygrad.dryrun.states import Limits
+
+OnPhase = Callable[[str], None]
+MAX_PHASES = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+class Died(Exception):
+    """The worker is no more; the message says why."""
+
+
+class Unusable(Exception):
+    """The interpreter cannot serve, and another start would not help; the message says why."""
+
+
+class Flight:
+    """One run, from its request to its answer. ``gone`` is set when no process works on it any more."""
+
+    def __init__(self, run: str, request: Mapping[str, Any], on_phase: OnPhase | None = None) -> None:
+        self.run = run
+        self.request = request
+        self.answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self.gone = asyncio.Event()
+        self.heard = asyncio.get_running_loop().time()
+        self._on_phase = on_phase
+        self._phases = 0
+
+    @property
+    def timeout(self) -> float:
+        """The seconds that the run may take."""
+        timeout = self.request.get("timeout")
+        return float(timeout) if isinstance(timeout, (int, float)) else 30.0
+
+    def phase(self, name: str) -> None:
+        """Pass on what the run is doing now."""
+        self.heard = asyncio.get_running_loop().time()
+        self._phases += 1
+        if self._on_phase and not self.answer.done() and self._phases <= MAX_PHASES:
+            self._on_phase(name)
+
+    def settle(self, result: Result) -> None:
+        """Answer, if nothing was answered before."""
+        if not self.answer.done():
+            self.answer.set_result(result)
+
+    def end(self, outcome: Outcome, why: str) -> None:
+        """Answer in the worker's place."""
+        self.settle(made_result(outcome, self.request, why))
+
+
+def made_result(outcome: Outcome, request: Mapping[str, Any], why: str) -> Result:
+    """Return the result of a run that the worker could not give one for."""
+    device, seed = request.get("device", "cpu"), request.get("seed", 0)
+    return Result.read({"outcome": outcome, "device": device, "seed": seed, "notes": [why]})
+
+
+class Conversation:
+    """Owns a process: reads it until it ends, matches results to runs, and ends it where it keeps no bound."""
+
+    def __init__(self, process: WorkerProcess, limits: Limits) -> None:
+        self._process = process
+        self._limits = limits
+        self._flights: dict[str, Flight] = {}
+        self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._reason: str | None = None
+        self._reading = asyncio.create_task(self._read())
+        self._over = asyncio.create_task(self._end())
+
+    @property
+    def pid(self) -> int:
+        """The process at the top."""
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """The last that the worker wrote to its standard error."""
+        return self._process.log
+
+    async def ready(self) -> dict[str, Any]:
+        """Return what the worker says of itself when it is ready. Unusable or Died where it never is."""
+        done, _ = await asyncio.wait({self._ready}, timeout=self._limits.start)
+        if not done:
+            self.kill(f"the worker was not ready within {self._limits.start:g} s")
+            raise Died(await self.over())
+        return self._ready.result()
+
+    async def over(self) -> str:
+        """Wait for the end of the process; return why it came."""
+        return await asyncio.shield(self._over)
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        """Send a message that has no answer."""
+        self._process.send(message)
+
+    def kill(self, why: str) -> None:
+        """End the process at once, for a reason."""
+        self._reason = self._reason or why
+        self._process.kill()
+
+    async def leave(self) -> None:
+        """Let the worker go."""
+        self._reason = self._reason or "the worker was stopped"
+        await self._process.leave(self._limits.farewell)
+        await self.over()
+
+    async def serve(self, flight: Flight) -> None:
+        """Have a run done; return when the worker has nothing more to do with it."""
+        self._flights[flight.run] = flight
+        flight.heard = asyncio.get_running_loop().time()
+        self.say({"type": "run", "run": flight.run, "plan": flight.request})
+        if self._over.done():
+            self._lose(flight, self._over.result())
+        while not flight.gone.is_set():
+            left = flight.heard + flight.timeout + self._limits.grace - asyncio.get_running_loop().time()
+            if left <= 0:
+                flight.end("deadline", f"no answer within {flight.timeout:g} s, nor from the worker itself")
+                self.kill("a run did not end at its deadline")
+            await within(max(left, 0.05), flight.gone.wait())
+
+    def cancel(self, flight: Flight) -> None:
+        """Answer a run at once, and see to it that it ends."""
+        flight.end("cancelled", "cancelled")
+        if flight.run in self._flights:
+            self.say({"type": "cancel", "run": flight.run})
+            asyncio.get_running_loop().call_later(self._limits.cancel, self._insist, flight)
+
+    def _insist(self, flight: Flight) -> None:
+        if not flight.gone.is_set():
+            self.kill("a run did not end when it was cancelled")
+
+    async def _read(self) -> None:
+        try:
+            async for message in self._process.messages(self._limits.garbage):
+                self._hear(message)
+        except WireError as error:
+            self.kill(f"the worker was ended: {error}")
+
+    async def _end(self) -> str:
+        how = await self._process.ended()
+        await within(1, self._reading)  # what it said last may still be in the pipe
+        why = self._reason or how
+        if not self._ready.done():
+            self._ready.set_exception(Died(why))
+            self._ready.exception()  # nobody may be waiting
+        for flight in [*self._flights.values()]:
+            self._lose(flight, why)
+        return why
+
+    def _lose(self, flight: Flight, why: str) -> None:
+        self._flights.pop(flight.run, None)
+        flight.end("crashed", why)
+        flight.gone.set()
+
+    def _hear(self, message: Mapping[str, Any]) -> None:
+        kind = message.get("type")
+        if kind == "ready" and not self._ready.done():
+            self._ready.set_result(dict(message))
+        elif kind == "unusable" and not self._ready.done():
+            self._ready.set_exception(Unusable(str(message.get("why"))))
+        elif kind == "log":
+            _log.debug("worker %d: %s", self.pid, str(message.get("text"))[:2000])
+        elif (flight := self._flights.get(str(message.get("run")))) is None:
+            return
+        elif kind == "phase":
+            flight.phase(str(message.get("phase"))[:80])
+        elif kind == "result":
+            self._answer(flight, message.get("result"))
+
+    def _answer(self, flight: Flight, data: object) -> None:
+        del self._flights[flight.run]
+        if isinstance(data, dict):
+            flight.settle(Result.read(cast("dict[str, Any]", data)))
+        else:
+            flight.end("error", "the worker's result cannot be read")
+        flight.gone.set()
