@@ -122,8 +122,13 @@ class Source:
         text = self.line_text(line)
         return text[: len(text) - len(text.lstrip())]
 
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed text, for readers that leave the nodes as they are. Raises as ``parse`` does."""
+        return self.parse()
+
     def parse(self) -> ast.Module:
-        """Parse the text.
+        """Parse the text anew.
 
         Raises SourceError where Python cannot: broken syntax, null bytes, nesting beyond the parser's limits.
         """

@@ -24,14 +24,20 @@ class Lines(NamedTuple):
 
 def lines_of(tree: ast.Module, source: Source, line: int) -> Lines | None:
     """Return the lines of the innermost statement that has the line; None for a line between statements."""
+    outer = statement_at(tree, line)
+    if outer is None:
+        return None
+    own = own_lines(outer, source)
+    return own if own.holds(line) else None
+
+
+def statement_at(tree: ast.Module, line: int) -> Block | None:
+    """Return the innermost statement (or handler, or case) around a line."""
     inner = _child(tree, line)
     outer = None
     while inner is not None:
         outer, inner = inner, _child(inner, line)
-    if outer is None:
-        return None
-    own = _own_lines(outer, source)
-    return own if own.holds(line) else None
+    return outer
 
 
 def _child(node: ast.Module | Block, line: int) -> Block | None:
@@ -57,7 +63,8 @@ def _last_line(node: Block) -> int:
     return node.end_lineno or node.lineno
 
 
-def _own_lines(node: Block, source: Source) -> Lines:
+def own_lines(node: Block, source: Source) -> Lines:
+    """Return the lines of a statement; of a compound one, those of its header."""
     first = first_line(node)
     child = next(_children(node), None)
     if child is None:

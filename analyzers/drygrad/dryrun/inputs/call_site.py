@@ -1,0 +1,198 @@
+"""Inputs from a call in the same file: in the main block, at top level, or in a function that is itself called there.
+
+The call's arguments are taken as texts; what they read is built by the statements before the call. For a method the
+object must come from a call of its class, as far as assignments, parameters and their callers tell.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from drygrad.dryrun.inputs.arguments import Argument, FunctionNode
+from drygrad.dryrun.inputs.classes import Classes, Scope
+from drygrad.dryrun.names import bound_names, read_names
+from drygrad.dryrun.slicing import Bind, Enter, Imports, Slice, Step, backward_slice, free_of_text, steps_before
+from drygrad.dryrun.targets import Target
+from drygrad.static.source import Source
+
+_DEPTH = 3
+"""How many functions may lie between the top level and a call."""
+
+_GRAD_MODES = ("torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autocast")
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A call of the target: what it passes, and the way there, of which the last ``local`` steps are in a function."""
+
+    call: ast.Call
+    arguments: tuple[Argument, ...]
+    receiver: Argument | None
+    steps: tuple[Step, ...]
+    local: int = 0
+
+
+@dataclass(frozen=True)
+class Found:
+    """The first call whose inputs can be built, with the slice that builds them; or why the first one cannot."""
+
+    site: CallSite | None = None
+    slice: Slice = field(default_factory=lambda: Slice(()))
+    unresolved: tuple[str, ...] = ()
+
+
+def find_call(source: Source, target: Target, imports: Imports) -> Found:
+    """Return the inputs that a call of the target gives; calls at top level come before those in functions."""
+    failed: Found | None = None
+    for site in CallSites(source, imports).of(target.function, target.owner):
+        wanted = {str(target.qualname).partition(".")[0]}
+        for argument in (*site.arguments, *([site.receiver] if site.receiver else ())):
+            wanted |= free_of_text(argument.text)
+        sliced = backward_slice(site.steps, wanted, (), imports)
+        if not sliced.unresolved and stands_alone(sliced.steps) and not _collides(site, sliced):
+            return Found(site, sliced)
+        failed = failed or Found(unresolved=sliced.unresolved)
+    return failed or Found()
+
+
+class CallSites:
+    """The calls of a file's functions, and how to get there."""
+
+    def __init__(self, source: Source, imports: Imports) -> None:
+        self._source = source
+        self._imports = imports
+        self._classes = Classes(source.tree)
+
+    def of(self, function: FunctionNode | None, owner: ast.ClassDef | None, depth: int = 0) -> Iterator[CallSite]:
+        """Yield the calls of a function of the file that can be reached."""
+        if function is None or depth > _DEPTH:
+            return
+        calls = sorted(self._classes.calls, key=lambda found: found[1].function is not None)
+        for call, scope in calls:
+            receiver = self._classes.matches(call, scope, function, owner)
+            if receiver is None or scope.function is function:
+                continue
+            site = self._site(call, scope, function, owner)
+            if site is not None and (way := self._way(scope, depth)) is not None:
+                steps, local = way
+                receiver = replace(site.receiver, text=receiver) if receiver and site.receiver else None
+                yield replace(site, receiver=receiver, steps=tuple(steps), local=local)
+
+    def _site(
+        self, call: ast.Call, scope: Scope, function: FunctionNode, owner: ast.ClassDef | None
+    ) -> CallSite | None:
+        positional = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+        bound_method = owner is not None and not _is_static(function)
+        names: list[str | None] = [*positional[1 if bound_method else 0 :]]
+        arguments: list[Argument] = []
+        unpacked = False
+        for index, node in enumerate(call.args):
+            unpacked |= isinstance(node, ast.Starred)
+            name = names[index] if index < len(names) and not unpacked else None
+            posonly = name in {a.arg for a in function.args.posonlyargs}
+            value = node.value if isinstance(node, ast.Starred) else node
+            star = "*" if isinstance(node, ast.Starred) else ""
+            arguments.append(self._argument(None if posonly else name, value, star))
+        arguments += [self._argument(k.arg, k.value, "" if k.arg else "**") for k in call.keywords]
+        receiver = self._argument(positional[0] if positional else None, call.func, "")
+        return CallSite(call, tuple(arguments), receiver, ())
+
+    def _argument(self, name: str | None, node: ast.expr, star: str) -> Argument:
+        line, column = self._source.start(node)
+        text = self._source.segment(node)
+        return Argument(name, f"({text})" if "\n" in text else text, "call", star, line, column)
+
+    def _way(self, scope: Scope, depth: int) -> tuple[list[Step], int] | None:
+        """Return the steps to a call in a scope, and how many of them are in functions; None: no way."""
+        body = self._source.tree.body
+        if scope.function is None:
+            return steps_before(body, scope.way, self._imports), 0
+        if isinstance(scope.function, ast.AsyncFunctionDef):
+            return None
+        outer = next(self.of(scope.function, scope.owner, depth + 1), None)
+        before: list[Step] = [*outer.steps] if outer else steps_before(body, (), self._imports)
+        bound = _parameters(scope, outer)
+        if bound is None:
+            return None
+        inside = [
+            *bound,
+            *self._decorating(scope.function),
+            *steps_before(scope.function.body, scope.way, self._imports),
+        ]
+        return [*before, *inside], len(inside) + (outer.local if outer else 0)
+
+    def _decorating(self, function: FunctionNode) -> Iterator[Step]:
+        """Yield the gradient modes that decorators put a function in."""
+        for node in function.decorator_list:
+            called = self._imports.full_name(node.func if isinstance(node, ast.Call) else node)
+            if called in _GRAD_MODES:
+                text = ast.unparse(node)
+                yield Enter(text if isinstance(node, ast.Call) else f"{text}()", None, node, always=True)
+
+
+def _parameters(scope: Scope, outer: CallSite | None) -> list[Step] | None:
+    """Return the steps that give a function's parameters what its caller passes; None where that is not known."""
+    function = scope.function
+    assert function is not None
+    arguments = function.args
+    texts: dict[str, str] = {}
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = arguments.defaults
+    texts |= {
+        p.arg: ast.unparse(d) for p, d in zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
+    }
+    texts |= {p.arg: ast.unparse(d) for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d}
+    texts |= {arguments.vararg.arg: "()"} if arguments.vararg else {}
+    texts |= {arguments.kwarg.arg: "{}"} if arguments.kwarg else {}
+    if outer is not None:
+        if any(argument.star or argument.name is None for argument in outer.arguments):
+            return None
+        texts |= {str(argument.name): argument.text for argument in outer.arguments}
+        texts |= {str(outer.receiver.name): outer.receiver.text} if outer.receiver else {}
+    if any(p.arg not in texts for p in (*positional, *arguments.kwonlyargs)):
+        return None
+    changing = {name: text for name, text in texts.items() if name != text}
+    if not changing:
+        return []
+    place = outer.call if outer else function.body[0]
+    if not any(free_of_text(text) & changing.keys() for text in changing.values()):
+        return [Bind(name, text, place) for name, text in changing.items()]
+    return [Bind(", ".join(changing) + ",", ", ".join(f"({text})" for text in changing.values()) + ",", place)]
+
+
+def stands_alone(steps: Sequence[Step]) -> bool:
+    """Say whether the statements can be executed outside of their function: no ``return``, no ``await``."""
+    for step in steps:
+        if isinstance(step, ast.stmt):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # about the user's literals, which are not ours to judge
+                    compile(ast.Module([step], []), "<step>", "exec")
+            except (SyntaxError, ValueError):
+                return False
+    return True
+
+
+def _collides(site: CallSite, sliced: Slice) -> bool:
+    """Say whether a local name would hide a global one that a function of the file reads."""
+    if not site.local:
+        return False
+    outer, inner = site.steps[: -site.local], site.steps[-site.local :]
+    taken = set(map(id, sliced.steps))
+    local = {name for step in inner if id(step) in taken for name in _binds(step)}
+    return bool(local & sliced.late & {name for step in outer for name in _binds(step)})
+
+
+def _binds(step: Step) -> set[str]:
+    if isinstance(step, Bind):
+        return read_names(ast.parse(step.target, mode="eval"))
+    if isinstance(step, Enter):
+        return {step.name} if step.name else set()
+    return bound_names(step)
+
+
+def _is_static(function: FunctionNode) -> bool:
+    return any(ast.unparse(decorator) == "staticmethod" for decorator in function.decorator_list)

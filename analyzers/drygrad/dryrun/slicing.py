@@ -1,0 +1,273 @@
+"""Which statements must run before a call: a backward slice over the statements on the way to it.
+
+The way to a call is a list of steps: statements, and what opening an enclosing block amounts to (a loop binds its
+variables to the first item, a ``with`` enters its context). A step is taken if it binds a name that is needed, changes
+an object that is needed (``model.eval()``, ``x[0] = 1``), or sets what all of a program depends on (seeds,
+``torch.set_*``, ``sys.path``). What a function reads when it is called is needed, too, wherever it was bound last.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from drygrad.dryrun.names import blocks, bound_names, late_names, needed_names, read_names
+from drygrad.dryrun.targets import is_main_block
+from drygrad.static.source import Located
+
+GIVEN = frozenset((*dir(builtins), "__file__", "__name__", "__doc__", "__builtins__", "__spec__", "__package__"))
+"""Names that every module has."""
+
+_SETTING = re.compile(
+    r"torch\.set_\w+|torch\.(use_deterministic_algorithms|cuda\.set_\w+|autograd\.set_\w+|multiprocessing\.set_\w+)"
+    r"|torch\.backends\..+|sys\.path\b.*|os\.environ\b.*|warnings\.(filterwarnings|simplefilter)|([\w.]+[._])?seed\w*"
+)
+_IDLE_METHODS = frozenset(
+    "step backward zero_grad fit save close show write flush log info debug warning error summary plot savefig".split()
+)
+"""Methods that a caller calls for their effect elsewhere: they build nothing that an argument is made of."""
+
+
+@dataclass(frozen=True)
+class Bind:
+    """Names that get a value without a statement of the text: the first item of a loop, arguments of a call."""
+
+    target: str
+    text: str
+    node: Located
+
+
+@dataclass(frozen=True)
+class Enter:
+    """A context that the call runs in. ``always`` is False where only its ``as`` name could be needed."""
+
+    text: str
+    name: str | None
+    node: Located
+    always: bool
+
+
+Step: TypeAlias = ast.stmt | Bind | Enter
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The steps to take, in order, the needed names that none of them binds, and what functions will read later."""
+
+    steps: tuple[Step, ...]
+    unresolved: tuple[str, ...] = ()
+    late: frozenset[str] = frozenset()
+
+
+class Imports:
+    """What the imports of a module call their names in full."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._full: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                self._full |= {
+                    a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
+                    for a in node.names
+                }
+            elif isinstance(node, ast.ImportFrom):
+                self._full |= {a.asname or a.name: f"{node.module or ''}.{a.name}" for a in node.names}
+
+    def full_name(self, node: ast.expr) -> str:
+        """Return the dotted name of an expression, through imports; empty if it is none."""
+        if isinstance(node, ast.Name):
+            return self._full.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self.full_name(node.value)
+            return f"{owner}.{node.attr}" if owner else ""
+        return ""
+
+
+def steps_before(body: Sequence[ast.stmt], way: Sequence[ast.stmt], imports: Imports) -> list[Step]:
+    """Return the steps from the beginning of a block to the last statement of ``way``, that one left out.
+
+    ``way`` are the statements around the call, from the outermost; empty: all of the block, main blocks opened.
+    """
+    steps: list[Step] = []
+    for statement in body:
+        if way and statement is way[0]:
+            if len(way) > 1:
+                block = next(b for b in blocks(statement) if way[1] in b)
+                steps += _opened(statement, imports)
+                steps += steps_before(block, way[1:], imports)
+            return steps
+        steps += statement.body if isinstance(statement, ast.If) and is_main_block(statement) else [statement]
+    return steps
+
+
+def _opened(statement: ast.stmt, imports: Imports) -> Iterator[Step]:
+    if isinstance(statement, (ast.For, ast.AsyncFor)):
+        text = f"next(iter({ast.unparse(statement.iter)}))"
+        yield Bind(ast.unparse(statement.target), text, statement.iter)
+    elif isinstance(statement, (ast.With, ast.AsyncWith)):
+        for item in statement.items:
+            context = item.context_expr
+            called = imports.full_name(context.func if isinstance(context, ast.Call) else context)
+            name = ast.unparse(item.optional_vars) if item.optional_vars else None
+            always = called.startswith("torch.") and "profil" not in called
+            yield Enter(ast.unparse(context), name, context, always)
+
+
+def backward_slice(steps: Sequence[Step], wanted: Iterable[str], called: Iterable[str], imports: Imports) -> Slice:
+    """Return the steps that must be taken so that the names ``wanted`` can be read after them.
+
+    ``called`` are names that a function will read later: they are taken if they are there, and not missed if not.
+    """
+    facts = [_Facts(step, imports) for step in steps]
+    wanted, late = set(wanted), set(called)
+    fixed = {name for fact in facts if fact.is_declaration for name in fact.binds}
+    while True:
+        taken, missed, more = _pass(facts, wanted, late, fixed)
+        if more <= late:
+            break
+        late |= more
+    bound = {name for fact in facts for name in fact.binds} | GIVEN
+    from_anywhere = any(fact.is_star_import for fact in facts)
+    unresolved = () if from_anywhere else tuple(sorted(missed - bound))
+    return Slice(tuple(taken), unresolved, frozenset(late))
+
+
+def _pass(
+    facts: Sequence[_Facts], wanted: set[str], late: set[str], fixed: set[str]
+) -> tuple[list[Step], set[str], set[str]]:
+    """Go backward once; return the steps, every name that was wanted at once, and those that functions will read."""
+    needed, asked, more = wanted | late, set(wanted), set[str]()
+    taken: list[Step] = []
+    for fact in reversed(facts):
+        if not (fact.is_always_taken or fact.binds & needed or fact.changed(needed, fixed)):
+            continue
+        taken.append(fact.step)
+        if fact.surely_binds:
+            needed -= fact.binds - late
+        needed |= fact.reads
+        asked |= fact.reads
+        more |= fact.late
+    return taken[::-1], asked, more
+
+
+class _Facts:
+    """What a step reads, binds and changes."""
+
+    def __init__(self, step: Step, imports: Imports) -> None:
+        self.step = step
+        self._imports = imports
+
+    @cached_property
+    def _parsed(self) -> ast.stmt:
+        if isinstance(self.step, Bind):
+            return ast.parse(f"{self.step.target} = {self.step.text}").body[0]
+        if isinstance(self.step, Enter):
+            name = f"{self.step.name} = " if self.step.name else ""
+            return ast.parse(f"{name}{self.step.text}").body[0]
+        return self.step
+
+    @cached_property
+    def binds(self) -> set[str]:
+        return bound_names(self._parsed)
+
+    @cached_property
+    def reads(self) -> set[str]:
+        return needed_names(self._parsed)
+
+    @cached_property
+    def late(self) -> set[str]:
+        return late_names(self._parsed)
+
+    @cached_property
+    def surely_binds(self) -> bool:
+        return not isinstance(self._parsed, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match))
+
+    @property
+    def is_declaration(self) -> bool:
+        kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        return isinstance(self.step, kinds)
+
+    @property
+    def is_star_import(self) -> bool:
+        return isinstance(self.step, ast.ImportFrom) and self.step.names[0].name == "*"
+
+    @property
+    def is_always_taken(self) -> bool:
+        if isinstance(self.step, Enter):
+            return self.step.always
+        future = isinstance(self.step, ast.ImportFrom) and self.step.module == "__future__"
+        return future or self.is_star_import or self._is_setting()
+
+    def _is_setting(self) -> bool:
+        step = self.step
+        if isinstance(step, ast.Expr) and isinstance(step.value, ast.Call):
+            return _SETTING.fullmatch(self._imports.full_name(step.value.func)) is not None
+        if isinstance(step, (ast.Assign, ast.AugAssign)):
+            targets = step.targets if isinstance(step, ast.Assign) else [step.target]
+            places = [t.value if isinstance(t, ast.Subscript) else t for t in targets]
+            named = [p for p in places if not isinstance(p, ast.Name)] or [
+                t.value for t in targets if isinstance(t, ast.Subscript)
+            ]
+            return any(_SETTING.fullmatch(self._imports.full_name(place)) for place in named)
+        return False
+
+    def changed(self, needed: set[str], fixed: set[str]) -> bool:
+        """Say whether the step changes one of the needed objects; what is imported or defined is only assigned to."""
+        return isinstance(self.step, ast.stmt) and _changes(self.step, needed, needed - fixed)
+
+
+def _changes(statement: ast.stmt, assigned: set[str], called: set[str]) -> bool:
+    """Say whether a statement changes an object by assignment, or by a call of its method or of an in-place function.
+
+    A block does if all it does is change objects that are needed or come from them: layers frozen in a loop.
+    """
+    if isinstance(statement, (ast.For, ast.With)):
+        roots = [statement.iter] if isinstance(statement, ast.For) else []
+        inner = (
+            bound_names(statement.target)
+            if isinstance(statement, ast.For) and _root(roots[0]) in called
+            else set[str]()
+        )
+        return all(_changes(inside, assigned | inner, called | inner) for inside in statement.body)
+    if isinstance(statement, ast.If):
+        return all(_changes(inside, assigned, called) for inside in (*statement.body, *statement.orelse))
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
+        targets = statement.targets if isinstance(statement, (ast.Assign, ast.Delete)) else [statement.target]
+        return any(not isinstance(t, ast.Name) and _root(t) in assigned for t in targets)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return _call_changes(statement.value, called)
+    return False
+
+
+def _call_changes(call: ast.Call, needed: set[str]) -> bool:
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if isinstance(function, ast.Attribute) and _root(function) in needed:
+        return name not in _IDLE_METHODS
+    in_place = (name.endswith("_") and not name.startswith("_")) or name in ("setattr", "delattr", "shuffle")
+    return in_place and any(_root(argument) in needed for argument in call.args)
+
+
+def _root(node: ast.AST) -> str | None:
+    """Return the name that an expression begins with: ``model`` for ``model.layers[0].weight``."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call, ast.Starred)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def free_of_text(text: str) -> set[str]:
+    """Return the names that an expression's text reads; none where it does not parse."""
+    try:
+        return read_names(ast.parse(text.strip(), mode="eval"))
+    except (SyntaxError, ValueError):
+        return set()
+
+
+def place_of(node: Located) -> tuple[int, int]:
+    """Return line (from 1) and column (from 0, in UTF-8 bytes) of a node, as ``ast`` counts."""
+    return node.lineno, node.col_offset

@@ -1,0 +1,197 @@
+"""What can be run in a text: its functions and methods, and its top-level code.
+
+A function inside a function is no target of its own: what it closes over exists only while the outer one runs. A cursor
+in it means the outer one. Classes inside functions are left out for the same reason. A property, ``__init__`` and their
+like are run only when they are named.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from drygrad.dryrun.inputs.comment import comments_above, comments_of_script
+from drygrad.dryrun.names import blocks
+from drygrad.model import Position, Span
+from drygrad.static.source import Source, SourceError
+from drygrad.static.statements import first_line
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+Kind = Literal["function", "method", "script"]
+
+_HEAD = re.compile(r"(?:async\s+)?(?:def|class)\s+")
+_PROPERTIES = frozenset("property cached_property setter deleter".split())
+_DECLARING_CALLS = frozenset(
+    "getLogger TypeVar ParamSpec NewType namedtuple NamedTuple Path device compile get_logger Literal".split()
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing that can be run. ``qualname`` is Python's ``__qualname__``; None for the script.
+
+    ``span`` runs from the first decorator to the end of the body; ``owner`` is a method's class; ``receiver`` what a
+    method calls its first parameter, if it has one to be given: of a class method Python gives it.
+    """
+
+    qualname: str | None
+    kind: Kind
+    node: FunctionNode | ast.Module
+    span: Span
+    name_span: Span
+    owner: ast.ClassDef | None = None
+    receiver: str | None = None
+    is_class_method: bool = False
+    skipped: bool = False
+    is_special: bool = False
+
+    @property
+    def lens(self) -> Position:
+        """Where an editor shows what can be done with the target: the line of its name."""
+        return self.name_span.start
+
+    @property
+    def function(self) -> FunctionNode | None:
+        """The definition; None for the script."""
+        return None if isinstance(self.node, ast.Module) else self.node
+
+
+def targets(source: Source) -> tuple[Target, ...]:
+    """Return the targets in the order of the text, the script last; none where the text does not parse."""
+    named = {target.qualname: target for target in _all(source) if not target.is_special}
+    script = _script(source) if _runs_something(source) else None
+    return tuple(sorted(named.values(), key=lambda t: t.span)) + ((script,) if script else ())
+
+
+def target_named(source: Source, qualname: str | None) -> Target | None:
+    """Return the target of a name, the last definition if there are several; any text that parses has a script."""
+    if qualname is None:
+        return _script(source)
+    return next((target for target in reversed([*_all(source)]) if target.qualname == qualname), None)
+
+
+def target_at(source: Source, position: Position) -> Target | None:
+    """Return the target under a cursor.
+
+    It is the innermost target around it; in a class, outside its methods, ``forward``; elsewhere the script, if the
+    file runs anything.
+    """
+    around = [target for target in _all(source) if target.span.start.line <= position.line <= target.span.end.line]
+    if around:
+        return max(around, key=lambda target: target.span.start)
+    if (owner := _class_at(source, position.line)) is not None:
+        return target_named(source, f"{owner}.forward")
+    return _script(source) if _runs_something(source) else None
+
+
+def is_main_block(node: ast.AST) -> bool:
+    """Say whether a statement is ``if __name__ == "__main__":``."""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.comparators) != 1:
+        return False
+    sides = {ast.unparse(side) for side in (node.test.left, node.test.comparators[0])}
+    return isinstance(node.test.ops[0], ast.Eq) and sides == {"__name__", "'__main__'"}
+
+
+def definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, FunctionNode | ast.ClassDef]]:
+    """Yield what a module's or a class's body defines, with its qualified name, classes before what is in them."""
+    for statement in body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield prefix + statement.name, statement
+        elif isinstance(statement, ast.ClassDef):
+            yield prefix + statement.name, statement
+            yield from definitions(statement.body, f"{prefix}{statement.name}.")
+        else:
+            for block in blocks(statement):
+                yield from definitions(block, prefix)
+
+
+# -- functions and methods --------------------------------------------------------------------------------------
+
+
+def _all(source: Source) -> Iterator[Target]:
+    try:
+        found = list(definitions(source.tree.body))
+    except SourceError:
+        return
+    classes = {name: node for name, node in found if isinstance(node, ast.ClassDef)}
+    for name, node in found:
+        if not isinstance(node, ast.ClassDef):
+            yield _target(source, name, node, classes.get(name.rpartition(".")[0]))
+
+
+def _target(source: Source, qualname: str, node: FunctionNode, owner: ast.ClassDef | None) -> Target:
+    start = Position(first_line(node), source.start(node).column)
+    decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
+    receives = owner is not None and "staticmethod" not in decorators
+    parameters = [*node.args.posonlyargs, *node.args.args]
+    return Target(
+        qualname,
+        "method" if owner else "function",
+        node,
+        Span(start, source.end(node)),
+        name_span(source, node),
+        owner,
+        parameters[0].arg if receives and parameters else None,
+        "classmethod" in decorators,
+        any(comment.skip for comment in comments_above(source, node)),
+        bool(decorators & _PROPERTIES) or (_is_dunder(node.name) and node.name != "__call__"),
+    )
+
+
+def name_span(source: Source, node: FunctionNode | ast.ClassDef) -> Span:
+    """Return the span of the name in a definition."""
+    offset = source.offset(source.start(node))
+    head = _HEAD.match(source.text, offset)
+    start = head.end() if head else offset
+    return Span(source.position(start), source.position(start + len(node.name)))
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _class_at(source: Source, line: int) -> str | None:
+    try:
+        found = definitions(source.tree.body)
+        inside = [n for n, c in found if isinstance(c, ast.ClassDef) and first_line(c) <= line <= (c.end_lineno or 0)]
+    except SourceError:
+        return None
+    return max(inside, key=len, default=None)
+
+
+# -- the script -------------------------------------------------------------------------------------------------
+
+
+def _script(source: Source) -> Target | None:
+    try:
+        body = source.tree.body
+    except SourceError:
+        return None
+    place = next((s for s in body if is_main_block(s)), None) or next(filter(_acts, body), None)
+    line = place.lineno if place else 1
+    head = Span.of(line, 0, line, len(source.line_text(line)))
+    whole = Span(Position(1, 0), source.position(len(source.text)))
+    skipped = any(comment.skip for comment in comments_of_script(source))
+    return Target(None, "script", source.tree, whole, head, skipped=skipped)
+
+
+def _runs_something(source: Source) -> bool:
+    try:
+        return any(is_main_block(statement) or _acts(statement) for statement in source.tree.body)
+    except SourceError:
+        return False
+
+
+def _acts(statement: ast.stmt) -> bool:
+    """Say whether a top-level statement does more than declare: it calls, loops, or computes."""
+    if isinstance(statement, ast.Expr):
+        return not isinstance(statement.value, ast.Constant)
+    if isinstance(statement, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AugAssign, ast.Assert)):
+        return True
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+        calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
+        return any(ast.unparse(call.func).rpartition(".")[2] not in _DECLARING_CALLS for call in calls)
+    return False

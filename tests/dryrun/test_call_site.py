@@ -1,0 +1,102 @@
+"""Inputs from a call in the file, and the statements that build them."""
+
+from __future__ import annotations
+
+import pytest
+from plan_harness import arguments, missing, plan, steps
+
+MODEL = """\
+import torch, torch.nn as nn, numpy as np
+class Net(nn.Module):
+    def __init__(self, n=2):
+        super().__init__()
+        self.inner = Inner()
+    def forward(self, x):
+        return self.inner(x)
+class Inner(nn.Module):
+    def forward(self, y): return y
+def step(model, x, y=None): ...
+def log(*what): ...
+"""
+
+TABLE: list[tuple[str, str, list[str], list[str]]] = [
+    ("step(Net(), torch.ones(3))", "step", [], ["Net()", "torch.ones(3)"]),
+    ("net = Net()\nprint(net)\nnet.eval()\nnet.save('x')\nstep(net, 1)", "step",
+     ["net = Net()", "net.eval()"], ["net", "1"]),
+    ("x = torch.ones(3)\nx[0] = 2\nx += 1\nstep(1, y=x)", "step",
+     ["x = torch.ones(3)", "x[0] = 2", "x += 1"], ["1", "x"]),
+    ("x = 1\nx = 2\nstep(x, x)", "step", ["x = 2"], ["x", "x"]),
+    ("x = 1\nif x: x = 2\nstep(x, 0)", "step", ["x = 1", "if x: x = 2"], ["x", "0"]),
+    ("torch.manual_seed(0)\nnp.random.seed(0)\ntorch.backends.cudnn.benchmark = True\nlog('hi')\nstep(1, 2)", "step",
+     ["torch.manual_seed(0)", "np.random.seed(0)", "torch.backends.cudnn.benchmark = True"], ["1", "2"]),
+    ("torch.save(1, 'f')\nopen('f', 'w').write('x')\nstep(torch.ones(1), 2)", "step", [], ["torch.ones(1)", "2"]),
+    ("net = Net()\nfor p in net.parameters():\n    p.requires_grad = False\nstep(net, 1)", "step",
+     ["net = Net()", "for p in net.parameters():"], ["net", "1"]),
+    ("net = Net()\nfor x in range(9):\n    out = net(x)\n    out.sum().backward()\nstep(net, 1)", "step",
+     ["net = Net()"], ["net", "1"]),
+    ("net = Net()\nnn.init.zeros_(net.weight)\nstep(net, 1)", "step",
+     ["net = Net()", "nn.init.zeros_(net.weight)"], ["net", "1"]),
+    ("for i, (a, b) in enumerate([(1, 2)]):\n    a = a + 1\n    log(b)\n    step(a, b)", "step",
+     ["<(i, (a, b)) = next(iter(enumerate([(1, 2)])))>", "a = a + 1"], ["a", "b"]),
+    ("with torch.no_grad(), open('log') as f:\n    x = 1\n    step(x, 2)", "step",
+     ["<with torch.no_grad()>", "x = 1"], ["x", "2"]),
+    ("try:\n    x = 3\n    step(x, 2)\nexcept ValueError: pass", "step", ["x = 3"], ["x", "2"]),
+    ("if __name__ == '__main__':\n    k = 3\n    step(k, 2)", "step", ["k = 3"], ["k", "2"]),
+    ("go = step\ngo(1, 2)", "step", [], ["1", "2"]),
+    ("def main():\n    z = 4\n    step(z, 2)\nmain()", "step", ["z = 4"], ["z", "2"]),
+    ("def main(n=5):\n    step(n, 2)", "step", ["<n = 5>"], ["n", "2"]),
+    ("@torch.no_grad()\ndef main():\n    step(1, 2)\nmain()", "step", ["<with torch.no_grad()>"], ["1", "2"]),
+    ("def train(m, data):\n    for x in data:\n        step(m, x)\nd = [1]\ntrain(Net(), d)", "step",
+     ["d = [1]", "<m = Net()>", "<data = d>", "<x = next(iter(data))>"], ["m", "x"]),
+    ("def train(a, b):\n    step(a, b)\na, b = 1, 2\ntrain(b, a)", "step",
+     ["a, b = 1, 2", "<a, b, = (b), (a),>"], ["a", "b"]),
+    ("x, model = 1, 2\nstep(x, model)", "step", ["x, model = 1, 2", "<_argument_0, _argument_1, = (x), (model),>"],
+     ["_argument_0", "_argument_1"]),
+    ("step(*[1, 2])", "step", [], ["*[1, 2]"]),
+    ("step(1, **{'x': 2})", "step", [], ["1", "**{'x': 2}"]),
+    ("net = Net().to('cpu')\nnet(torch.ones(3))", "Net.forward", ["net = Net().to('cpu')"], ["torch.ones(3)"]),
+    ("net = Net()\nnet.forward(x=1)", "Net.forward", ["net = Net()"], ["1"]),
+    ("Net(3)(7)", "Net.forward", [], ["7"]),
+    ("def run(model, x): return model(x)\nrun(Net(), 8)", "Net.forward", ["<model = Net()>", "<x = 8>"], ["x"]),
+    ("net = Net()\nnet(9)", "Inner.forward", ["net = Net()", "<x = 9>", "<self = net>"], ["x"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "target", "setup", "given"), TABLE, ids=[row[0][:40] for row in TABLE])
+def test_a_call(text: str, target: str, setup: list[str], given: list[str]) -> None:
+    found = plan(MODEL + text + "\n", target)
+    assert steps(found) == setup
+    assert [text for _, text in arguments(found)] == given
+    assert found.input_sources == {"call"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no call of it"),
+        ("step(unknown, 2)\n", "`unknown`"),
+        ("def main(n):\n    step(n, 2)\n", "no call of it"),
+        ("def main():\n    if log(): return\n    else: x = 1\n    step(x, 1)\n", "no call of it"),
+        ("async def main():\n    step(1, 2)\n", "no call of it"),
+    ],
+)  # fmt: skip
+def test_a_call_that_cannot_be_built(text: str, why: str) -> None:
+    found = missing(MODEL + text, "step")
+    assert why in found.message
+    assert found.names == ("model", "x")
+
+
+def test_the_next_call_is_taken_where_the_first_cannot_be_built() -> None:
+    found = plan(MODEL + "def main():\n    step(unknown, 2)\n    step(3, 4)\n", "step")
+    assert [text for _, text in arguments(found)] == ["3", "4"]
+
+
+def test_a_local_name_must_not_hide_a_global_that_a_function_reads() -> None:
+    text = MODEL + "limit = 1\ndef bounded(): return limit\ndef main():\n    limit = bounded()\n    step(limit, 2)\n"
+    assert missing(text, "step").names == ("model", "x")
+
+
+def test_definitions_bring_what_they_read() -> None:
+    text = "import json\nRATE = 3\nOTHER = 4\ndef make(): return json.dumps(RATE)\ndef f(x): return OTHER\nf(make())\n"
+    found = plan(text, "f")
+    assert found.as_json()["setup"] == [[1, 0], [2, 0], [3, 0], [4, 0], [5, 0]]

@@ -1,0 +1,110 @@
+"""What can be run in a text, and what is under a cursor."""
+
+from __future__ import annotations
+
+import pytest
+from plan_harness import source_of
+
+from drygrad.dryrun.targets import target_at, target_named, targets
+from drygrad.model import Position
+from drygrad.static.source import Source
+
+PROGRAM = source_of("""
+    import torch
+
+    class Outer:
+        factor = 2
+
+        class Inner:
+            @staticmethod
+            def forward(x):
+                def helper():
+                    return x
+                return helper()
+
+        @property
+        def size(self):
+            return 1
+
+        @classmethod
+        async def make(cls, n): ...
+
+    if torch.cuda.is_available():
+        @torch.no_grad()
+        def evaluate(model): ...
+
+    # dry-run: skip
+    def download(url): ...
+
+    if __name__ == "__main__":
+        evaluate(None)
+""")
+
+
+def test_the_targets_of_a_text() -> None:
+    found = targets(PROGRAM)
+    assert [(t.qualname, t.kind) for t in found] == [
+        ("Outer.Inner.forward", "method"),
+        ("Outer.make", "method"),
+        ("evaluate", "function"),
+        ("download", "function"),
+        (None, "script"),
+    ]
+    assert [t.qualname for t in found if t.skipped] == ["download"]
+    assert [(t.receiver, t.is_class_method) for t in found[:3]] == [(None, False), ("cls", True), (None, False)]
+    assert [PROGRAM.slice(t.name_span) for t in found] == [
+        "forward",
+        "make",
+        "evaluate",
+        "download",
+        'if __name__ == "__main__":',
+    ]
+    assert PROGRAM.slice(found[2].span).startswith("@torch.no_grad()")
+
+
+@pytest.mark.parametrize(
+    ("line", "qualname"),
+    [
+        (4, None),  # the class has no forward
+        (5, None),
+        (6, "Outer.Inner.forward"),
+        (7, "Outer.Inner.forward"),
+        (10, "Outer.Inner.forward"),
+        (13, "Outer.size"),
+        (21, "evaluate"),
+        (22, "evaluate"),
+    ],
+)
+def test_the_target_under_a_cursor(line: int, qualname: str | None) -> None:
+    found = target_at(PROGRAM, Position(line, 0))
+    assert (found.qualname if found else None) == qualname
+
+
+def test_the_script_is_under_a_cursor_at_module_level() -> None:
+    found = target_at(PROGRAM, Position(1, 0))
+    assert found is not None
+    assert found.kind == "script"
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("import torch\nRATE = 0.1\n", False),
+        ('"""Docs."""\nlog = logging.getLogger(__name__)\n', False),
+        ("x = torch.zeros(3)\n", True),
+        ("for i in range(3):\n    print(i)\n", True),
+        ("if __name__ == '__main__':\n    pass\n", True),
+        ("if '__main__' == __name__:\n    pass\n", True),
+        ("def f(: \n", False),
+    ],
+)
+def test_a_text_that_runs_something_is_a_script(text: str, runs: bool) -> None:
+    assert any(target.kind == "script" for target in targets(Source(text))) is runs
+
+
+def test_the_last_definition_of_a_name_is_meant() -> None:
+    source = Source("def f(): ...\ndef f(x): ...\n")
+    found = target_named(source, "f")
+    assert found is not None
+    assert found.name_span.start.line == 2
+    assert [t.qualname for t in targets(source)] == ["f"]
