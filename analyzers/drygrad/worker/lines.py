@@ -59,10 +59,11 @@ class Lines:
         """Say whether the code stands in a file of the user's."""
         known = self._is_user.get(code)
         if known is None:
-            known = self._is_user[code] = self._is_user_file(code.co_filename)
+            known = self._is_user[code] = self.is_user_file(code.co_filename)
         return known
 
-    def _is_user_file(self, name: str) -> bool:
+    def is_user_file(self, name: str) -> bool:
+        """Say whether the file of that name is one of the user's."""
         if name == self.path:
             return True
         if name.startswith(("<", _WORKER)) or name.startswith(self._foreign):

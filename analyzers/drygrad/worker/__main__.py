@@ -1,0 +1,36 @@
+"""Run by the user's interpreter, by path: ``python .../drygrad/worker``. Lends it nothing but this package."""
+
+import os
+import sys
+
+if sys.version_info < (3, 9):  # noqa: UP036 - whoever starts us with an older one shall hear of it
+    _WHY = "the dry run needs Python 3.9 or newer, this is %d.%d" % sys.version_info[:2]  # noqa: UP031
+    os.write(1, ('{"type": "unusable", "why": "%s"}\n' % _WHY).encode("ascii"))  # noqa: UP031
+    sys.exit(2)
+
+
+def load():  # noqa: ANN201 - an older Python must be able to read this file
+    """Load the package ``drygrad.worker`` by its location, so that nothing beside it becomes importable."""
+    import importlib.util
+    import types
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
+    parent = types.ModuleType("drygrad")
+    parent.__path__ = []
+    sys.modules["drygrad"] = parent
+    initial = os.path.join(here, "__init__.py")
+    spec = importlib.util.spec_from_file_location("drygrad.worker", initial, submodule_search_locations=[here])
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+
+
+if not __package__:
+    load()
+
+from drygrad.worker.program import main  # noqa: E402 - only now it can be found
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

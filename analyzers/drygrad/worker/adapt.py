@@ -1,0 +1,68 @@
+"""What a dry run changes in torch: loaders without worker processes, process groups of one, no compilation."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+import torch.utils.data
+
+from drygrad.worker.loops import Batches, Loops
+from drygrad.worker.run import Run
+
+_OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "worker_init_fn")
+
+
+def adapt(run: Run, loops: Loops) -> None:
+    """Change torch for the rest of this process."""
+    _bound_loaders(run, loops)
+    _compile_nothing(run)
+    if torch.distributed.is_available():
+        from drygrad.worker import lonely_group
+
+        lonely_group.install(run)
+
+
+def _bound_loaders(run: Run, loops: Loops) -> None:
+    loader: Any = torch.utils.data.DataLoader
+    construct: Callable[..., None] = loader.__init__
+    iterate: Callable[..., Any] = loader.__iter__
+
+    def __init__(self: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
+        if len(args) > 4:
+            args = (*args[:4], 0, *args[5:])
+        elif kwargs.get("num_workers"):
+            kwargs["num_workers"] = 0
+        for name in _OF_WORKERS:
+            kwargs.pop(name, None)
+        construct(self, dataset, *args, **kwargs)
+
+    def __iter__(self: Any) -> Any:
+        batches = iterate(self)
+        return Batches(loops, batches, _length(self), run.lines.caller(2))
+
+    loader.__init__ = __init__
+    loader.__iter__ = __iter__
+
+
+def _unchanged(function: Any) -> Any:
+    return function
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _compile_nothing(run: Run) -> None:
+    def compile(model: Any = None, **_: Any) -> Any:
+        run.note("torch.compile was left out: the code ran as it is written")
+        return _unchanged if model is None else model
+
+    def compile_module(self: Any, *_: Any, **__: Any) -> None:
+        compile(self)
+
+    torch.compile = compile  # type: ignore[assignment]
+    torch.nn.Module.compile = compile_module  # type: ignore[method-assign]

@@ -1,0 +1,152 @@
+"""The process of one run: takes its surroundings in hand, executes, answers, ends."""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import os
+import signal
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from typing import Any
+
+from drygrad.worker import deadline, devices, outcomes, processes
+from drygrad.worker.execute import Execution
+from drygrad.worker.run import Run
+from drygrad.worker.wire import Channel, encoded
+
+MAX_RESULT = 16 << 20
+HIGH_FD = 200
+"""Descriptors from here on are ours; a program that closes its standard ones, or the first few, leaves them alone."""
+
+
+def main(plan: dict[str, Any], answer_fd: int, output_fd: int, dump_fd: int) -> None:
+    """Be the process of a run; never returns."""
+    status = 1
+    try:
+        parent = os.getppid()
+        os.setpgid(0, 0)
+        processes.die_with(parent)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        channel = Channel(-1, _raised(answer_fd))
+        take_output(output_fd)
+        serve(plan, channel, _raised(dump_fd))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _raised(fd: int) -> int:
+    import fcntl
+
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    os.close(fd)
+    return high
+
+
+def take_output(fd: int) -> None:
+    """Let everything that is printed, also by native code, go to a descriptor."""
+    os.dup2(fd, 1)
+    os.dup2(fd, 2)
+    os.close(fd)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        raw = io.FileIO(number, "w", closefd=False)
+        text = io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=number == 2)
+        setattr(sys, name, text)
+        setattr(sys, f"__{name}__", text)
+
+
+def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
+    """Execute the plan and send the result; at the deadline, whatever is known then, and end."""
+    timeout = float(plan.get("timeout") or 30.0)
+    if dump_fd is not None:
+        faulthandler.enable(dump_fd)
+        faulthandler.dump_traceback_later(timeout + 0.4, file=dump_fd)
+    answer = Answer(channel)
+    try:
+        notes = [*confine(plan), *devices_ready(plan)]
+        execution = Execution(plan, lambda phase: channel.send({"phase": phase}))
+        for note in notes:
+            execution.run.note(note)
+        watchdog = deadline.Watchdog(timeout, lambda: _time_is_up(execution, answer, timeout))
+        result = execution.result()
+        watchdog.stop()
+        _tell_what_was_written(execution.run, result)
+    except Unusable as error:
+        result = outcomes.told(plan, "unsupported", str(error))
+    except BaseException:  # noqa: BLE001 - a fault of ours must not look like the user's
+        result = outcomes.told(plan, "error", traceback.format_exc())
+    answer.send("result", result)
+
+
+class Unusable(Exception):
+    """The run cannot have the device that it asks for."""
+
+
+class Answer:
+    """Sends the result of the run, once."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._sent = False
+
+    def send(self, kind: str, result: dict[str, Any]) -> None:
+        """Send a result: ``partial`` ones may be followed by another."""
+        with self._lock:
+            if self._sent:
+                return
+            self._sent = kind == "result"
+            for stream in (sys.stdout, sys.__stdout__, sys.stderr):
+                with suppress(Exception):
+                    stream.flush()  # pyright: ignore[reportOptionalMemberAccess]
+            self._channel.send_line(_bounded(kind, result))
+
+
+def _bounded(kind: str, result: dict[str, Any]) -> bytes:
+    line = encoded({kind: result})
+    if len(line) <= MAX_RESULT:
+        return line
+    kept: dict[str, Any] = {
+        key: value for key, value in result.items() if not isinstance(value, (list, dict)) or key == "notes"
+    }
+    kept["faults"] = result.get("faults", [])[:100]
+    kept["notes"] = [*result.get("notes", [])[:100], f"the result had {len(line):,} bytes: only its faults were kept"]
+    return encoded({kind: kept})
+
+
+def _time_is_up(execution: Execution, answer: Answer, timeout: float) -> None:
+    """Answer in the place of the main thread, which is still at it; then end."""
+    main = threading.main_thread().ident or 0
+    deadline.report(execution.run, main, timeout)
+    answer.send("partial", execution.snapshot("deadline"))
+    answer.send("result", execution.gather("deadline"))
+    deadline.exit_now()
+
+
+def confine(plan: dict[str, Any]) -> list[str]:
+    """Enter the sandbox; return what that means for the run."""
+    try:
+        from drygrad.worker.sandbox import child
+    except ImportError:
+        return ["there is no sandbox in this installation"]
+    return child.confine(plan)
+
+
+def devices_ready(plan: dict[str, Any]) -> list[str]:
+    """Set the device up. Raises Unusable where it is not to be had."""
+    why = devices.enter(plan)
+    if why is not None:
+        raise Unusable(why)
+    return []
+
+
+def _tell_what_was_written(run: Run, result: dict[str, Any]) -> None:
+    with suppress(ImportError):
+        from drygrad.worker.sandbox import child
+
+        result["notes"] += [note for note in child.written() if note not in result["notes"]]

@@ -1,0 +1,77 @@
+"""Where a run stands when its time is up: the line, the operation in flight, and whether it can ever go on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+from drygrad.worker import waits
+from drygrad.worker.lines import Instruction, Lines
+from drygrad.worker.run import Fault, Place, Run
+from drygrad.worker.watch import Watch
+
+_DISPATCH = Watch.__torch_dispatch__.__code__
+_MAX_STACK = 50
+
+
+def report(run: Run, main: int, seconds: float) -> None:
+    """Report the deadline, as the fault of the line where the thread ``main`` stands, and the stack."""
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    stack = _user_frames(frames.get(main), run.lines)
+    at = run.lines.place(stack[0][0]) if stack else None
+    wait = waits.endless(frames, run.lines, main)
+    if wait is not None:
+        fault = Fault("DG604", f"{wait}: nothing in this process can ever end the wait", at)
+    else:
+        fault = Fault("DG902", _sentence(run, frames.get(main), seconds), at)
+    run.report(fault)
+    places = [{**_line(run.lines, i), "function": name} for i, name in stack[:_MAX_STACK]]
+    run.result["error"] = {"type": "deadline", "message": fault.message, "at": at and at._asdict(), "stack": places}
+
+
+def _sentence(run: Run, frame: FrameType | None, seconds: float) -> str:
+    if frame is not None and frame.f_code is _DISPATCH and run.op is not None:
+        return f"still in {run.op.name} after {seconds:g} s"
+    return f"still running after {seconds:g} s, when it was here"
+
+
+def _line(lines: Lines, instruction: Instruction) -> dict[str, Any]:
+    place = lines.place(instruction)
+    assert place is not None
+    return Place(place.path, place.line)._asdict()
+
+
+def _user_frames(frame: FrameType | None, lines: Lines) -> list[tuple[Instruction, str]]:
+    found: list[tuple[Instruction, str]] = []
+    while frame is not None:
+        if lines.is_user(frame.f_code):
+            found.append((Instruction(frame.f_code, frame.f_lasti), frame.f_code.co_name))
+        frame = frame.f_back
+    return found
+
+
+class Watchdog:
+    """Calls back in a thread of its own when the time is up."""
+
+    def __init__(self, seconds: float, bark: Any) -> None:
+        self._over = threading.Event()
+        self._seconds = seconds
+        self._bark = bark
+        self._thread = threading.Thread(target=self._watch, name=waits.OURS, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        if not self._over.wait(self._seconds):
+            self._bark()
+
+    def stop(self) -> None:
+        """Let the run end in peace."""
+        self._over.set()
+
+
+def exit_now(status: int = 0) -> None:
+    """End the process without any of the user's code: no destructors, no handlers at exit."""
+    os._exit(status)

@@ -1,0 +1,221 @@
+"""One run: prepares torch and the instruments, executes the plan, and gathers the result."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import random
+import sys
+import time
+from itertools import islice
+from typing import Any, Callable
+
+import torch
+
+from drygrad.worker import adapt, errors, inputs, outcomes, probe
+from drygrad.worker.hooks import Hooks
+from drygrad.worker.instruments import all_instruments
+from drygrad.worker.lines import Lines
+from drygrad.worker.loops import Loops, Progress
+from drygrad.worker.namespace import Namespace, WorkspaceFinder, give_source
+from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.watch import watching
+
+MAX_THREADS = 4
+
+
+class Execution:
+    """A run from its plan to its result."""
+
+    def __init__(self, plan: dict[str, Any], tell: Callable[[str], None]) -> None:
+        self.plan = plan
+        self.begun = time.monotonic()
+        self.run = Run(plan, Lines(plan["path"], plan.get("root")))
+        self.run.lines.give_source(plan["path"], plan["text"])
+        self.progress = Progress(self.run)
+        wanted = plan.get("instruments")
+        chosen = [kind(self.run) for name, kind in all_instruments().items() if wanted is None or name in wanted]
+        self.instruments: list[Instrument] = [*chosen, self.progress]
+        self.loops = Loops(self.run, self.progress)
+        self.hooks = Hooks(self.run, self.loops, self.instruments)
+        self.backward = "none"
+        self._tell = tell
+        self._called: Place | None = None
+        """Where the target begins, once it was called."""
+
+    def result(self) -> dict[str, Any]:
+        """Execute the plan; return the result, whatever the user's code does short of ending the process."""
+        outcome = self._outcome()
+        return self.gather(outcome)
+
+    def _outcome(self) -> str:
+        try:
+            self._prepare()
+            namespace = Namespace(self.plan)
+        except SyntaxError as error:
+            return self._unreadable(error)
+        try:
+            for instrument in self.instruments:
+                instrument.start()
+            with watching(self.run, self.instruments):
+                self._execute(namespace)
+        except SystemExit as error:
+            if error.code in (None, 0):
+                return "passed"
+            return errors.settle(self.run, self.instruments, error)
+        except inputs.InputError as error:
+            return self._input_failed(error)
+        except BaseException as error:
+            if self._called is None and self.run.lines.place_of_error(error) is None:
+                raise
+            return errors.settle(self.run, self.instruments, error, self._called)
+        return "passed"
+
+    def _unreadable(self, error: SyntaxError) -> str:
+        place = Place(self.plan["path"], error.lineno or 1, (error.offset or 1) - 1)
+        self.run.report(Fault("DG907", f"{type(error).__name__}: {error.msg}", place))
+        return "failed"
+
+    def _input_failed(self, error: inputs.InputError) -> str:
+        cause = error.__cause__
+        assert cause is not None
+        outcome = errors.outcome_of(cause, self.run)
+        if outcome in ("unsupported", "blocked"):
+            return errors.settle(self.run, self.instruments, cause)
+        place = self.run.lines.place_of_error(cause)
+        self.run.result["error"] = errors.described(self.run, cause, place)
+        fault = errors.explained(self.instruments, cause, place)
+        self.run.report(fault or errors.user_error(cause, place, f"the input {error.name} cannot be made: "))
+        return outcome
+
+    def _prepare(self) -> None:
+        plan = self.plan
+        root = plan.get("root") or os.path.dirname(plan["path"])
+        sys.path[:0] = [str(entry) for entry in plan.get("sys_path") or ()]
+        sys.argv = [plan["path"]]
+        buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
+        sys.meta_path.insert(0, WorkspaceFinder(self.run.lines, buffers))
+        give_source(plan["path"], plan["text"])
+        if os.path.isdir(root):
+            os.chdir(root)
+        torch.set_num_threads(min(MAX_THREADS, torch.get_num_threads()))
+        seed_all(int(plan.get("seed") or 0))
+        adapt.adapt(self.run, self.loops)
+        self.hooks.install()
+
+    def _execute(self, namespace: Namespace) -> None:
+        target, setup = self.plan.get("target"), self.plan.get("setup")
+        specs: list[dict[str, Any]] = self.plan.get("arguments") or []
+        self._tell("imports")
+        namespace.import_parent()
+        if target is None and specs:
+            self._tell("inputs")
+            values = inputs.evaluate(namespace, specs)
+            self.run.result["inputs"] = inputs.described(None, values)
+            namespace.names.update({spec["name"]: value for spec, value in values if spec.get("name")})
+        if target is None:
+            self._tell("target")
+        if setup is None:
+            namespace.execute_all()
+        else:
+            namespace.execute(setup)
+        if target is not None:
+            self._call(namespace, target, specs)
+
+    def _call(self, namespace: Namespace, target: str, specs: list[dict[str, Any]]) -> None:
+        self._tell("inputs")
+        receiver = self.plan.get("receiver")
+        owner = inputs.evaluate_one(namespace, {"name": "self", **receiver}, {}) if receiver else None
+        function = resolve(namespace.names, target, owner)
+        values = inputs.evaluate(namespace, specs)
+        told = [({**receiver, "name": "self"}, owner)] if receiver else []
+        self.run.result["inputs"] = inputs.described(function, [*told, *values])
+        positional, named = inputs.arguments(values)
+        del values
+        before = self.progress.backwards
+        self._called = self._beginning(function)
+        self._tell("target")
+        returned = finish(function(*positional, **named), self.loops.limit)
+        if self.progress.backwards > before:
+            self.backward = "target"
+        elif self.plan.get("backward_probe", True):
+            self._probe(returned)
+
+    def _beginning(self, function: Callable[..., Any]) -> Place:
+        called: Any = function.forward if isinstance(function, torch.nn.Module) else function
+        code = getattr(inspect.unwrap(called), "__code__", None)
+        return Place(self.plan["path"], code.co_firstlineno if code is not None else 1)
+
+    def _probe(self, returned: Any) -> None:
+        roots = probe.outputs(returned)
+        if roots:
+            self._tell("backward")
+            self.backward = "probe"
+            probe.backward(roots, int(self.plan.get("seed") or 0))
+
+    def gather(self, outcome: str) -> dict[str, Any]:
+        """Return the result as it stands; also from another thread while the target still runs."""
+        if self.progress.backwards and self.backward == "none":
+            self.backward = "target"
+        for instrument in self.instruments:
+            try:
+                instrument.finish()
+            except Exception as error:  # noqa: BLE001 - the other instruments' findings are worth more
+                self.run.note(f"the instrument {instrument.name} failed: {type(error).__name__}: {error}")
+        return self.snapshot(outcome)
+
+    def snapshot(self, outcome: str) -> dict[str, Any]:
+        """Return what is known now, without asking the instruments for more."""
+        return {
+            **outcomes.base_result(self.plan),
+            **self.run.result,
+            "outcome": outcome,
+            "seconds": round(time.monotonic() - self.begun, 4),
+            "faults": [fault.as_json() for fault in list(self.run.faults)],
+            "blocks": sorted(self.hooks.blocks),
+            "backward": self.backward,
+            "notes": list(self.run.notes),
+        }
+
+
+def seed_all(seed: int) -> None:
+    """Seed every generator that is there."""
+    random.seed(seed)
+    torch.default_generator.manual_seed(seed)
+    torch.cuda.manual_seed_all(seed)
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % (1 << 32))
+
+
+def resolve(names: dict[str, Any], target: str, owner: Any) -> Callable[..., Any]:
+    """Return what to call: a module's ``forward`` is called through the module, so that its hooks run."""
+    parts = target.split(".")
+    if owner is not None:
+        forward = isinstance(owner, torch.nn.Module) and parts[-1] == "forward"
+        return owner if forward else getattr(owner, parts[-1])
+    found = names[parts[0]]
+    for part in parts[1:]:
+        found = getattr(found, part)
+    return found
+
+
+def finish(returned: Any, limit: int) -> Any:
+    """Run what a call has only begun: the first elements of a generator, a coroutine to its end."""
+    if inspect.isgenerator(returned):
+        return list(islice(returned, limit))
+    if inspect.iscoroutine(returned):
+        return asyncio.run(returned)
+    if inspect.isasyncgen(returned):
+        return asyncio.run(_first(returned, limit))
+    return returned
+
+
+async def _first(elements: Any, limit: int) -> list[Any]:
+    found: list[Any] = []
+    async for element in elements:
+        found.append(element)
+        if len(found) >= limit:
+            break
+    return found

@@ -1,0 +1,96 @@
+"""The arguments of the target: evaluated, described, and passed."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+import torch
+
+from drygrad.worker import errors
+from drygrad.worker.namespace import Namespace
+
+_MAX_TEXT = 80
+
+
+class InputError(Exception):
+    """An input cannot be made; the cause says why."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def evaluate(namespace: Namespace, specs: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Any]]:
+    """Evaluate inputs from left to right, earlier names visible to later ones."""
+    earlier: dict[str, Any] = {}
+    values: list[tuple[dict[str, Any], Any]] = []
+    for spec in specs:
+        values.append((spec, evaluate_one(namespace, spec, earlier)))
+        if spec.get("name"):
+            earlier[spec["name"]] = values[-1][1]
+    return values
+
+
+def evaluate_one(namespace: Namespace, spec: dict[str, Any], earlier: dict[str, Any]) -> Any:
+    """Evaluate one input. Raises InputError from whatever was raised."""
+    try:
+        return namespace.evaluate(spec, earlier)
+    except Exception as error:
+        raise InputError(str(spec.get("name") or spec.get("text", ""))[:_MAX_TEXT]) from error
+
+
+def arguments(values: list[tuple[dict[str, Any], Any]]) -> tuple[list[Any], dict[str, Any]]:
+    """Return what to pass by position and by name."""
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for spec, value in values:
+        star = spec.get("star") or ""
+        if star == "*":
+            positional += value
+        elif star == "**":
+            named.update(value)
+        elif spec.get("name"):
+            named[spec["name"]] = value
+        else:
+            positional.append(value)
+    return positional, named
+
+
+def described(target: Callable[..., Any] | None, values: list[tuple[dict[str, Any], Any]]) -> list[dict[str, str]]:
+    """Return name, value and source of each input."""
+    names = _positional_names(target)
+    told: list[dict[str, str]] = []
+    position = 0
+    for spec, value in values:
+        name = (spec.get("star") or "") + (spec.get("name") or "")
+        if not name:
+            name = names[position] if position < len(names) else f"argument {position + 1}"
+            position += 1
+        told.append({"name": name, "value": describe(value), "source": str(spec.get("source") or "")})
+    return told
+
+
+def _positional_names(target: Callable[..., Any] | None) -> list[str]:
+    if isinstance(target, torch.nn.Module):
+        target = target.forward
+    try:
+        return list(inspect.signature(target).parameters) if target is not None else []
+    except (TypeError, ValueError):
+        return []
+
+
+def describe(value: Any) -> str:
+    """Return a value in a few words: ``float32 [8, 10] on cuda:0``; no code of the user's is run for it."""
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).replace('torch.', '')} {list(value.shape)} on {value.device}"
+    if isinstance(value, torch.nn.Module):
+        count = sum(
+            p.numel() for p in value.parameters() if not isinstance(p, torch.nn.parameter.UninitializedParameter)
+        )
+        return f"{type(value).__name__} with {count:,} parameters"
+    if value is None or type(value) in (bool, int, float, complex, str, bytes, torch.device, torch.dtype):
+        return errors.shortened(repr(value), _MAX_TEXT)
+    if type(value) in (list, tuple, set, dict):
+        return f"{type(value).__name__} of {len(value)}"
+    return type(value).__name__

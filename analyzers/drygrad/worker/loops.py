@@ -1,0 +1,176 @@
+"""Stops the loops of a training early: when enough batches were seen, and a whole accumulation cycle among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from drygrad.worker.run import Instrument, Place, Run
+
+MOST = 32
+"""Times the limit: a loop that runs backward passes without any step is not followed further."""
+PASSES = 2
+"""Of a loop around a loop that was stopped: a second epoch shows what the first has left behind."""
+
+
+class Progress(Instrument):
+    """Counts backward passes and optimizer steps, so that loops know what happened inside them."""
+
+    name = "progress"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.backwards = 0
+        self.steps = 0
+        self.pending = 0
+        """Backward passes since the last step."""
+
+    def backward_ends(self, error: BaseException | None) -> None:
+        """Count a backward pass."""
+        self.backwards += 1
+        self.pending += 1
+
+    def step_ends(self, optimizer: Any) -> None:
+        """Count a step."""
+        self.steps += 1
+        self.pending = 0
+
+
+class Loops:
+    """What the loops of a run share."""
+
+    def __init__(self, run: Run, progress: Progress) -> None:
+        self.run = run
+        self.progress = progress
+        self.limit = max(1, int(run.plan.get("loop_limit") or 3))
+        self.stopped = 0
+        self.fetching: Batches | None = None
+        """The loader whose batch was fetched last."""
+
+    def loop(self, iterable: Any, line: int) -> Any:
+        """Return what the statement at a line iterates over, bounded; None is a ``while`` loop."""
+        if type(iterable) in (list, tuple, dict, set, range, str) and len(iterable) <= self.limit:
+            return iterable
+        return Loop(self, iterable, line)
+
+    def stop(self, place: tuple[str | None, int], count: int, batches: Batches | None, total: int | None) -> None:
+        """Write down that a loop was stopped."""
+        path, line = place
+        self.stopped += 1
+        truncated = self.run.result.setdefault("truncated", [])
+        if any((entry["line"], entry["path"]) == (line, path) for entry in truncated):
+            return
+        truncated.append({"line": line, "path": path, "iterations": count})
+        of = f" of {total:,}" if total is not None else ""
+        noun = "batches" if batches is not None else "passes"
+        self.run.note(f"the loop at line {line} was stopped after {count}{of} {noun}")
+
+
+class _Bound:
+    """The decision whether a loop has seen enough."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops = loops
+        self.count = 0
+        progress = loops.progress
+        self._steps, self._backwards, self._stopped = progress.steps, progress.backwards, loops.stopped
+
+    def enough(self, over_data: bool) -> bool:
+        """Say whether the loop should stop before its next pass."""
+        progress, limit = self.loops.progress, self.loops.limit
+        around = self.loops.stopped > self._stopped
+        if self.count < (min(limit, PASSES) if around else limit):
+            return False
+        steps = progress.steps - self._steps
+        if steps:
+            return steps >= 2 or progress.pending == 0 or around
+        if progress.backwards > self._backwards:
+            return self.count >= MOST * limit
+        return over_data or around
+
+
+class Loop:
+    """A ``for`` or ``while`` statement of the user's."""
+
+    __slots__ = ("_bound", "_iterable", "_iterator", "_line", "_loops", "_over")
+
+    def __init__(self, loops: Loops, iterable: Any, line: int) -> None:
+        self._loops = loops
+        self._line = line
+        self._bound = _Bound(loops)
+        self._iterable = iterable
+        self._iterator = iter(iterable) if iterable is not None else iter(())
+        self._over: Batches | None = iterable if isinstance(iterable, Batches) else None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next element, unless enough were seen."""
+        loops, bound = self._loops, self._bound
+        if bound.count >= 2 and bound.enough(self._over is not None):
+            self._stop()
+            raise StopIteration
+        if bound.count == 0:
+            loops.fetching = None
+            value = next(self._iterator)
+            self._over = loops.fetching
+        else:
+            value = next(self._iterator)
+        bound.count += 1
+        return value
+
+    def more(self) -> bool:
+        """Say whether a ``while`` loop may go on."""
+        bound = self._bound
+        if bound.count >= 2 and bound.enough(over_data=False):
+            self._stop()
+            return False
+        bound.count += 1
+        return True
+
+    def _stop(self) -> None:
+        total = self._over.total if self._over is not None else _length(self._iterable)
+        if total is None or total > self._bound.count:
+            where = (self._loops.run.plan.get("path"), self._line)
+            self._loops.stop(where, self._bound.count, self._over, total)
+
+
+class Batches:
+    """The batches of a loader, bounded whoever asks for them."""
+
+    def __init__(self, loops: Loops, batches: Any, total: int | None, place: Place | None) -> None:
+        self._loops = loops
+        self._bound = _Bound(loops)
+        self._batches = batches
+        self._place = place
+        self.total = total
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next batch, unless enough were seen."""
+        loops, bound = self._loops, self._bound
+        if bound.enough(over_data=True):
+            if self.total is None or self.total > bound.count:
+                where = (self._place.path, self._place.line) if self._place else (None, 0)
+                loops.stop(where, bound.count, self, self.total)
+            raise StopIteration
+        value = next(self._batches)
+        loops.fetching = self
+        bound.count += 1
+        return value
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)
+
+
+def _length(iterable: Any) -> int | None:
+    try:
+        return len(iterable)
+    except (TypeError, AttributeError, NotImplementedError):
+        return None

@@ -1,0 +1,53 @@
+"""Whose module is it? Third-party ones are imported ahead; the workspace's are read at each run, buffers first."""
+
+from __future__ import annotations
+
+import ast
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.machinery import PathFinder
+from typing import Any
+
+
+def third_party_imports(plan: dict[str, Any]) -> set[str]:
+    """Return the installed modules that the plan's text imports at its top or inside, torch's own parts included."""
+    try:
+        tree = ast.parse(plan["text"])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    own_path = [str(entry) for entry in plan.get("sys_path") or ()]
+    return {name for name in imported_names(tree) if _is_third_party(name.partition(".")[0], own_path)} - {"torch"}
+
+
+def imported_names(tree: ast.AST) -> Iterator[str]:
+    """Yield the absolute module names of all import statements."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module and node.module != "__future__":
+            yield node.module
+
+
+def _is_third_party(name: str, own_path: list[str]) -> bool:
+    if name in sys.builtin_module_names or name in getattr(sys, "stdlib_module_names", ()):
+        return False
+    if any(os.path.exists(os.path.join(entry, name + end)) for entry in own_path for end in (".py", "")):
+        return False
+    spec = PathFinder.find_spec(name)
+    origin = (spec.origin or "") if spec else ""
+    return origin.startswith(third_party_folders())
+
+
+@lru_cache(maxsize=1)
+def third_party_folders() -> tuple[str, ...]:
+    """Return the folders where installed packages stand, with a final separator."""
+    torch: Any = sys.modules.get("torch")
+    places = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()}
+    places.add(site.getusersitepackages())
+    if torch is not None:
+        places.add(os.path.dirname(os.path.dirname(torch.__file__)))
+    return tuple(os.path.join(place, "") for place in places if place)

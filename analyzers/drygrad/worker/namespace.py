@@ -1,0 +1,170 @@
+"""The module in which the user's text is executed, and how modules of the workspace are found: buffers first."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import importlib
+import linecache
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from types import CodeType, ModuleType
+from typing import Any, cast
+
+from drygrad.worker.lines import Lines
+from drygrad.worker.weave import weave
+
+
+class WovenLoader(SourceFileLoader):
+    """Loads a module of the user's: the editor's text before the disk's, with bounded loops."""
+
+    def __init__(self, name: str, path: str, text: str | None) -> None:
+        super().__init__(name, path)
+        self._text = text
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the text; nothing compiled earlier is taken, and nothing is written."""
+        path = self.get_filename(fullname)
+        source = self._text.encode("utf-8") if self._text is not None else self.get_data(path)
+        return compile(weave(ast.parse(source, path), observe=False), path, "exec", dont_inherit=True)
+
+    def get_source(self, fullname: str) -> str | None:
+        """Return the text."""
+        return self._text if self._text is not None else super().get_source(fullname)
+
+
+class WorkspaceFinder:
+    """Finds modules as Python does, and lends the user's own a loader of ours."""
+
+    def __init__(self, lines: Lines, buffers: dict[str, str]) -> None:
+        self._lines = lines
+        self._buffers = {os.path.abspath(path): text for path, text in buffers.items()}
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec of a module of the user's; None for all others."""
+        spec = self._found(name, path, target) or self._unsaved(name, path)
+        origin = spec.origin if spec else None
+        if spec is None or origin is None or not origin.endswith(".py") or not self._lines.is_user_file(origin):
+            return None
+        if type(spec.loader) is SourceFileLoader:
+            text = self._buffers.get(os.path.abspath(origin))
+            spec.loader = WovenLoader(spec.name, origin, text)
+            if text is not None:
+                give_source(origin, text)
+                self._lines.give_source(origin, text)
+        return spec
+
+    def _found(self, name: str, path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
+        for finder in sys.meta_path:
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(name, path, target)
+                if spec is not None:
+                    return spec
+        return None
+
+    def _unsaved(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+        """Find a module that is only in the editor yet."""
+        last = name.rpartition(".")[2]
+        for folder in sys.path if path is None else path:
+            candidate = os.path.abspath(os.path.join(folder, last + ".py"))
+            if candidate in self._buffers:
+                return spec_from_file_location(name, candidate, loader=SourceFileLoader(name, candidate))
+        return None
+
+
+def give_source(path: str, text: str) -> None:
+    """Let ``inspect`` and tracebacks see the text of the editor."""
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+
+
+class Namespace:
+    """The user's text, parsed and woven, and the module whose names it binds."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.path: str = plan["path"]
+        self.tree = ast.parse(plan["text"], self.path)
+        self.definitions = {node.name: node.lineno for node in self.tree.body if hasattr(node, "name")}  # type: ignore
+        self._flags = _future_flags(self.tree)
+        weave(self.tree, observe=True)
+        self.module = self._module(str(plan.get("module_name") or "__main__"))
+        self.names: dict[str, Any] = vars(self.module)
+
+    def _module(self, name: str) -> ModuleType:
+        module = ModuleType(name)
+        module.__file__ = self.path
+        package = name.rpartition(".")[0]
+        module.__package__ = package or (None if name == "__main__" else "")
+        sys.modules[name] = module
+        return module
+
+    def import_parent(self) -> None:
+        """Import the package that the module is part of, as importing it would."""
+        package = self.module.__name__.rpartition(".")[0]
+        if package:
+            parent = importlib.import_module(package)
+            setattr(parent, self.module.__name__.rpartition(".")[2], self.module)
+
+    def execute_all(self) -> None:
+        """Execute the whole text."""
+        self._execute(self.tree.body)
+
+    def execute(self, positions: Sequence[Sequence[int]]) -> None:
+        """Execute the statements that start at these lines and columns (UTF-8 bytes), in that order."""
+        index = _statements_by_start(self.tree)
+        for line, column in positions:
+            found = index.get((line, column))
+            if found:
+                self._execute(found)
+
+    def _execute(self, statements: list[ast.stmt]) -> None:
+        code = compile(ast.Module(statements, []), self.path, "exec", flags=self._flags, dont_inherit=True)
+        exec(code, self.names)
+
+    def evaluate(self, spec: dict[str, Any], earlier: dict[str, Any]) -> Any:
+        """Evaluate the text of an input where earlier inputs are names; errors stand where the text stands."""
+        tree = ast.parse(str(spec["text"]).strip(), mode="eval")
+        line, column = spec.get("line"), spec.get("column") or 0
+        if line:
+            _shift(tree, line, column)
+        where = self.path if line else "<dry-run input>"
+        code = compile(tree, where, "eval", flags=self._flags, dont_inherit=True)
+        return eval(code, {**self.names, **earlier} if earlier else self.names)
+
+
+def _shift(tree: ast.AST, line: int, column: int) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr):
+            if node.lineno == 1:
+                node.col_offset += column
+            if node.end_lineno == 1 and node.end_col_offset is not None:
+                node.end_col_offset += column
+    ast.increment_lineno(tree, line - 1)
+
+
+def _future_flags(tree: ast.Module) -> int:
+    flags = 0
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            for alias in node.names:
+                flags |= getattr(__future__, alias.name).compiler_flag
+    return flags
+
+
+def _statements_by_start(tree: ast.Module) -> dict[tuple[int, int], list[ast.stmt]]:
+    """Index the statements by their start, each with the calls that were woven beside it."""
+    index: dict[tuple[int, int], list[ast.stmt]] = {}
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        for _, value in ast.iter_fields(node):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                beside: dict[tuple[int, int], list[ast.stmt]] = {}
+                for statement in cast("list[ast.stmt]", value):
+                    beside.setdefault((statement.lineno, statement.col_offset), []).append(statement)
+                for start, statements in beside.items():
+                    index.setdefault(start, statements)
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+    return index

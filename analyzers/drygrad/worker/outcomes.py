@@ -1,0 +1,89 @@
+"""Results that are made outside the run: it crashed, hung, was cancelled, or could not begin."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import signal
+import sys
+from typing import Any
+
+from drygrad.worker.run import Fault, Place
+
+_FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$', re.MULTILINE)
+_MAX_STACK = 50
+
+
+def base_result(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return what every result says of the run and of where it ran."""
+    torch = sys.modules.get("torch")
+    return {
+        "device": plan.get("device", "cpu"),
+        "seed": plan.get("seed", 0),
+        "torch": str(getattr(torch, "__version__", "")),
+        "python": platform.python_version(),
+        "interpreter": sys.executable,
+    }
+
+
+def told(plan: dict[str, Any], outcome: str, *notes: str) -> dict[str, Any]:
+    """Return a result that only has notes."""
+    return {**base_result(plan), "outcome": outcome, "faults": [], "notes": list(notes)}
+
+
+def crashed(plan: dict[str, Any], status: int, dump: str) -> dict[str, Any]:
+    """Return the result of a run whose process ended without one; ``dump`` is what faulthandler wrote."""
+    stack = user_stack(dump, plan)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        why = f"the process was ended by {signal_name(number)}"
+        if number == signal.SIGKILL:
+            why += ", perhaps by the system for want of memory"
+    else:
+        why = f"the process ended itself with status {os.WEXITSTATUS(status)} before the run was over"
+    at = stack[0] if stack else None
+    where = f" at line {at['line']}" if at else ""
+    result = told(plan, "crashed", why + where)
+    result["error"] = {"type": "crash", "message": why, "at": at, "stack": stack}
+    return result
+
+
+def overdue(plan: dict[str, Any], seconds: float, dump: str) -> dict[str, Any]:
+    """Return the result of a run that could not even tell where it stands when its time was up."""
+    stack = user_stack(dump, plan)
+    at = Place(stack[0]["path"], stack[0]["line"]) if stack else None
+    message = f"still in this line after {seconds:g} s; it does not let Python's other threads run"
+    fault = Fault("DG902", message, at, detail=dump.strip() or None)
+    result = told(plan, "deadline", f"the run was ended after {seconds:g} s")
+    result["faults"] = [fault.as_json()] if at else []
+    result["error"] = {"type": "deadline", "message": message, "at": at and at._asdict(), "stack": stack}
+    return result
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal: ``SIGSEGV``."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def user_stack(dump: str, plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the places of the user's in faulthandler's text, innermost first; those of the current thread."""
+    threads = re.split(r"^(?=(?:Current thread|Thread) )", dump, flags=re.MULTILINE)
+    best = max(threads, key=lambda text: ("Current thread" in text, _is_ours(text, plan)), default="")
+    frames = [match.groupdict() for match in _FRAME.finditer(best)]
+    users = [frame for frame in frames if _is_user(frame["path"], plan)][:_MAX_STACK]
+    return [{**Place(f["path"], int(f["line"]))._asdict(), "function": f["function"]} for f in users]
+
+
+def _is_ours(text: str, plan: dict[str, Any]) -> bool:
+    return any(_is_user(match["path"], plan) for match in _FRAME.finditer(text))
+
+
+def _is_user(path: str, plan: dict[str, Any]) -> bool:
+    if path == plan.get("path"):
+        return True
+    root = os.path.join(plan.get("root") or "/nowhere", "")
+    return path.startswith(root) and "site-packages" not in path

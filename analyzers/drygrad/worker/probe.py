@@ -1,0 +1,62 @@
+"""The backward probe: where the target returned something that requires grad and ran no backward, one follows.
+
+The cotangents are random, not ones: the sum of a softmax or of a normalised output is constant, so that ones would
+give gradients of exactly zero and hide what happens on the way. A scalar gets one, as ``loss.backward()`` gives it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import torch
+
+_MOST = 64
+_DEPTH = 6
+
+
+def outputs(value: Any) -> list[torch.Tensor]:
+    """Return the floating tensors that require grad, wherever a result holds them."""
+    found: dict[int, torch.Tensor] = {}
+    for tensor in _tensors(value, _DEPTH):
+        if tensor.requires_grad and (tensor.is_floating_point() or tensor.is_complex()):
+            found.setdefault(id(tensor), tensor)
+        if len(found) == _MOST:
+            break
+    return list(found.values())
+
+
+def _tensors(value: Any, depth: int) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth and not isinstance(value, (str, bytes, torch.nn.Module)):
+        for part in _parts(value):
+            yield from _tensors(part, depth - 1)
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return what a container of a plain kind holds; nothing of the user's own is called."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(cast("list[Any]", value))
+    if isinstance(value, Mapping):
+        return list(cast("dict[Any, Any]", value).values())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+    held: Any = getattr(value, "__dict__", {}) if not isinstance(value, type) else {}
+    return list(held.values())
+
+
+def backward(roots: list[torch.Tensor], seed: int) -> None:
+    """Run backward from the tensors, with cotangents that depend on the seed alone."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch._C._DisableTorchDispatch():  # pyright: ignore
+        cotangents = [_cotangent(root.detach(), generator) for root in roots]
+    torch.autograd.backward(roots, cotangents)
+
+
+def _cotangent(root: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if root.dim() == 0:
+        return torch.ones_like(root)
+    drawn = torch.randn(root.shape, generator=generator, dtype=torch.float32)
+    return drawn.to(dtype=root.dtype, device=root.device)

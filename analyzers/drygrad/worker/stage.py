@@ -1,0 +1,247 @@
+"""A stage: a process with the device and the third-party modules ready, from which every run is forked."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import selectors
+import signal
+import socket
+import tempfile
+import time
+import traceback
+from contextlib import suppress
+from typing import Any
+
+from drygrad.worker import devices, outcomes, processes
+from drygrad.worker.capture import Capture
+from drygrad.worker.wire import Channel
+
+GRACE = 1.0
+"""Seconds that a run gets after its deadline to say where it stands."""
+MAX_RESULT = 16 << 20
+
+
+class RunProcess:
+    """A run in flight, seen from above."""
+
+    def __init__(self, run: str, plan: dict[str, Any]) -> None:
+        self.run = run
+        self.plan = plan
+        self.timeout = float(plan.get("timeout") or 30.0)
+        self.deadline = time.monotonic() + self.timeout + GRACE
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours.detach(), -1)
+        self.child_fd = theirs.detach()
+        self.capture = Capture()
+        self.dump_fd = _unnamed_file()
+        self.pid = 0
+        self.partial: dict[str, Any] | None = None
+        self.answered = False
+        self.overdue = False
+
+    def fds(self) -> tuple[int, ...]:
+        """Return the descriptors that belong to the stage alone."""
+        return self.channel.read_fd, self.capture.read_fd
+
+    def close_child_side(self) -> None:
+        """Close what only the child needs."""
+        os.close(self.child_fd)
+        os.close(self.capture.write_fd)
+
+    def close(self) -> None:
+        """Close the rest."""
+        for fd in (*self.fds(), self.dump_fd):
+            os.close(fd)
+
+    def dump(self) -> str:
+        """Return what faulthandler wrote."""
+        os.lseek(self.dump_fd, 0, os.SEEK_SET)
+        return os.read(self.dump_fd, 1 << 20).decode("utf-8", "replace")
+
+
+def _unnamed_file() -> int:
+    if hasattr(os, "memfd_create"):
+        with suppress(OSError):
+            return os.memfd_create("drygrad")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class Stage:
+    """Serves ``run`` and ``cancel`` from the zygote above; its answers go back the same way."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._up = channel
+        self._runs: dict[str, RunProcess] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(channel.read_fd, selectors.EVENT_READ, self._hear)
+        self._wake = _wake_on_children()
+        self._selector.register(self._wake[0], selectors.EVENT_READ, self._reap)
+
+    def serve(self) -> None:
+        """Work until the zygote goes away."""
+        processes.adopt_orphans()
+        while not self._up.closed:
+            for key, _ in self._selector.select(self._until_next_deadline()):
+                if key.fd in self._selector.get_map():
+                    key.data()
+            self._end_overdue()
+        for run in self._runs.values():
+            processes.kill_group(run.pid)
+        self._end_orphans()
+
+    def _hear(self) -> None:
+        for message in self._up.receive():
+            if message.get("type") == "run":
+                self._start(str(message["run"]), message["plan"])
+            elif message.get("type") == "cancel" and message.get("run") in self._runs:
+                self._settle(self._runs[message["run"]], "cancelled")
+
+    def _start(self, name: str, plan: dict[str, Any]) -> None:
+        run = RunProcess(name, plan)
+        run.pid = os.fork()
+        if run.pid == 0:
+            self._become(run)
+        with suppress(OSError):
+            os.setpgid(run.pid, run.pid)
+        run.close_child_side()
+        self._runs[name] = run
+        self._selector.register(run.channel.read_fd, selectors.EVENT_READ, lambda: self._listen(run))
+        self._selector.register(run.capture.read_fd, selectors.EVENT_READ, lambda: self._pump(run))
+
+    def _become(self, run: RunProcess) -> None:
+        """Go on as the process of a run."""
+        from drygrad.worker import child
+
+        self._selector.close()
+        inherited = [self._up.read_fd, *self._wake]
+        for other in (*self._runs.values(), run):
+            inherited += other.fds()
+        for other in self._runs.values():
+            inherited.append(other.dump_fd)
+        for fd in set(inherited):
+            os.close(fd)
+        child.main(run.plan, run.child_fd, run.capture.write_fd, run.dump_fd)
+
+    def _pump(self, run: RunProcess) -> None:
+        if not run.capture.pump():
+            self._selector.unregister(run.capture.read_fd)
+
+    def _listen(self, run: RunProcess) -> None:
+        for message in run.channel.receive():
+            if "phase" in message:
+                self._up.send({"type": "phase", "run": run.run, "phase": message["phase"]})
+            elif "partial" in message:
+                run.partial = message["partial"]
+            elif "result" in message:
+                self._answer(run, message["result"])
+                processes.kill_group(run.pid)
+        if run.channel.closed:
+            self._selector.unregister(run.channel.read_fd)
+
+    def _answer(self, run: RunProcess, result: dict[str, Any]) -> None:
+        if not run.answered:
+            run.answered = True
+            result["output"] = run.capture.as_json()
+            self._up.send({"type": "result", "run": run.run, "result": result})
+
+    def _settle(self, run: RunProcess, outcome: str) -> None:
+        processes.kill_group(run.pid)
+        self._answer(run, outcomes.told(run.plan, outcome))
+
+    def _reap(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._wake[0], 4096)
+        by_pid = {run.pid: run for run in self._runs.values()}
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                if pid in by_pid:
+                    self._ended(by_pid[pid], status)
+
+    def _ended(self, run: RunProcess, status: int) -> None:
+        os.set_blocking(run.channel.read_fd, False)
+        with suppress(BlockingIOError):
+            while not run.channel.closed:
+                self._listen(run)
+        processes.kill_group(run.pid)
+        if not run.answered:
+            self._answer(run, self._without_result(run, status))
+        del self._runs[run.run]
+        for fd in run.fds():
+            if fd in self._selector.get_map():
+                self._selector.unregister(fd)
+        run.close()
+        self._end_orphans()
+
+    def _without_result(self, run: RunProcess, status: int) -> dict[str, Any]:
+        if run.partial is not None:
+            return run.partial
+        if run.overdue:
+            return outcomes.overdue(run.plan, run.timeout, run.dump())
+        return outcomes.crashed(run.plan, status, run.dump())
+
+    def _end_orphans(self) -> None:
+        """Kill what runs have left behind; those in flight keep theirs, unless these have run away from them."""
+        known = {run.pid for run in self._runs.values()}
+        for pid in processes.children(os.getpid()):
+            if pid not in known:
+                processes.kill_group(pid)
+
+    def _until_next_deadline(self) -> float | None:
+        waiting = [run.deadline for run in self._runs.values() if not run.overdue]
+        return max(0.0, min(waiting) - time.monotonic()) if waiting else None
+
+    def _end_overdue(self) -> None:
+        now = time.monotonic()
+        for run in self._runs.values():
+            if run.deadline <= now and not run.overdue:
+                run.overdue = True
+                processes.kill_group(run.pid)
+
+
+def _wake_on_children() -> tuple[int, int]:
+    """Make a pipe that becomes readable when a child ends."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _awake)
+    return reader, writer
+
+
+def _awake(_number: int, _frame: object) -> None:
+    """Do nothing: the wake-up pipe has told already."""
+
+
+def main(channel: Channel, device: str, options: dict[str, Any], modules: list[str]) -> None:
+    """Be a stage: prepare, say what came of it, serve."""
+    staged: dict[str, Any] = {"type": "staged", "why": None, "threads": [], "failed": {}}
+    try:
+        staged["why"] = devices.prepare(device, options)
+        staged.update(import_ahead(modules))
+        gc.collect()
+        gc.freeze()
+    except Exception as error:  # noqa: BLE001 - whatever a device does wrong is told to the user
+        staged["why"] = f"{type(error).__name__}: {error}"
+        staged["trace"] = traceback.format_exc()
+    channel.send(staged)
+    Stage(channel).serve()
+
+
+def import_ahead(modules: list[str]) -> dict[str, Any]:
+    """Import third-party modules; return those that failed, with the reason, and the first that started threads."""
+    failed: dict[str, str] = {}
+    before = processes.threads()
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:  # noqa: BLE001 - the run will meet the same error, at the user's line
+            failed[name] = f"{type(error).__name__}: {error}"
+        if processes.threads() > before:
+            return {"failed": failed, "threads": [name]}
+    return {"failed": failed, "threads": []}

@@ -1,0 +1,88 @@
+"""Proves that a wait never ends: every thread stands in one that has no timeout, and nobody is left to end it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import queue
+import threading
+from types import FrameType
+from typing import Any
+
+from drygrad.worker import processes
+from drygrad.worker.lines import Instruction, Lines
+
+OURS = "drygrad"
+"""The name of our own threads."""
+
+_LOCKS: Any = (type(threading.Lock()), type(threading.RLock()))
+_TIMEOUTS = ("timeout", "block", "blocking")
+_FOREVER: Any = (None, -1, True)
+
+
+def endless(frames: dict[int, FrameType], lines: Lines, main: int) -> str | None:
+    """Return what the main thread waits for without end; None where that is not proven."""
+    ours = {thread.ident for thread in threading.enumerate() if thread.name == OURS}
+    if processes.children(os.getpid()):
+        return None
+    found = {ident: _wait(frame, lines) for ident, frame in frames.items() if ident not in ours}
+    return found.get(main) if all(found.values()) else None
+
+
+def _wait(frame: FrameType, lines: Lines) -> str | None:
+    if frame.f_code.co_filename == threading.__file__:
+        return _of_threading(frame)
+    return _of_lock(frame, lines) if lines.is_user(frame.f_code) else None
+
+
+def _of_threading(frame: FrameType) -> str | None:
+    """Recognise a wait inside the standard library's threads and queues, without a timeout."""
+    what = None
+    inner: FrameType | None = frame
+    while inner is not None and inner.f_code.co_filename in (threading.__file__, queue.__file__):
+        given = [inner.f_locals[name] for name in _TIMEOUTS if name in inner.f_locals]
+        if any(value not in _FOREVER for value in given):
+            return None
+        owner = inner.f_locals.get("self")
+        what = f"waits for ever in {type(owner).__name__}.{inner.f_code.co_name}()"
+        inner = inner.f_back
+    return what
+
+
+def _of_lock(frame: FrameType, lines: Lines) -> str | None:
+    """Recognise ``lock.acquire()`` and ``with lock`` of the user's, where the lock is held."""
+    place = lines.place(Instruction(frame.f_code, frame.f_lasti))
+    text = lines.text(place) if place is not None else None
+    expression = _parsed(text.strip()) if text else None
+    if isinstance(expression, ast.Call):
+        function = expression.func
+        if expression.args or expression.keywords or getattr(function, "attr", "") not in ("acquire", "__enter__"):
+            return None
+        expression = function.value if isinstance(function, ast.Attribute) else None
+    if expression is None:
+        return None
+    lock = _value(expression, frame)
+    if isinstance(lock, _LOCKS) and _is_held(lock):
+        return f"waits for ever for the lock {ast.unparse(expression)}"
+    return None
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def _is_held(lock: Any) -> bool:
+    return lock.locked() if hasattr(lock, "locked") else False
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """Look a name or an attribute up without calling anything."""
+    if isinstance(node, ast.Name):
+        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, frame)
+        return getattr(owner, "__dict__", {}).get(node.attr)
+    return None

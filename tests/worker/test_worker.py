@@ -1,0 +1,46 @@
+"""The worker as a program: started by path, it says that it is ready, and each run ends in a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from worker_client import WorkerClient, argument, plan
+
+SMALL = """\
+import torch
+def f(x):
+    y = x.exp()
+    return y
+"""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[WorkerClient]:
+    with WorkerClient() as client:
+        client.receive("ready")
+        yield client
+
+
+def test_a_function_with_an_argument(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, SMALL, "f", arguments=[argument("torch.ones(3, requires_grad=True)", "x")]))
+    assert result["outcome"] == "passed"
+    assert result["backward"] == "probe"
+    assert result["blocks"] == [3]
+    assert result["inputs"] == [{"name": "x", "value": "float32 [3] on cpu", "source": "comment"}]
+
+
+def test_an_error_of_the_users_stands_in_its_line(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, "settings = {}\nrate = settings['lr']\n"))
+    assert result["outcome"] == "failed"
+    (fault,) = result["faults"]
+    assert (fault["code"], fault["message"], fault["at"]["line"]) == ("DG907", "KeyError: 'lr'", 2)
+
+
+def test_without_fork_a_process_serves_one_run_and_ends(tmp_path: Path) -> None:
+    with WorkerClient("--no-fork") as worker:
+        assert worker.receive("ready")["once"]
+        result = worker.run(plan(tmp_path, SMALL, "f", arguments=[argument("torch.ones(3)")]))
+        assert result["outcome"] == "passed"
+        assert worker.process.wait(10) == 0
