@@ -28,7 +28,7 @@ class Call:
         self.place: Place | None = run.lines.place(user)
         self.inner = inner
         self._frame = frame
-        self._source = run.lines.source(self.place.path) if self.place else None
+        self.text = run.lines.text(self.place) if self.place else None
 
     def name(self, tensor: torch.Tensor) -> str | None:
         """Return how the user writes this tensor: a name, an attribute, an element, or an argument's expression."""
@@ -108,23 +108,10 @@ class Call:
             return ast.unparse(texts[found]) if found in texts else None
         return None
 
-    def text(self) -> str | None:
-        """Return the text of the expression that made the call; None before Python 3.11."""
-        place = self.place
-        if place is None or place.end_line is None or place.column is None or self._source is None:
-            return None
-        lines = self._source[place.line - 1 : place.end_line]
-        if not lines:
-            return None
-        lines[-1] = lines[-1][: place.end_column]
-        lines[0] = lines[0][place.column :]
-        return "\n".join(lines)
-
     def expression(self) -> ast.expr | None:
         """Return the expression that made the call; None before Python 3.11."""
-        text = self.text()
         try:
-            return ast.parse(f"({text})", mode="eval").body if text else None
+            return ast.parse(f"({self.text})", mode="eval").body if self.text else None
         except SyntaxError:
             return None
 

@@ -84,6 +84,18 @@ def test_what_does_not_grow_is_left_alone(tmp_path: Path, after: str) -> None:
     assert said(run) == []
 
 
+def test_a_list_and_a_total_are_two_faults(tmp_path: Path) -> None:
+    run = watch(tmp_path, program("losses.append(loss)\n    total += loss"), Memory)
+    assert sorted(fault.code for fault in run.faults) == ["DG501", "DG502"]
+
+
+def test_each_optimizer_has_steps_of_its_own(tmp_path: Path) -> None:
+    two = program("other.step()").replace("losses,", "other = torch.optim.SGD(model.parameters())\nlosses,")
+    assert said(watch(tmp_path, two, Memory)) == []
+    kept = two.replace("other.step()", "other.step(); outputs.append(x)")
+    assert {fault.code for fault in watch(tmp_path, kept, Memory).faults} == {"DG508"}
+
+
 def test_two_steps_are_too_few_to_tell(tmp_path: Path) -> None:
     assert said(watch(tmp_path, program("outputs.append(x)", steps=2), Memory)) == []
 

@@ -35,20 +35,21 @@ class Holder(NamedTuple):
         return self.code != _GROWS
 
 
-def find_holder(lines: Lines, step_of: StepOf) -> Holder | None:
+def find_holders(lines: Lines, step_of: StepOf) -> list[Holder]:
     """Look through the user's frames for what holds something of each step.
 
     ``step_of`` tells in which step a tensor or a node of the graph was made.
     """
+    found: dict[Place | None, Holder] = {}
     frame = lines.frame(1)
     while frame is not None:
         if lines.is_user(frame.f_code):
             for name, value in _reachable(frame):
                 holder = _judge(lines, frame, name, value, step_of)
                 if holder:
-                    return holder
+                    found.setdefault(holder.place, holder)
         frame = frame.f_back
-    return None
+    return list(found.values())
 
 
 def _reachable(frame: FrameType) -> Iterator[tuple[str, object]]:

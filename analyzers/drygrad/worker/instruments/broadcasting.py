@@ -103,7 +103,7 @@ def _looks_accidental(call: Call, first: torch.Tensor, second: torch.Tensor) -> 
     larger, smaller = sorted((first, second), key=torch.Tensor.dim, reverse=True)
     if larger.dim() != smaller.dim() + 1 or larger.shape[-1] != 1 or larger.shape[:-1] != smaller.shape:
         return False
-    text = call.text()
+    text = call.text
     return text is not None and "None" not in text and "unsqueeze" not in text
 
 

@@ -47,7 +47,7 @@ class IndexRanges(Instrument):
     def _wrapped(self, op: Op) -> None:
         """Look at ``take_along_dim``, which silently counts from the other end what is out of range."""
         call = call_here(self.run)
-        if call and "take_along_dim" in (call.text() or "") and isinstance(op.args[1], int):
+        if call and "take_along_dim" in (call.text or "") and isinstance(op.args[1], int):
             wanted = Range("indices", op.args[0], -op.args[1], op.args[1], _wraps)
             found = outside(wanted)
             if found:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 import torch
 
-from drygrad.worker.explain.holders import find_holder
+from drygrad.worker.explain.holders import find_holders
 from drygrad.worker.lines import Instruction
 from drygrad.worker.reading import bytes_text, storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
@@ -62,7 +62,7 @@ class Memory(Instrument):
         self._steps: list[int] = []
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._kept: defaultdict[int, list[dict[Key, int]]] = defaultdict(list)
-        self._growth: dict[int, Fault | None] = {}
+        self._growth: dict[int, list[Fault]] = {}
 
     def after_op(self, op: Op, result: Any) -> None:
         """Enter the storages that the operation has made."""
@@ -139,17 +139,18 @@ class Memory(Instrument):
             del kept[:-_COMPARED]
             self._growth[id(optimizer)] = self._compare(kept)
 
-    def _compare(self, kept: list[dict[Key, int]]) -> Fault | None:
+    def _compare(self, kept: list[dict[Key, int]]) -> list[Fault]:
         first, second, third = (sum(sizes.values()) for sizes in kept)
         growth = third - second if first < second < third else 0
-        holder = find_holder(self.run.lines, self._step_of)
-        if holder is not None and (holder.is_graph or growth >= _NOTEWORTHY):
-            more = f"{bytes_text(growth)} more are live after each step: " if growth else ""
-            facts = {"holder": holder.name, "bytes": growth}
-            return Fault(holder.code, more + holder.reason, holder.place, facts=facts)
-        if holder is None and growth == second - first and growth >= _NOTEWORTHY:
-            return self._grown(growth, kept[1], kept[2])
-        return None
+        more = f"{bytes_text(growth)} more are live after each step: " if growth else ""
+        holders = find_holders(self.run.lines, self._step_of)
+        if not holders and growth == second - first and growth >= _NOTEWORTHY:
+            return [self._grown(growth, kept[1], kept[2])]
+        return [
+            Fault(holder.code, more + holder.reason, holder.place, facts={"holder": holder.name, "bytes": growth})
+            for holder in holders
+            if holder.is_graph or growth >= _NOTEWORTHY
+        ]
 
     def _grown(self, growth: int, before: dict[Key, int], after: dict[Key, int]) -> Fault:
         key = max(after, key=lambda key: after[key] - before.get(key, 0))
@@ -158,10 +159,11 @@ class Memory(Instrument):
         return Fault(_GROWS, message, self._place(key), facts={"bytes": growth})
 
     def _step_of(self, made: Any) -> int | None:
-        if isinstance(made, torch.Tensor):
-            held = self._of(made)
-            return held.born if held else None
-        return bisect(self._numbers, made._sequence_nr())
+        node = made.grad_fn if isinstance(made, torch.Tensor) else made
+        if node is not None:
+            return bisect(self._numbers, node._sequence_nr())
+        held = self._of(made)
+        return held.born if held else None
 
     def explain(self, error: BaseException, place: Place | None) -> Fault | None:
         """Say what holds the memory that has run out, or that it was this allocation that took it all."""
@@ -190,8 +192,9 @@ class Memory(Instrument):
 
     def finish(self) -> None:
         """Add the peak with its lines; compare it with the memory that the user's GPU has."""
-        for fault in filter(None, self._growth.values()):
-            self.run.report(fault)
+        for faults in self._growth.values():
+            for fault in faults:
+                self.run.report(fault)
         by_key = self._at_peak if self._at_peak is not None else dict(self._by_key)
         rows = self._rows(by_key)
         self.run.result["memory"] = {

@@ -47,7 +47,7 @@ class Synchronisation(Instrument):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._counts: Counter[tuple[str, int, str, str]] = Counter()
-        self._places: dict[tuple[str, int], Place] = {}
+        self._waits: dict[Place, set[int]] = {}
         self._away: dict[int, Away] = {}
         self._trips: Counter[tuple[Place, Place]] = Counter()
         self._steps = 0
@@ -85,7 +85,8 @@ class Synchronisation(Instrument):
         """Count a wait or a copy."""
         if place is not None:
             self._counts[place.path, place.line, kind, op] += 1
-            self._places.setdefault((place.path, place.line), place)
+            if op == _SYNCHRONIZE:
+                self._waits.setdefault(place, set()).add(self._steps)
 
     def after_op(self, op: Op, result: Any) -> None:
         """Follow copies to the host and back; on a device without a hook of its own, count by the table."""
@@ -147,16 +148,19 @@ class Synchronisation(Instrument):
         ]
         for (there, back), count in self._trips.items():
             self._report_trip(there, back, count)
-        for (path, line, _, op), count in self._counts.items():
-            if op == _SYNCHRONIZE and self._steps >= 2 and count >= self._steps and not self._is_needed(path):
+        for place, steps in self._waits.items():
+            if len(steps) >= 2 and not self._is_needed(place.path):
+                count = self._counts[place.path, place.line, "sync", _SYNCHRONIZE]
                 message = f"the host waits for the device in each step ({count} times here), and nothing needs it"
-                self.run.report(Fault(_NEEDLESS, message, self._places[path, line], facts={"count": count}))
+                self.run.report(Fault(_NEEDLESS, message, place, facts={"count": count}))
 
     def _report_trip(self, there: Place, back: Place, count: int) -> None:
         times = "once" if count == 1 else f"{count} times"
         message = f"copied to the CPU and back ({times} in this run): two copies and a wait for the device each time"
-        related = [("copied to the CPU here", there)] if there.line != back.line else []
-        self.run.report(Fault(_ROUND_TRIP, message, back, related=related, facts={"count": count, "copies": 2 * count}))
+        related = [("copied back here", back)] if there.line != back.line else []
+        self.run.report(
+            Fault(_ROUND_TRIP, message, there, related=related, facts={"count": count, "copies": 2 * count})
+        )
 
     def _is_needed(self, path: str) -> bool:
         source = self.run.lines.source(path)
