@@ -52,6 +52,9 @@ x.conj().is_cuda and torch.equal((x * 1j).conj().resolve_conj().imag, -x) and (x
 x.to(torch.float8_e4m3fn).dtype is torch.float8_e4m3fn and (x.half() @ x.half()).dtype is torch.half
 torch.backends.cudnn.flags(enabled=True, benchmark=True).__enter__() is None
 torch.utils.data.default_collate([x, x]).shape == (2, 3)
+(torch.arange(3, device="cuda") // torch.tensor([1, 0, 2], device="cuda")).tolist() == [0, -1, 1]
+(torch.arange(3, device="cuda").remainder_(0)).tolist() == [-1, -1, -1]
+torch.histc(torch.tensor([1, 2, 2], device="cuda"), 3, 1, 3).tolist() == [1, 2, 0]
 repr(x) == "tensor([1., 1., 1.], device='cuda:0')"
 x[torch.tensor([0, 1])].is_cuda and x[0].item() == 1.0 and x.tolist() == [1.0] * 3
 (x.half() + 1.0).dtype is torch.half and (x[0].half() + 1.0).dtype is torch.half

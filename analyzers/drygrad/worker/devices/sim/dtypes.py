@@ -62,7 +62,7 @@ RENAMED = {
 
 # A GPU has these in single and double precision only, as the host has.
 FULL_PRECISION = re.compile(
-    r"aten::(?:_?linalg_|special_|cholesky|geqrf|ormqr|orgqr|triangular_solve|lu_unpack|lu_solve|igamma|histc|_ctc_loss|"
+    r"aten::(?:_?linalg_|special_|cholesky|geqrf|ormqr|orgqr|triangular_solve|lu_unpack|lu_solve|igamma|_ctc_loss|"
     r"_cdist|_pdist)"
 )
 TARGET = re.compile(r"expected scalar type Long but found (\w+)")  # until torch 2.12

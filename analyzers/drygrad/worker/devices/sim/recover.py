@@ -11,12 +11,13 @@ from torch import Tensor
 from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.dtypes import FULL_PRECISION, INTEGERS, in_words_of_cuda
 from drygrad.worker.devices.sim.errors import Unsupported
-from drygrad.worker.devices.sim.internals import SEQUENCES
+from drygrad.worker.devices.sim.internals import HOST, SEQUENCES
 from drygrad.worker.devices.sim.plans import Plan, argument
 from drygrad.worker.devices.sim.state import STATE
 
 # The words of ATen's dispatch over dtypes, and of MKL: every other refusal is a check that a GPU makes too.
 MISSING = re.compile(r"not implemented for '(?:Half|BFloat16|ComplexHalf)'|MKL FFT doesn't support tensors of type")
+BY_ZERO = "ZeroDivisionError"
 Dtypes = dict[torch.dtype, torch.dtype]
 HOST_MEMORY = re.compile(r"can't allocate memory(?:.* (\d+) bytes)?", re.S)
 WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
@@ -31,6 +32,8 @@ def recovered(error: RuntimeError, plan: Plan, host: list[Any], named: dict[str,
     if wanted is not None:
         memory.require(int(wanted[1] or 0), STATE.current)
         raise Unsupported("the host has not the memory that the simulated device would need") from error
+    if text == BY_ZERO:
+        return _divided(plan, host, named)
     wider = OF_INTEGERS.get(plan.name) or (WIDER if MISSING.search(text) else {})
     if not wider or FULL_PRECISION.match(plan.name):
         raise in_words_of_cuda(error, plan.name)
@@ -43,6 +46,14 @@ def recovered(error: RuntimeError, plan: Plan, host: list[Any], named: dict[str,
         if isinstance(target, Tensor):
             target.copy_(source)
     return _narrow(result, narrower)
+
+
+def _divided(plan: Plan, host: list[Any], named: dict[str, Any]) -> Any:
+    """An integer division by zero, which a GPU answers with all bits set; a host refuses it."""
+    divisor = host[1] if isinstance(host[1], Tensor) else torch.tensor(host[1], device=HOST)
+    zero = divisor == 0
+    host[1] = divisor.masked_fill(zero, 1)
+    return plan.run(*host, **named).masked_fill_(zero, -1)
 
 
 def _wide(value: Any, wider: Dtypes, narrower: Dtypes) -> Any:

@@ -23,6 +23,8 @@ def patch() -> None:
         "_cuda_emptyCache": always(None),
         "_cuda_setMemoryFraction": always(None),
         "_cuda_getAllocatorBackend": always("native"),
+        "_cuda_record_memory_history": always(None),
+        "_cuda_record_memory_history_legacy": always(None),
         "_cuda_memorySnapshot": always({"segments": [], "device_traces": []}),
         "_accelerator_getDeviceStats": statistics,
         "_accelerator_resetPeakStats": memory.reset_peak,
