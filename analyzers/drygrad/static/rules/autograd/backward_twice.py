@@ -1,0 +1,59 @@
+"""Rule DG113: a second backward through one graph."""
+
+from __future__ import annotations
+
+from drygrad.model import Invalid, Rule, Valid
+
+
+class BackwardTwice(Rule):
+    """
+    ## What it does
+    Reports a `backward()` that goes through the graph of the same loss again, after the first has freed it. A dry run
+    sees it. What is carried from pass to pass of a loop is DG108.
+
+    ## Why is this bad?
+    It raises: `Trying to backward through the graph a second time`. The first pass frees what the operations keep.
+
+    ## Example
+    ```python
+    loss.backward()
+    penalty = regularise(model)
+    (loss + penalty).backward()
+    ```
+    Use instead:
+    ```python
+    penalty = regularise(model)
+    (loss + penalty).backward()
+    ```
+    """
+
+    code, name, since = "DG113", "backward-twice", "0.1"
+    severity = "error"
+    run_only = True
+    VALID = [
+        Valid(
+            """
+            import torch
+
+            # dry-run: w=torch.ones(3, requires_grad=True)
+            def step(w):
+                loss = (w * w).sum()
+                loss.backward(retain_graph=True)
+                loss.backward()
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            import torch
+
+            # dry-run: w=torch.ones(3, requires_grad=True)
+            def step(w):
+                loss = (w * w).sum()
+                loss.backward()
+                loss.backward()
+            """,
+            at=(8, 4, 8, 19),
+        ),
+    ]

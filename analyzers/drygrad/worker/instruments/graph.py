@@ -1,0 +1,233 @@
+"""The graph that backward goes through: where it was cut, when it was freed, and which parameters it never reached."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import ast
+from typing import Any, ClassVar, NamedTuple, cast
+
+import torch
+
+from drygrad.worker import graphs
+from drygrad.worker.lines import Instruction
+from drygrad.worker.naming import call_here
+from drygrad.worker.reading import storage_of
+from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.spelling import operands, spelled, text_of
+from drygrad.worker.watch import Op
+
+_CUTS = 512
+_NAMES = 5
+_NO_GRAPH, _SECOND = "does not require grad", "backward through the graph a second time"
+_FROM_NUMBERS = "aten::lift_fresh"
+_COPIES = ("torch.tensor(", "Tensor(")
+_BY_TEXT = {
+    "Can't call numpy() on Tensor that requires grad": (
+        "DG107",
+        "NumPy cannot record a graph, and this tensor requires grad: `.detach()` belongs before `.numpy()`",
+    ),
+    "can't optimize a non-leaf Tensor": (
+        "DG110",
+        "the optimizer is given a tensor that was computed from another: it updates leaves only",
+    ),
+}
+
+
+class Cut(NamedTuple):
+    """An operation whose result has no graph although its operands have one."""
+
+    instruction: Instruction | None
+    op: str
+    recording: bool
+
+
+class Missing(NamedTuple):
+    """The parameters of an optimizer that have had no gradient at any step so far, by identity, with their names."""
+
+    place: Place | None
+    names: dict[int, str]
+    total: int
+
+
+class Graph(Instrument):
+    """Follows tensors that have left their graph; explains backward's complaints about a graph that is not there."""
+
+    name: ClassVar[str] = "graph"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._cuts: dict[int, Cut] = {}
+        self._number: Cut | None = None
+        self._backwards: list[tuple[tuple[Any, ...], Place | None]] = []
+        self._done: list[tuple[int, Place | None]] = []
+        self._missing: dict[int, Missing] = {}
+        self._known: tuple[BaseException, Fault] | None = None
+
+    def after_op(self, op: Op, result: Any) -> None:
+        """Remember results that have left the graph, and what is computed from them."""
+        if op.phase != "forward":
+            return
+        tensor: Any = _first(result)
+        recording = torch.is_grad_enabled()
+        if op.name == _FROM_NUMBERS:
+            self._remember(tensor, Cut(op.instruction, op.name, recording))
+            return
+        leaves = not recording or op.name == "aten::detach" or not isinstance(tensor, torch.Tensor)
+        if (leaves or not tensor.is_floating_point()) and any(t.requires_grad for t in op.tensors()):
+            self._remember(tensor, Cut(op.instruction, op.name, recording))
+            return
+        if self._cuts and isinstance(tensor, torch.Tensor):
+            cuts = [cut for cut in map(self._cut_of, op.tensors()) if cut is not None]
+            if cuts:
+                self._remember(tensor, min(cuts, key=lambda cut: cut.op == _FROM_NUMBERS))
+
+    def _remember(self, result: Any, cut: Cut) -> None:
+        if not isinstance(result, torch.Tensor):
+            self._number = cut
+            return
+        storage = storage_of(result)
+        if storage is not None:
+            self._cuts[storage._cdata] = cut
+            if len(self._cuts) > _CUTS:
+                del self._cuts[next(iter(self._cuts))]
+
+    def _cut_of(self, tensor: Any) -> Cut | None:
+        if tensor.requires_grad:
+            return None
+        storage = storage_of(tensor)
+        return self._cuts.get(storage._cdata) if storage is not None else None
+
+    def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+        """Remember what backward starts from."""
+        self._backwards.append((roots, place))
+
+    def backward_ends(self, error: BaseException | None) -> None:
+        """Explain an error while the graph is still there."""
+        roots, place = self._backwards.pop()
+        if error is None:
+            numbers = [root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None]
+            self._done.append((max(numbers, default=-1), place))
+        elif place is not None and _NO_GRAPH in str(error):
+            cut_off = next((root for root in roots if not root.requires_grad), roots[0])
+            self._known = (error, self._no_graph(cut_off, place, str(error)))
+        elif place is not None and _SECOND in str(error):
+            self._known = (error, self._second(roots, place, str(error)))
+
+    def step_begins(self, optimizer: Any, place: Place | None) -> None:
+        """Note which parameters have no gradient, though others have."""
+        parameters: list[Any] = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+        without = {id(p): p for p in parameters if p.grad is None}
+        if not self._done or len(without) == len(parameters):
+            return
+        known = self._missing.get(id(optimizer))
+        if known is None:
+            call = call_here(self.run)
+            names = {key: (call.name(p) if call else None) or "a parameter" for key, p in without.items()}
+            self._missing[id(optimizer)] = Missing(place, names, len(parameters))
+        else:
+            for key in known.names.keys() - without.keys():
+                del known.names[key]
+
+    def explain(self, error: BaseException, place: Place | None) -> Fault | None:
+        """Return the fault behind a complaint of autograd's about a missing graph."""
+        if self._known is not None and error is self._known[0]:
+            return self._known[1]
+        text = str(error)
+        if isinstance(error, AttributeError) and text.endswith("object has no attribute 'backward'"):
+            return self._fault("it is a Python number", self._number, place, text) if place else None
+        for beginning, (code, sentence) in _BY_TEXT.items():
+            if text.startswith(beginning):
+                return Fault(code, sentence, place, detail=text)
+        return None
+
+    def finish(self) -> None:
+        """Report the parameters that no step has found a gradient for."""
+        for missing in self._missing.values():
+            if missing.names:
+                names = list(missing.names.values())
+                listed = ", ".join(f"`{name}`" for name in names[:_NAMES])
+                more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+                self.run.report(
+                    Fault(
+                        "DG112",
+                        f"{len(names)} of the optimizer's {missing.total} parameters never had a gradient, for no loss "
+                        f"depends on them: {listed}{more}",
+                        missing.place,
+                        severity="info",
+                        facts={"parameters": names},
+                    )
+                )
+
+    def _no_graph(self, root: Any, place: Place, text: str) -> Fault:
+        call = call_here(self.run)
+        name = call.describe(root, "the loss") if call else "the loss"
+        cut = self._cut_of(root) or self._number
+        if cut is not None and cut.op == _FROM_NUMBERS and not self._copies_values(cut):
+            cut = None
+        return self._fault(f"{name} has no graph", cut, place, text)
+
+    def _copies_values(self, cut: Cut) -> bool:
+        """Say whether a tensor was made of a list that holds more than numbers: torch does not show what it reads."""
+        parts = operands(self.run.lines, cut.instruction)
+        return bool(parts) and any(isinstance(node, (ast.Name, ast.Call)) for node in ast.walk(ast.parse(parts[-1])))
+
+    def _fault(self, why: str, cut: Cut | None, place: Place, text: str) -> Fault:
+        if cut is None:
+            sentence = f"backward() fails: {why}, and nothing that it was computed from requires grad"
+            return Fault("DG106", sentence, place, detail=text)
+        lines = self.run.lines
+        at, written = lines.place(cut.instruction), spelled(lines, cut.instruction, cut.op)
+        line = f" in line {at.line}" if at else ""
+        if not cut.recording:
+            sentence = f"backward() fails: {why}; {written}{line} was computed with gradients switched off"
+            return Fault("DG103", sentence, place, text, None, _here(at, "no graph is recorded"))
+        copied = text_of(lines, cut.instruction) or ""
+        if any(copy in copied for copy in _COPIES):
+            sentence = f"{written} copies the numbers, not the graph: backward() in line {place.line} fails"
+            return Fault("DG105", sentence, at, text, None, [("backward fails here", place)])
+        sentence = f"backward() fails: {why}; {written}{line} leaves it"
+        return Fault("DG106", sentence, place, text, None, _here(at, "it is left"))
+
+    def _second(self, roots: tuple[Any, ...], place: Place, text: str) -> Fault:
+        freed = [node for node in graphs.nodes(roots) if _is_freed(node)]
+        node = max(freed, key=lambda n: n._sequence_nr(), default=None)
+        number = node._sequence_nr() if node is not None else 0
+        first_root, first = next(((n, at) for n, at in self._done if n >= number), (-1, None))
+        at = self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
+        freed_by = f" by backward() in line {first.line}" if first else ""
+        mine = max(root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None)
+        related = [("backward fails here", place), *([("the graph is freed here", first)] if first else [])]
+        if mine == first_root:
+            sentence = f"backward() goes through one graph twice; the first time{freed_by} has freed what it keeps"
+            return Fault("DG113", sentence, place, text, None, related[1:])
+        what = f"{graphs.operation(node)} in line {at.line}" if node is not None and at else "an earlier pass"
+        return Fault(
+            "DG108",
+            f"backward() in line {place.line} goes back into the graph of an earlier pass, to {what}, which was freed"
+            f"{freed_by}: what is carried from there has to be detached",
+            at or place,
+            text,
+            None,
+            related,
+        )
+
+
+def _first(result: Any) -> Any:
+    """Return the first of several results."""
+    several = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
+    return several[0] if several else None
+
+
+def _here(place: Place | None, message: str) -> list[tuple[str, Place]]:
+    return [(f"{message} here", place)] if place is not None else []
+
+
+def _is_freed(node: Any) -> bool:
+    """Say whether a node has given up what it kept."""
+    for role, _ in graphs.saved(node):
+        try:
+            getattr(node, f"_saved_{role}" if f"_saved_{role}" in dir(node) else "saved_tensors")
+        except RuntimeError as error:
+            return _SECOND in str(error)
+    return False

@@ -1,0 +1,107 @@
+"""Where the graph was cut, when it was freed, and which parameters it never reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from instrument_harness import related, said, spots, watch
+
+from drygrad.worker.instruments.graph import Graph
+
+LEAF = "w = torch.tensor([1.0, 2.0, 3.0, 0.0], requires_grad=True)\n"
+
+CUT = {
+    "with torch.no_grad():\n    y = w * 2\nloss = y.sum()\nloss.backward()": (
+        "DG103",
+        5,
+        "`w * 2` in line 6",
+    ),
+    "y = w * 2\nloss = y.sum().detach()\nloss.backward()": (
+        "DG106",
+        4,
+        "`y.sum().detach()` in line 6",
+    ),
+    "loss = w.sum().data * 2\nloss.backward()": ("DG106", 3, "`w.sum().data` (detach) in line 5 leaves it"),
+    "loss = (w * 2).argmax().float() + 1\nloss.backward()": ("DG106", 3, "`(w * 2).argmax()` in line 5 leaves it"),
+    "loss = 1 - (w > 1).float().mean()\nloss.backward()": ("DG106", 3, "`w > 1` (gt) in line 5"),
+    "loss = torch.tensor([w.sum(), w.mean()]).sum()\nloss.backward()": ("DG105", 2, "copies the numbers"),
+    "loss = torch.tensor(w.sum())\nloss.backward()": ("DG105", 2, "copies the numbers"),
+    "loss = w.sum().item()\nloss.backward()": ("DG106", 3, "it is a Python number; `w.sum().item()`"),
+    "loss = torch.tensor([1.0, 2.0]).sum()\nloss.backward()": (
+        "DG106",
+        3,
+        "and nothing that it was computed from",
+    ),
+    "scale = torch.tensor(2.0)\nloss = scale * w.sum().detach()\nloss.backward()": ("DG106", 4, "`w.sum().detach()`"),
+    "w.numpy()": ("DG107", 2, "`.detach()` belongs before"),
+    "torch.optim.SGD([w * 2], lr=1)": ("DG110", 2, "updates leaves only"),
+}
+
+
+@pytest.mark.parametrize("program", CUT)
+def test_where_the_graph_was_cut(tmp_path: Path, program: str) -> None:
+    code, line, sentence = CUT[program]
+    run = watch(tmp_path, LEAF + program, Graph)
+    assert spots(run) == [(code, line)]
+    assert sentence in said(run)[0][1]
+    assert run.faults[0].detail == str(run.result["error"])
+
+
+def test_one_graph_twice(tmp_path: Path) -> None:
+    run = watch(tmp_path, LEAF + "loss = (w * w).sum()\nloss.backward()\nloss.backward()", Graph)
+    assert spots(run) == [("DG113", 4)]
+    assert related(run.faults[0]) == {"the graph is freed here": 3}
+
+
+@pytest.mark.parametrize("network", ["torch.tanh(h * w + w)", "F.relu(h + w.exp())"])
+def test_a_state_carried_from_pass_to_pass(tmp_path: Path, network: str) -> None:
+    program = f"h = torch.zeros(4)\nfor _ in range(3):\n    h = {network}\n    loss = h.sum()\n    loss.backward()"
+    run = watch(tmp_path, LEAF + program, Graph)
+    assert spots(run) == [("DG108", 4)]
+    assert set(related(run.faults[0]).values()) == {6}
+
+
+TRAINING = """
+model = nn.ModuleDict(dict(a=nn.Linear(4, 2), b=nn.Linear(4, 2)))
+{freeze}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(2):
+    optimizer.zero_grad()
+    model["a"](torch.ones(4)).sum().backward()
+    {more}
+    optimizer.step()
+"""
+
+
+def test_parameters_that_no_loss_depends_on(tmp_path: Path) -> None:
+    run = watch(tmp_path, TRAINING.format(freeze="", more=""), Graph)
+    assert spots(run) == [("DG112", 9)]
+    assert "2 of the optimizer's 4 parameters never had a gradient" in said(run)[0][1]
+    assert "`model.b.weight`, `model.b.bias`" in said(run)[0][1]
+    assert run.faults[0].severity == "info"
+
+
+def test_parameters_that_are_frozen_or_have_their_turn_later(tmp_path: Path) -> None:
+    frozen = TRAINING.format(freeze="model['b'].requires_grad_(False)", more="")
+    later = TRAINING.format(freeze="", more="if i: model['b'](torch.ones(4)).sum().backward()")
+    assert said(watch(tmp_path, frozen, Graph)) == []
+    assert said(watch(tmp_path, later, Graph)) == []
+
+
+def test_a_state_that_is_detached_and_an_evaluation_pass_unseen(tmp_path: Path) -> None:
+    program = """
+    model, head = nn.LSTM(3, 4, batch_first=True), nn.Linear(4, 1)
+    optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()])
+    state = None
+    for _ in range(3):
+        output, state = model(torch.randn(2, 5, 3), state)
+        state = tuple(part.detach() for part in state)
+        loss = head(output).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            print(head(model(torch.randn(2, 5, 3))[0]).argmax().item(), loss.item())
+    """
+    assert said(watch(tmp_path, program, Graph)) == []
