@@ -1,0 +1,280 @@
+"""The order of a training loop as it ran: backward, clearing, steps, schedulers, autocast and scaler."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+
+from drygrad.worker.reading import is_plain
+from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.watch import Op
+
+_UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
+_KEEPS_GRADIENT = frozenset(
+    {_UNSCALE, *(f"aten::{n}" for n in "mul_ _foreach_mul_ clamp_ _foreach_clamp_min_".split())}
+)
+_EVENTS = 2_000
+_STEPS = ("step", "empty step", "step by scaler", "tried")
+
+
+class Event(NamedTuple):
+    """One thing that a training loop does, where, and to which optimizer (by identity; None for a module's)."""
+
+    kind: str
+    place: Place | None
+    subject: int | None = None
+
+
+class Training(Instrument):
+    """Notes the events of a training loop, and says where their order throws gradients away or mixes them."""
+
+    name: ClassVar[str] = "training"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._events: list[Event] = []
+        self._originals: list[tuple[type, str, Any]] = []
+        self._gradients: dict[int, list[tuple[Any, int]]] = {}
+        self._kept: dict[int, list[int]] = {}
+        self._watched: set[int] = set()
+        self._written: set[int] = set()
+        self._by_scaler = False
+        self._half: Place | None = None
+        self._scaled = False
+
+    def start(self) -> None:
+        """Listen to what torch has no hooks for."""
+        from torch.optim.lr_scheduler import LRScheduler
+
+        self._listen(torch.optim.Optimizer, "zero_grad", self._cleared)
+        self._listen(torch.nn.Module, "zero_grad", self._cleared)
+        self._listen(torch.amp.GradScaler, "scale", self._scales)
+        self._listen(torch.amp.GradScaler, "step", self._scaler_steps, self._scaler_stepped)
+        self._listen(torch.autocast, "__enter__", self._autocasts)
+        self._listen(LRScheduler, "step", self._schedules)
+
+    def _listen(
+        self, kind: type, method: str, before: Callable[[Any], None], after: Callable[[], None] = lambda: None
+    ) -> None:
+        original = getattr(kind, method)
+
+        @wraps(original)
+        def heard(receiver: Any, *args: Any, **kwargs: Any) -> Any:
+            before(receiver)
+            try:
+                return original(receiver, *args, **kwargs)
+            finally:
+                after()
+
+        self._originals.append((kind, method, original))
+        setattr(kind, method, heard)
+
+    def _note(self, kind: str, place: Place | None, subject: int | None = None) -> None:
+        if len(self._events) < _EVENTS:
+            self._events.append(Event(kind, place, subject))
+
+    def _cleared(self, receiver: Any) -> None:
+        subject = id(receiver) if isinstance(receiver, torch.optim.Optimizer) else None
+        self._note("clear", self.run.lines.caller(), subject)
+
+    def _scales(self, scaler: Any) -> None:
+        if scaler.is_enabled():
+            self._scaled = True
+            self._note("scale", self.run.lines.caller())
+
+    def _scaler_steps(self, scaler: Any) -> None:
+        self._by_scaler = True
+        self._note("tried", self.run.lines.caller())
+
+    def _scaler_stepped(self) -> None:
+        self._by_scaler = False
+
+    def _autocasts(self, context: Any) -> None:
+        if context._enabled and context.fast_dtype is torch.float16 and self._half is None:
+            self._half = self.run.lines.caller()
+
+    def _schedules(self, scheduler: Any) -> None:
+        if not getattr(scheduler, "_is_initial", False) and getattr(scheduler, "_step_count", 1):
+            self._note("schedule", self.run.lines.caller(), id(scheduler.optimizer))
+
+    def after_op(self, op: Op, result: Any) -> None:
+        """Hear of gradients that are unscaled, or written by hand."""
+        if op.name == _UNSCALE:
+            self._note("unscale", None)
+        if self._watched and op.phase == "forward" and op.name not in _KEEPS_GRADIENT and _writes(op):
+            self._written |= self._watched.intersection(map(_memory, filter(is_plain, op.tensors())))
+
+    def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+        """Note a backward pass, and whether autocast is on."""
+        self._note("backward", place)
+        if any(torch.is_autocast_enabled(root.device.type) for root in roots):
+            self.run.report(
+                Fault(
+                    "DG707",
+                    "backward() runs under autocast, which is meant for forward and loss only: "
+                    "gradients of float32 parts are computed in half precision",
+                    place,
+                )
+            )
+
+    def step_begins(self, optimizer: Any, place: Place | None) -> None:
+        """Note a step, and whether there is anything to apply, and whether it has been applied before."""
+        parameters: list[Any] = [p for group in optimizer.param_groups for p in group["params"]]
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        kind = "step" if gradients else "empty step"
+        self._note(f"{kind} by scaler" if self._by_scaler else kind, place, id(optimizer))
+        before = self._gradients.get(id(optimizer), [])
+        after = [(weakref.ref(gradient), gradient._version) for gradient in gradients]
+        if before and len(before) == len(after):
+            same = all(_went_on(old, new) and _memory(new[0]()) not in self._written for old, new in zip(before, after))
+            self._kept.setdefault(id(optimizer), []).append(len(self._events) if same else 0)
+        self._written -= {_memory(gradient) for gradient in gradients}
+        self._gradients[id(optimizer)] = after
+        self._watched = {_memory(g()) for kept in self._gradients.values() for g, _ in kept if g() is not None}
+
+    def finish(self) -> None:
+        """Judge the order of the events."""
+        for kind, method, original in self._originals:
+            setattr(kind, method, original)
+        for position, event in enumerate(self._events):
+            fault = self._judge(event, self._events[:position], self._events[position + 1 :])
+            if fault is not None:
+                self.run.report(fault)
+        if self._half is not None and not self._scaled:
+            self._half_unscaled(self._half)
+
+    def _judge(self, event: Event, before: list[Event], after: list[Event]) -> Fault | None:
+        if event.kind == "empty step":
+            return _empty_step(event, before, after)
+        if event.kind == "clear":
+            return _cleared_between(event, before, after)
+        if event.kind == "schedule":
+            return _scheduled_early(event, before, after)
+        if event.kind == "step":
+            return self._not_cleared(event, before) or _bypasses(event, before)
+        return None
+
+    def _not_cleared(self, step: Event, before: list[Event]) -> Fault | None:
+        if len(before) + 1 not in self._kept.get(step.subject or 0, []):
+            return None
+        since = _since(before, lambda e: e.subject == step.subject and e.kind.startswith("step"))
+        backwards = [e for e in since if e.kind == "backward"]
+        if not backwards or any(e.kind in ("clear", "empty step") for e in since):
+            return None
+        return Fault(
+            "DG703",
+            "the gradients were not cleared since the last step: this one applied the sum of both batches",
+            step.place,
+            related=_at("backward() added to the gradients here", backwards[0].place),
+        )
+
+    def _half_unscaled(self, half: Place) -> None:
+        steps = [e for e in self._events if e.kind == "step"]
+        backward = next((e for e in self._events if e.kind == "backward"), None)
+        if steps and backward is not None:
+            self.run.report(
+                Fault(
+                    "DG724",
+                    "the loss came from float16 autocast and was not scaled: gradients below 6e-8 become zero",
+                    backward.place,
+                    related=_at("float16 autocast begins here", half),
+                )
+            )
+
+
+def _empty_step(step: Event, before: list[Event], after: list[Event]) -> Fault | None:
+    """A step that finds no gradient, though backward runs elsewhere: before it, or after it; not inside it."""
+    since = _since(before, lambda e: e.kind in ("step", "empty step") and e.subject == step.subject)
+    if any(e.kind == "backward" for e in since):
+        return None
+    following = next((e for e in after if e.kind in ("backward", "step", "empty step", "clear")), None)
+    if following is None or following.kind != "backward" or following.place == step.place:
+        return None
+    return Fault(
+        "DG701",
+        "step() ran before backward(): there was no gradient to apply",
+        step.place,
+        related=_at("backward() runs only here", following.place),
+    )
+
+
+def _cleared_between(clear: Event, before: list[Event], after: list[Event]) -> Fault | None:
+    since = _since(before, lambda e: e.kind in _STEPS)
+    backward = next((e for e in reversed(since) if e.kind == "backward"), None)
+    cleared = any(e.kind == "clear" for e in _since(since, lambda e: e.kind == "backward"))
+    following = next((e for e in after if e.kind == "backward" or e.kind in _STEPS), None)
+    began = next((e.kind for e in [*before, *after] if e.kind == "backward" or e.kind in _STEPS), "")
+    if backward is None or cleared or following is None or began == "empty step":
+        return None
+    if following.kind == "empty step" and clear.subject in (None, following.subject):
+        return Fault(
+            "DG708",
+            "the gradients were cleared after backward() and before step(): the step had nothing to apply",
+            clear.place,
+            related=[*_at("computed here", backward.place), *_at("to be applied here", following.place)],
+        )
+    step = next((e for e in after if e.kind.startswith("step") and clear.subject in (None, e.subject)), None)
+    if step is None or following.kind != "backward" or following.place != backward.place:
+        return None
+    return Fault(
+        "DG704",
+        "the gradients of the micro-batch before were cleared without a step: only the last micro-batch counts",
+        clear.place,
+        related=[*_at("backward() had computed them here", backward.place), *_at("the step comes here", step.place)],
+    )
+
+
+def _scheduled_early(event: Event, before: list[Event], after: list[Event]) -> Fault | None:
+    stepped = any(e.kind == "tried" or (e.kind in _STEPS and e.subject == event.subject) for e in before)
+    step = next((e for e in after if e.kind in _STEPS and e.subject == event.subject), None)
+    if stepped or step is None or any(e.kind == "schedule" for e in before):
+        return None
+    return Fault(
+        "DG709",
+        "the scheduler stepped before the optimizer: the first learning rate was never used",
+        event.place,
+        related=_at("the optimizer steps here", step.place),
+    )
+
+
+def _bypasses(step: Event, before: list[Event]) -> Fault | None:
+    since = _since(before, lambda e: e.kind in _STEPS and e.subject == step.subject)
+    kinds = [e.kind for e in since]
+    if "unscale" in kinds or not 0 < kinds.count("backward") <= kinds.count("scale"):
+        return None
+    scale = next(e for e in since if e.kind == "scale")
+    return Fault(
+        "DG722",
+        "optimizer.step() applied the gradients of a scaled loss as they were; scaler.step(optimizer) unscales them",
+        step.place,
+        related=_at("the loss is scaled here", scale.place),
+    )
+
+
+def _since(events: list[Event], ends: Callable[[Event], bool]) -> list[Event]:
+    """Return the last events, those after the last that ``ends`` holds for."""
+    start = next((i + 1 for i in range(len(events) - 1, -1, -1) if ends(events[i])), 0)
+    return events[start:]
+
+
+def _at(message: str, place: Place | None) -> list[tuple[str, Place]]:
+    return [(message, place)] if place is not None else []
+
+
+def _went_on(old: tuple[Any, int], new: tuple[Any, int]) -> bool:
+    """Say whether a gradient is the one of the step before, added to since."""
+    return old[0]() is new[0]() and new[1] > old[1]
+
+
+def _writes(op: Op) -> bool:
+    return op.name.endswith("_") or op.name.startswith("aten::_foreach_")
+
+
+def _memory(tensor: Any) -> int:
+    return tensor.untyped_storage()._cdata
