@@ -55,7 +55,7 @@ def statement_of(source: Source, position: Position) -> Block | None:
         found = statement_at(source.tree, position.line)
     except SourceError:
         return None
-    if not isinstance(found, ast.stmt):
+    if not isinstance(found, ast.stmt) or ";" not in source.line_text(position.line):
         return found
     same_line = (n for n in ast.walk(source.tree) if isinstance(n, ast.stmt) and n.lineno == position.line)
     around = [n for n in same_line if source.start(n) <= position < source.end(n) and n.end_lineno == position.line]

@@ -1,0 +1,166 @@
+"""One list of findings from two witnesses: what a run reproduces is confirmed, what it disproves is gone.
+
+Two findings are the same when their code and their innermost statement are the same. A record of a run speaks of a text
+as long as what was executed is there unchanged; its findings move with it.
+"""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from drygrad.dryrun.findings import statement_of
+from drygrad.dryrun.plan import Missing, Plan, plan_runs
+from drygrad.dryrun.refuting import refutes, truncated
+from drygrad.dryrun.result import Result
+from drygrad.dryrun.targets import target_named
+from drygrad.model import SEVERITIES, Finding, Related, Span
+from drygrad.static.source import Source, SourceError
+from drygrad.static.statements import first_line
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run that has ended: its plan, its result, and its findings at places of the plan's text."""
+
+    run_id: str
+    plan: Plan
+    result: Result
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """A static finding that a run has disproved."""
+
+    finding: Finding
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What both witnesses say together; the findings in the order of the text."""
+
+    findings: tuple[Finding, ...]
+    refuted: tuple[Refutation, ...] = ()
+
+
+def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> Merged:
+    """Return the findings of the text from both witnesses; records of an earlier version are moved, or dropped."""
+    current = [record for run in runs if (record := applied(run, source)) is not None]
+    found = _distinct((finding for record in current for finding in record.findings), source)
+    kept: list[Finding] = []
+    refuted: list[Refutation] = []
+    for finding in static:
+        same = _same(finding, found, static, source)
+        if same is not None:
+            found.remove(same)
+            kept.append(_combined(finding, same))
+            continue
+        against = next((r for r in current if refutes(r.plan, r.result, finding, source)), None)
+        if against is None:
+            kept.append(finding)
+        else:
+            refuted.append(Refutation(finding, against.run_id))
+    return Merged(tuple(sorted([*kept, *found], key=lambda f: (f.span, f.code))), tuple(refuted))
+
+
+def applied(record: Record, source: Source) -> Record | None:
+    """Return a record as it speaks of a text: its places moved; None where what was executed is no longer the same."""
+    old = record.plan
+    if old.source.text == source.text:
+        return replace(record, plan=replace(old, source=source))
+    try:
+        target = target_named(source, old.target.qualname)
+        plans = plan_runs(source, old.path, target, old.options) if target else []
+    except SourceError:
+        return None
+    new = next((p for p in plans if p.key == old.key), None) if not isinstance(plans, Missing) else None
+    if new is None:
+        return None
+    move = _mover(old, new)
+    cut = [{**entry, "line": move(entry["line"])} for entry in truncated(record.result) if "line" in entry]
+    result = replace(
+        record.result,
+        blocks=frozenset(move(line) for line in record.result.blocks),
+        data={**record.result.data, "truncated": cut},
+    )
+    findings = tuple(_moved(finding, move) for finding in record.findings)
+    return replace(record, plan=new, result=result, findings=findings)
+
+
+def _mover(old: Plan, new: Plan) -> Callable[[int], int]:
+    """Return the function that finds a line's new number: executed statements move as wholes."""
+    pairs = zip(_statements(old), _statements(new), strict=True)
+    moves = sorted((first_line(before), first_line(after) - first_line(before)) for before, after in pairs)
+    starts = [start for start, _ in moves]
+
+    def move(line: int) -> int:
+        index = bisect_right(starts, line) - 1
+        return line + moves[index][1] if index >= 0 else line
+
+    return move
+
+
+def _statements(plan: Plan) -> list[ast.stmt]:
+    return [step for step in plan.steps or () if isinstance(step, ast.stmt)]
+
+
+def _moved(finding: Finding, move: Callable[[int], int]) -> Finding:
+    def moved(span: Span) -> Span:
+        return span.shifted(move(span.start.line) - span.start.line)
+
+    def moved_related(related: Related) -> Related:
+        return related if related.path else replace(related, span=moved(related.span))
+
+    shifted = finding.shifted(move(finding.span.start.line) - finding.span.start.line)
+    return replace(shifted, related=tuple(moved_related(related) for related in finding.related))
+
+
+# -- the same finding -------------------------------------------------------------------------------------------
+
+
+def _distinct(findings: Iterable[Finding], source: Source) -> list[Finding]:
+    """Return the findings of several runs, each code and statement once; the gravest tells."""
+    first: dict[object, Finding] = {}
+    for finding in sorted(findings, key=lambda f: SEVERITIES.index(f.severity)):
+        first.setdefault((finding.code, finding.span.start.line, id(_statement(finding, source))), finding)
+    return list(first.values())
+
+
+def _same(finding: Finding, found: Sequence[Finding], static: Sequence[Finding], source: Source) -> Finding | None:
+    """Return the run's finding that is the same as a static one.
+
+    Where a statement has several static findings of the code, the run's belongs to the one it overlaps, else to the
+    first.
+    """
+    statement = _statement(finding, source)
+    if statement is None:
+        return None
+    for other in found:
+        if other.code != finding.code or _statement(other, source) is not statement:
+            continue
+        alike = [f for f in static if f.code == finding.code and _statement(f, source) is statement]
+        meant = next((f for f in alike if f.span.overlaps(other.span)), alike[0])
+        if meant is finding:
+            return other
+    return None
+
+
+def _statement(finding: Finding, source: Source) -> object | None:
+    return statement_of(source, finding.span.start)
+
+
+def _combined(static: Finding, run: Finding) -> Finding:
+    """Return the one finding that both speak of: in the run's words, with the fixes and the place of the text."""
+    return replace(
+        run,
+        span=static.span,
+        severity=min(static.severity, run.severity, key=SEVERITIES.index),
+        related=run.related or static.related,
+        fixes=run.fixes or static.fixes,
+        tags=static.tags or run.tags,
+        status="confirmed",
+    )

@@ -1,0 +1,161 @@
+"""What two witnesses say together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from plan_harness import plan
+
+from drygrad.dryrun.merge import Merged, Record, merge
+from drygrad.dryrun.plan import RunOptions
+from drygrad.dryrun.result import ErrorInUserCode, Result
+from drygrad.model import Edit, Finding, Fix, Related, Span
+from drygrad.static.registry import rule_by_code
+from drygrad.static.source import Source
+
+TEXT = """\
+import torch
+
+def other(x):
+    return x
+
+# dry-run: x=torch.ones(3, requires_grad=True)
+def f(x):
+    y = x.exp()
+    if x is not None:
+        x = x + 1
+    else:
+        x = x + 2
+    for _ in range(9):
+        y.clamp_(0)
+    y.add_(1); z = y * x
+    return z.sum()
+"""
+SOURCE = Source(TEXT)
+ALL_BLOCKS = frozenset({8, 10, 12, 14})
+
+
+def static(code: str, line: int, column: int = 4, end: int = 9) -> Finding:
+    rule = rule_by_code(code)
+    assert rule is not None
+    span = Span.of(line, column, line, end)
+    fix = Fix("Fix it", (Edit(span, "fixed"),), "safe")
+    return Finding(code, rule.name, "may fail", "warning", span, (Related("here", span),), (fix,))
+
+
+def seen(code: str, line: int, column: int = 4, end: int = 9) -> Finding:
+    finding = replace(static(code, line, column, end), message="did fail", severity="error", fixes=(), related=())
+    return replace(finding, detail="torch says", witness="dry-run", status="confirmed", run="r1")
+
+
+def record(*findings: Finding, text: str = TEXT, options: RunOptions | None = None, **result: Any) -> Record:
+    answer: dict[str, Any] = {"outcome": "passed", "device": "sim", "blocks": ALL_BLOCKS, "backward": "probe", **result}
+    return Record("r1", plan(text, "f", options), Result(**answer), findings)
+
+
+def merged(finding: Finding, run: Record, source: Source = SOURCE) -> Merged:
+    return merge([finding], [run], source)
+
+
+def test_what_a_run_reproduces_is_confirmed_and_one() -> None:
+    possible = static("DG101", 14, 8, 18)
+    (finding,) = merged(possible, record(seen("DG101", 14, 8, 19), outcome="failed")).findings
+    assert (finding.message, finding.detail, finding.status, finding.witness, finding.run, finding.severity) == (
+        "did fail",
+        "torch says",
+        "confirmed",
+        "dry-run",
+        "r1",
+        "error",
+    )
+    assert (finding.span, finding.fixes, finding.related) == (possible.span, possible.fixes, possible.related)
+
+
+def test_another_statement_or_code_is_another_finding() -> None:
+    for other in (seen("DG101", 8), seen("DG102", 14, 8, 19), seen("DG101", 15, 4, 13)):
+        found = merged(static("DG101", 15, 15, 24), record(other, outcome="failed")).findings
+        assert [finding.status for finding in found].count("confirmed") == 1
+        assert len(found) == 2
+
+
+def test_among_several_of_a_statement_the_one_that_overlaps_is_meant() -> None:
+    two = [static("DG101", 14, 8, 9), static("DG101", 14, 10, 18)]
+    found = merge(two, [record(seen("DG101", 14, 12, 19), outcome="failed")], SOURCE).findings
+    assert [(finding.span.start.column, finding.status) for finding in found] == [(8, "possible"), (10, "confirmed")]
+
+
+def test_runs_that_say_the_same_say_it_once() -> None:
+    runs = [record(seen("DG101", 8), outcome="failed")] * 2
+    assert len(merge([], runs, SOURCE).findings) == 1
+
+
+BASE: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "result", "gone"),
+    [
+        ("DG101", 14, BASE, True),
+        ("DG101", 14, {"backward": "none"}, False),
+        ("DG101", 14, {"outcome": "failed"}, False),
+        ("DG101", 14, {"outcome": "deadline"}, False),
+        ("DG101", 14, {"error": ErrorInUserCode("KeyError", "k", None)}, False),
+        ("DG101", 14, {"blocks": ALL_BLOCKS - {14}}, False),
+        ("DG101", 14, {"blocks": ALL_BLOCKS - {12}}, True),  # the branch does not touch y
+        ("DG303", 15, {"blocks": ALL_BLOCKS}, True),
+        ("DG103", 14, BASE, False),  # the function ran no backward itself
+        ("DG103", 14, {"backward": "target"}, True),
+        ("DG205", 14, BASE, True),
+        ("DG205", 14, {"device": "cpu"}, False),
+        ("DG302", 14, BASE, False),  # depends on values
+        ("DG401", 14, BASE, False),
+        ("DG101", 3, BASE, False),  # not what was run
+    ],
+)
+def test_what_a_run_refutes(code: str, line: int, result: dict[str, Any], gone: bool) -> None:
+    column = 8 if line == 14 else 4
+    found = merged(static(code, line, column, column + 3), record(**result))
+    assert (found.findings == ()) is gone
+    assert [(r.finding.code, r.run_id) for r in found.refuted] == ([(code, "r1")] if gone else [])
+
+
+def test_a_branch_that_matters_must_have_run_on_both_sides() -> None:
+    finding = static("DG303", 15, 15, 24)
+    assert merged(finding, record(blocks=ALL_BLOCKS)).findings == ()
+    assert merged(finding, record(blocks=ALL_BLOCKS - {12})).findings == (finding,)
+    one_sided = TEXT.replace("    else:\n        x = x + 2\n", "\n\n")
+    assert merged(finding, record(text=one_sided), Source(one_sided)).findings == (finding,)
+
+
+def test_a_loop_that_was_cut_short_proves_nothing_of_what_follows() -> None:
+    data = {"truncated": [{"line": 13, "iterations": 3}]}
+    inside, after = static("DG101", 14, 8, 18), static("DG101", 15)
+    assert merged(inside, record(data=data)).findings == ()
+    assert merged(after, record(data=data)).findings == (after,)
+
+
+def test_invented_conditions_prove_nothing() -> None:
+    finding = static("DG101", 14, 8, 18)
+    run = record()
+    searched = replace(
+        run, plan=replace(run.plan, arguments=tuple(replace(a, source="search") for a in run.plan.arguments))
+    )
+    assert merged(finding, searched).findings == (finding,)
+    assert merged(finding, record(options=RunOptions(instruments=("shapes",)))).findings == (finding,)
+    called = TEXT.replace("# dry-run: x=torch.ones(3, requires_grad=True)", "#") + "with torch.no_grad():\n    f(1)\n"
+    assert merged(finding, record(text=called), Source(called)).findings == (finding,)
+
+
+def test_a_record_moves_with_edits_elsewhere_and_ends_with_edits_of_what_ran() -> None:
+    run = record(seen("DG101", 14, 8, 19), outcome="failed")
+    above = Source(TEXT.replace("    return x\n", "    y = x\n    return y\n", 1))
+    (moved,) = merge([], [run], above).findings
+    assert moved.span.start == (15, 8)
+    inside, after = static("DG101", 15, 8, 18), static("DG101", 16)
+    passed = record(data={"truncated": [{"line": 13, "iterations": 3}]})
+    assert merge([inside, after], [passed], above).findings == (after,)
+    changed = Source(TEXT.replace("x.exp()", "x.exp() + 1"))
+    assert merge([], [run], changed) == Merged(())
+    assert merge([], [run], Source("def f(:\n")) == Merged(())
