@@ -1,0 +1,91 @@
+"""The gradients that a step applies: their norms, and those that are exactly zero throughout."""
+
+# pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+
+from drygrad.worker.naming import call_here
+from drygrad.worker.reading import is_readable, quietly
+from drygrad.worker.run import Fault, Instrument, Place, Run
+
+_MOST = 200
+_NAMED = 5
+_STEPS = 3
+
+
+class Norm(NamedTuple):
+    """How long the gradient of one parameter was before a step."""
+
+    name: str
+    shape: list[int]
+    norm: float
+
+
+class Gradients(Instrument):
+    """Measures the gradients of each parameter at the first steps of each optimizer."""
+
+    name: ClassVar[str] = "gradients"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._norms: dict[int, list[Norm]] = {}
+        self._place: Place | None = None
+        self._steps: Counter[int] = Counter()
+
+    def step_begins(self, optimizer: Any, place: Place | None) -> None:
+        """Measure what the step is about to apply."""
+        self._steps[id(optimizer)] += 1
+        if self._steps[id(optimizer)] > _STEPS:
+            return
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        with_gradient = [p for p in parameters if p.grad is not None and is_readable(p.grad) and p.grad.numel()][:_MOST]
+        for parameter, norm in zip(with_gradient, _norms([p.grad for p in with_gradient])):
+            self._measured(parameter, norm, place)
+
+    def _measured(self, parameter: Any, norm: float, place: Place | None) -> None:
+        key = id(parameter)
+        known = self._norms.setdefault(key, [])
+        call = None if known else call_here(self.run)
+        name = known[0].name if known else (call.name(parameter) if call else None) or "a parameter"
+        known.append(Norm(name, list(parameter.shape), norm))
+        self._place = self._place or place
+
+    def finish(self) -> None:
+        """Tell the norms; report parameters whose gradients were zero throughout, though others' were not."""
+        self.run.result["gradients"] = [
+            {"name": norms[-1].name, "shape": norms[-1].shape, "norm": _finite(norms[-1].norm)}
+            for norms in self._norms.values()
+        ]
+        zero = [norms[0].name for norms in self._norms.values() if len(norms) > 1 and not any(n.norm for n in norms)]
+        if not 0 < len(zero) < len(self._norms):
+            return
+        listed = ", ".join(f"`{name}`" for name in zero[:_NAMED]) + (" ..." if len(zero) > _NAMED else "")
+        self.run.report(
+            Fault(
+                "DG114",
+                f"the gradients of {len(zero)} of {len(self._norms)} parameters are exactly zero at each step: "
+                f"{listed}",
+                self._place,
+                severity="hint",
+                facts={"parameters": zero},
+            )
+        )
+
+
+def _norms(gradients: list[Any]) -> list[float]:
+    """Return the norm of each gradient; 0 only if each element is."""
+    with quietly():
+        norms: list[float] = [norm.item() for norm in torch._foreach_norm(gradients)] if gradients else []
+        # The squares of small numbers are 0 before they are.
+        return [norm or float(gradient.abs().amax()) for norm, gradient in zip(norms, gradients)]
+
+
+def _finite(norm: float) -> float | None:
+    """Return a norm as JSON has it: none where it is not finite."""
+    return norm if math.isfinite(norm) else None
