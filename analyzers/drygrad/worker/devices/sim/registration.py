@@ -46,7 +46,8 @@ def register() -> None:
         for name in _served():
             op = None if name in special else overload(name)
             if op is not None:
-                library.m.impl(name, "CUDA", kernels.kernel(op), False)
+                served = kernels.kernel(op) if _on_host(name) else _not_on_host
+                library.m.impl(name, "CUDA", served, False)
         library.m.impl("scaled_dot_product_attention", "AutogradCUDA", attention.scaled_dot_product_attention, False)
 
 
@@ -62,7 +63,14 @@ def _served() -> list[str]:
 
 
 def _on_host(name: str) -> bool:
-    return has_kernel(name, "CPU") or has_kernel(name, "CompositeExplicitAutograd")
+    keys = ["CPU", "CompositeExplicitAutograd"]
+    if CUDA_LIBRARY:  # elsewhere torch comes to what an operator is made of by itself
+        keys.append("CompositeImplicitAutograd")
+    return any(has_kernel(name, key) for key in keys)
+
+
+def _not_on_host(*_: Any, **__: Any) -> Any:
+    raise Unsupported("this operator has a kernel on GPUs only, which the simulated device cannot run")
 
 
 def _special() -> dict[str, Kernel]:
