@@ -18,6 +18,7 @@ FAULTS = {
     "F.smooth_l1_loss(y, model(x))": "`y` [8] and `model(x)` [8, 1]",
     "out = model(x)\nF.huber_loss(out, y)": "`out` [8, 1] and `y` [8]",
     "out = model(x)\n((out - y) ** 2).mean().backward()": "`out` [8, 1] and `y` [8]",
+    "((model(x) - y) ** 2).mean().backward()": "`model(x)` [8, 1] and `y` [8]",
     "out = model(x)\n(y - out).abs().sum().backward()": "`y` [8] and `out` [8, 1]",
     "out = model(x)\nd = out - y\n(d * d).mean().sqrt().backward()": "`out` [8, 1] and `y` [8]",
 }

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any, ClassVar
 
 import torch
@@ -108,7 +109,9 @@ def _looks_accidental(call: Call, first: torch.Tensor, second: torch.Tensor) -> 
 
 
 def _fault(call: Call, first: torch.Tensor, second: torch.Tensor) -> Fault:
-    names = [call.name(tensor) for tensor in (first, second)]
+    written = call.expression()
+    sides = (written.left, written.right) if isinstance(written, ast.BinOp) else (None, None)
+    names = [call.name(tensor) or (ast.unparse(side) if side else None) for tensor, side in zip((first, second), sides)]
     shown = [
         f"{f'`{name}`' if name else fallback} {size_text(tensor.shape)}"
         for name, fallback, tensor in zip(names, ("the prediction", "the target"), (first, second))
