@@ -124,6 +124,12 @@ class Execution:
             self._call(namespace, target, specs)
 
     def _call(self, namespace: Namespace, target: str, specs: list[dict[str, Any]]) -> None:
+        with namespace.contexts:
+            returned = self._returned(namespace, target, specs)
+        if self.backward == "none" and self.plan.get("backward_probe", True):
+            self._probe(returned)
+
+    def _returned(self, namespace: Namespace, target: str, specs: list[dict[str, Any]]) -> Any:
         self._tell("inputs")
         receiver = self.plan.get("receiver")
         owner = inputs.evaluate_one(namespace, {"name": "self", **receiver}, {}) if receiver else None
@@ -139,8 +145,7 @@ class Execution:
         returned = finish(function(*positional, **named), self.loops.limit)
         if self.progress.backwards > before:
             self.backward = "target"
-        elif self.plan.get("backward_probe", True):
-            self._probe(returned)
+        return returned
 
     def _beginning(self, function: Callable[..., Any]) -> Place:
         called: Any = function.forward if isinstance(function, torch.nn.Module) else function

@@ -9,6 +9,7 @@ import linecache
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from types import CodeType, ModuleType
@@ -91,6 +92,8 @@ class Namespace:
         weave(self.tree, observe=True)
         self.module = self._module(str(plan.get("module_name") or "__main__"))
         self.names: dict[str, Any] = vars(self.module)
+        self.contexts = ExitStack()
+        """The contexts that the target is called in: entering is the setup's work, leaving the caller's."""
 
     def _module(self, name: str) -> ModuleType:
         module = ModuleType(name)
@@ -111,13 +114,29 @@ class Namespace:
         """Execute the whole text."""
         self._execute(self.tree.body)
 
-    def execute(self, positions: Sequence[Sequence[int]]) -> None:
-        """Execute the statements that start at these lines and columns (UTF-8 bytes), in that order."""
+    def execute(self, steps: Sequence[Any]) -> None:
+        """Take the steps of a setup in their order.
+
+        A step is the start of a statement (line, column in UTF-8 bytes), an assignment that the text does not have,
+        such as a loop's variables to the first item, or a context to enter.
+        """
         index = _statements_by_start(self.tree)
-        for line, column in positions:
-            found = index.get((line, column))
-            if found:
-                self._execute(found)
+        for step in steps:
+            if isinstance(step, dict):
+                self._arrange(cast("dict[str, Any]", step))
+            else:
+                self._execute(index.get((step[0], step[1]), []))
+
+    def _arrange(self, step: dict[str, Any]) -> None:
+        """Bind names or enter a context; errors stand at the place that the step was read from."""
+        if "bind" in step:
+            self._execute([_placed(f"{step['bind']} = {step['to']}", step)])
+            return
+        entered = "_drygrad_entered"
+        self._execute([_placed(f"{entered} = {step['enter']}", step)])
+        value = self.contexts.enter_context(self.names.pop(entered))
+        if step.get("as"):
+            self.names[step["as"]] = value
 
     def _execute(self, statements: list[ast.stmt]) -> None:
         code = compile(ast.Module(statements, []), self.path, "exec", flags=self._flags, dont_inherit=True)
@@ -132,6 +151,16 @@ class Namespace:
         where = self.path if line else "<dry-run input>"
         code = compile(tree, where, "eval", flags=self._flags, dont_inherit=True)
         return eval(code, {**self.names, **earlier} if earlier else self.names)
+
+
+def _placed(text: str, step: dict[str, Any]) -> ast.stmt:
+    """Parse a statement that is not in the text and give it the place of what it stands for."""
+    statement = ast.parse(text).body[0]
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.stmt, ast.expr, ast.keyword)):
+            node.lineno = node.end_lineno = step["line"]
+            node.col_offset = node.end_col_offset = step["column"]
+    return statement
 
 
 def _shift(tree: ast.AST, line: int, column: int) -> None:

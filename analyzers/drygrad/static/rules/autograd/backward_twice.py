@@ -54,6 +54,6 @@ class BackwardTwice(Rule):
                 loss.backward()
                 loss.backward()
             """,
-            at=(8, 4, 8, 19),
+            at=(7, 4, 7, 19),
         ),
     ]

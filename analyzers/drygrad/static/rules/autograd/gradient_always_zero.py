@@ -63,6 +63,6 @@ class GradientAlwaysZero(Rule):
                     model(x).sum().backward()
                     optimizer.step()
             """,
-            at=(13, 8, 13, 24),
+            at=(12, 8, 12, 24),
         ),
     ]

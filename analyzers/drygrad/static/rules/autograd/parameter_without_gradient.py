@@ -59,6 +59,6 @@ class ParameterWithoutGradient(Rule):
                 head(encoder(x).detach()).sum().backward()
                 optimizer.step()
             """,
-            at=(10, 4, 10, 20),
+            at=(9, 4, 9, 20),
         ),
     ]

@@ -66,7 +66,7 @@ class NonFiniteBorn(Rule):
                 weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
                 weights.square().sum().backward()
             """,
-            at=(6, 14, 6, 67),
+            at=(5, 14, 5, 67),
         ),
         Invalid(
             """
