@@ -11,6 +11,8 @@ from drygrad.version import __version__
 
 EPILOG = "Exit status: 0 no error or warning (--fail-on moves the line), 1 findings, 2 it could not do the job."
 
+RUN_EPILOG = f"{EPILOG} A run writes nothing outside a sandbox, and has no network."
+
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
@@ -20,11 +22,13 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"drygrad {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _check(commands.add_parser("check", help="check files and folders", epilog=EPILOG, allow_abbrev=False))
+    _run(commands.add_parser("run", help="run functions under instruments", epilog=RUN_EPILOG, allow_abbrev=False))
     explain = commands.add_parser("explain", help="explain a rule")
     explain.add_argument("rule", metavar="CODE|NAME", help="DG101, or inplace-on-saved-tensor")
     rules = commands.add_parser("rules", help="list the rules")
     rules.add_argument("--output-format", choices=("text", "json"), default="text")
     doctor = commands.add_parser("doctor", help="say what drygrad finds on this machine")
+    doctor.add_argument("--python", metavar="P", help="the interpreter to look at (default: the project's)")
     doctor.add_argument("path", nargs="?", default=".", help="a file or folder of the project (default: here)")
     server = commands.add_parser("server", help="run the language server (editors do this)")
     server.add_argument("--stdio", action="store_true", help="speak on stdin and stdout (the default)")
@@ -57,6 +61,30 @@ def _check(check: argparse.ArgumentParser) -> None:
     output.add_argument("-q", "--quiet", action="store_true", help="say nothing if there is nothing to report")
 
 
+def _run(run: argparse.ArgumentParser) -> None:
+    run.add_argument(
+        "target",
+        metavar="PATH[::QUALNAME]",
+        help="a function, such as train.py::Net.forward; a file or folder: all that has inputs, then the scripts",
+    )
+    what = run.add_argument_group("what to run")
+    what.add_argument("--inputs", metavar="ARGS", help='the arguments, e.g. "x=torch.randn(8, 10), self=Net(10)"')
+    what.add_argument("--seed", type=int, default=0, metavar="N", help="for the random numbers (default: 0)")
+    where = run.add_argument_group("where to run it")
+    where.add_argument("--python", metavar="P", help="the interpreter, or its environment (default: the project's)")
+    where.add_argument("--device", choices=("auto", "cuda", "sim", "cpu"), default="auto")
+    where.add_argument(
+        "--launcher", metavar="CMD", help='a command that starts the interpreter, e.g. "srun --gres=gpu:1"'
+    )
+    bounds = run.add_argument_group("bounds")
+    bounds.add_argument("--timeout", type=_seconds, default=30.0, metavar="S", help="seconds for one run (default: 30)")
+    bounds.add_argument("--gpu-memory", type=_bytes, metavar="SIZE", help="of the GPU to simulate, or to use: 24GiB")
+    output = run.add_argument_group("output")
+    output.add_argument("--output-format", choices=("text", "json", "sarif", "github"), default="text")
+    output.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="gravity from which the status is 1")
+    output.add_argument("--no-progress", dest="progress", action="store_false", help="show no progress line")
+
+
 def _codes(text: str) -> tuple[str, ...]:
     return tuple(code.upper() for code in re.split(r"[,\s]+", text) if code)
 
@@ -66,3 +94,18 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return seconds
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)?", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise argparse.ArgumentTypeError(f"expected a size such as 24GiB, got {text!r}")
+    power = "kmgt".index(match[2].lower()) + 1 if match[2] else 0
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)

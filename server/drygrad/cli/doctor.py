@@ -1,30 +1,41 @@
-"""``drygrad doctor``: what there is on this machine, and what is wrong with it."""
+"""``drygrad doctor``: what there is on this machine, what a dry run can do here, and what is wrong."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from drygrad.interpreters import find_interpreter, probe
+from drygrad.dryrun.choice import choose
+from drygrad.dryrun.service import DryRuns, Home
+from drygrad.dryrun.states import State
+from drygrad.interpreters import Interpreter
 from drygrad.project import Project, load_project
 from drygrad.static.registry import all_rules
 from drygrad.version import __version__
 
+from .run import interpreter_of
+
 PACKAGES = ("pygls", "lsprotocol", "jedi", "pathspec", "rich")
 EDITORS = {"code": "VS Code", "nvim": "Neovim", "emacs": "Emacs", "hx": "Helix", "zed": "Zed", "subl": "Sublime Text"}
 
+PROBLEM = "  problem"
+
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; return the exit status: 2 where the settings are broken or a package is missing."""
+    """Run the command; return the exit status: 2 where the settings are broken, a package or a worker is missing."""
     project = load_project(Path(arguments.path))
     healthy = not project.problems
-    for label, text in [*_own(), *_settings(project), *_torch(project.root), *_editors()]:
-        healthy = healthy and text != "not installed"
+    interpreter = interpreter_of(project.root, arguments.python)
+    for label, text in [*_own(), *_settings(project), *_dry_run(project.root, interpreter), *_editors()]:
+        healthy = healthy and text != "not installed" and label != PROBLEM
         sys.stdout.write(f"{label:12} {text}\n")
     return 0 if healthy else 2
 
@@ -43,20 +54,50 @@ def _settings(project: Project) -> Iterator[tuple[str, str]]:
     yield "root", str(project.root)
     yield "settings", str(project.config or "none: there is no pyproject.toml with [tool.drygrad]")
     for problem in project.problems:
-        yield "  problem", str(problem)
+        yield PROBLEM, str(problem)
 
 
-def _torch(root: Path) -> Iterator[tuple[str, str]]:
-    interpreter = find_interpreter(root)
+def _dry_run(root: Path, interpreter: Interpreter) -> Iterator[tuple[str, str]]:
     yield "interpreter", f"{interpreter.path} (from {interpreter.origin})"
-    answer = probe(interpreter)
-    if answer.problem:
-        yield "  problem", answer.problem
-    elif answer.torch is None:
-        yield "torch", "not found there; the static checks do not need it"
-    else:
-        build = f"built for CUDA {answer.cuda}" if answer.cuda else "built without CUDA"
-        yield "torch", f"{answer.torch} ({build}), Python {answer.python}"
+    began = time.monotonic()
+    state = asyncio.run(worker_state(Home(interpreter.path, root.absolute())))
+    if state.name == "failed":
+        label = "dry run" if state.unusable else PROBLEM
+        yield label, f"not possible: {state.why}; the static checks do not need it"
+        return
+    yield "torch", f"{state.torch}, Python {state.python}"
+    yield "worker", f"started in {time.monotonic() - began:.1f} s"
+    yield "GPU", _gpus(state.cuda)
+    works = state.sim.get("works")
+    yield "simulated", "works" if works else "not tried" if works is None else f"does not work: {state.sim.get('why')}"
+    device, why = choose(state)
+    yield "device", f"{device} ({why})"
+    yield from _sandbox(state.sandbox)
+
+
+async def worker_state(home: Home) -> State:
+    """Start a worker there; return what it says of itself, or why it does not."""
+    runs = DryRuns()
+    try:
+        return await runs.state(home)
+    finally:
+        await runs.close()
+
+
+def _gpus(cuda: Mapping[str, Any]) -> str:
+    if not cuda.get("available"):
+        return f"none{': ' + str(cuda['why']) if cuda.get('why') else ''}"
+    gpus = zip(cuda.get("devices") or [], cuda.get("free_bytes") or [], strict=False)
+    return ", ".join(f"{name} with {free / (1 << 30):.1f} GiB free" for name, free in gpus)
+
+
+def _sandbox(layers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    label = "sandbox"
+    for layer, holds in layers.items():
+        yield label, f"{layer}: {'holds' if holds is True else holds or 'does not hold'}"
+        label = ""
+    if not layers:
+        yield label, "none"
 
 
 def _editors() -> Iterator[tuple[str, str]]:

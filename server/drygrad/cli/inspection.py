@@ -154,11 +154,12 @@ def _result(check: _Check, module: str, notebook: Notebook | None) -> FileResult
     source = Source(module)
     findings, keys = check.parted(source)
     shown = check.job.shown
-    items = tuple(_item(shown, source, finding, notebook) for finding in findings)
+    items = tuple(item_of(shown, source, finding, notebook) for finding in findings)
     return FileResult(shown, items, known=max(len(keys) - len(items), 0), keys=tuple(keys))
 
 
-def _item(shown: str, source: Source, finding: Finding, notebook: Notebook | None) -> Item:
+def item_of(shown: str, source: Source, finding: Finding, notebook: Notebook | None = None) -> Item:
+    """Return a finding with the lines that it is shown with; ``shown`` is the name of its file."""
     cell = None
     offset = 0
     if notebook:

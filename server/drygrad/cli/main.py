@@ -12,7 +12,14 @@ from typing import NoReturn
 from .arguments import parser
 from .errors import Failure, complain
 
-COMMANDS = {"check": "check", "explain": "explain", "rules": "rules", "doctor": "doctor", "server": "serve"}
+COMMANDS = {
+    "check": "check",
+    "run": "run",
+    "explain": "explain",
+    "rules": "rules",
+    "doctor": "doctor",
+    "server": "serve",
+}
 INTERRUPTED = 130
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from drygrad.model import SEVERITIES, Finding, Safety, Severity
+
+if TYPE_CHECKING:
+    from drygrad.dryrun.merge import Record
+    from drygrad.dryrun.plan import Missing
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,25 @@ class FileResult:
 
 
 @dataclass(frozen=True)
+class Ran:
+    """One run, or why there was none; ``refuted`` are the static findings that it disproved.
+
+    ``path`` is the file as it was named on the command line, ``lines`` its text.
+    """
+
+    path: str
+    outcome: Record | Missing
+    refuted: tuple[Finding, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Report:
     """All files of one check, in the order of the output; ``written`` unless the fixes are only shown."""
 
     results: tuple[FileResult, ...]
     written: bool = True
+    runs: tuple[Ran, ...] = ()
 
     @property
     def items(self) -> list[Item]:

@@ -5,17 +5,27 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from drygrad.cli.report import Item, Report
+from drygrad.cli.report import Item, Ran, Report
 from drygrad.model import Edit, Fix, Position, Related
 
 VERSION = 1
 
 
 def render(report: Report, *, coloured: bool) -> str:
-    """Return the findings; ``runs`` is empty, for a check runs nothing."""
+    """Return the findings and the runs, of which a check has none."""
     del coloured
     findings = [finding(item) for item in report.items]
-    return json.dumps({"version": VERSION, "findings": findings, "runs": []}, indent=1) + "\n"
+    runs = [_run(ran) for ran in report.runs]
+    return json.dumps({"version": VERSION, "findings": findings, "runs": runs}, indent=1) + "\n"
+
+
+def _run(ran: Ran) -> dict[str, Any]:
+    from drygrad.dryrun.plan import Missing  # noqa: PLC0415 - a check needs nothing of dry runs
+    from drygrad.dryrun.report import missing_json, run_json  # noqa: PLC0415
+
+    if isinstance(ran.outcome, Missing):
+        return missing_json(ran.outcome, ran.path)
+    return run_json(ran.outcome, ran.refuted, ran.path)
 
 
 def finding(item: Item) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from drygrad.cli.report import Report
@@ -30,8 +31,20 @@ def _parts(report: Report) -> Iterator[str]:
         yield f"{unsafe} {'more' if safe else 'fixable'} with --unsafe-fixes"
     if report.failed:
         yield f"{_count(report.failed, 'file')} could not be checked"
+    if report.runs:
+        yield _runs(report)
     if report.known:
         yield f"{report.known} known from the baseline"
+
+
+def _runs(report: Report) -> str:
+    from drygrad.dryrun.merge import Record  # noqa: PLC0415 - a check has no runs
+
+    outcomes = Counter(ran.outcome.result.outcome for ran in report.runs if isinstance(ran.outcome, Record))
+    skipped = len(report.runs) - outcomes.total()
+    ended = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+    without = f"{skipped} without inputs" if skipped else ""
+    return f"{_count(len(report.runs), 'run')}: {', '.join(part for part in (ended, without) if part)}"
 
 
 def _count(number: int, word: str) -> str:

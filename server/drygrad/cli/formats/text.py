@@ -19,8 +19,12 @@ _EDGE = "34"
 
 
 def render(report: Report, *, coloured: bool) -> str:
-    """Return the findings, one block each, and the summary."""
+    """Return the findings, one block each, what was run, and the summary."""
     blocks = ["\n".join(Block(item, coloured=coloured).lines()) + "\n" for item in report.items]
+    if report.runs:
+        from . import runs  # noqa: PLC0415 - a check has none
+
+        blocks += ["\n".join(runs.block(ran, coloured=coloured)) + "\n" for ran in report.runs]
     return "\n".join([*blocks, summary.render(report, coloured=coloured)])
 
 
@@ -38,7 +42,8 @@ class Block:
         style = _COLOURS[finding.severity]
         place = self._paint(_place(self._item.path, self._item.cell, finding.span), "1")
         label = self._paint(f"{finding.severity}[{finding.code}]", style)
-        yield f"{place}: {label}: {self._paint(finding.message, '1')} ({finding.name})"
+        seen = f", seen in run {finding.run}" if finding.run else ""
+        yield f"{place}: {label}: {self._paint(finding.message, '1')} ({finding.name}{seen})"
         yield from self._excerpt(finding.span, "^", style)
         for related in finding.related:
             yield from self._related(related)
@@ -66,7 +71,12 @@ class Block:
         return f"{' ' * self._gutter} {self._paint('=', _EDGE)} {text}"
 
     def _paint(self, text: str, style: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if self._coloured else text
+        return painted(text, style) if self._coloured else text
+
+
+def painted(text: str, style: str) -> str:
+    """Return a text in a terminal's colour."""
+    return f"\x1b[{style}m{text}\x1b[0m"
 
 
 def _place(path: str, cell: int | None, span: Span) -> str:

@@ -1,0 +1,67 @@
+"""A run as users read it in JSON: the entry of ``runs`` on the command line, and the editor's ``drygrad/run``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Missing
+from drygrad.dryrun.result import Result
+from drygrad.dryrun.targets import Target
+from drygrad.model import Finding
+
+
+def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None = None) -> dict[str, Any]:
+    """Return a run; ``refuted`` are the static findings that it disproved, ``path`` the file as the user named it."""
+    result = record.result
+    memory = _object(result.data.get("memory"))
+    return {
+        "id": record.run_id,
+        "target": target_name(path or str(record.plan.path), record.plan.target),
+        "device": result.device,
+        "seed": result.seed,
+        "inputs": [{"name": i.name, "value": i.value, "source": i.source} for i in result.inputs],
+        "outcome": result.outcome,
+        "seconds": result.seconds,
+        "peak_memory_bytes": result.peak_bytes,
+        "peak_by_phase": _object(memory.get("by_phase")),
+        "syncs": syncs(result),
+        "shapes": [
+            {"line": s.line, "name": s.name, "shape": list(s.shape), "dtype": s.dtype, "device": s.device}
+            for s in result.shapes
+        ],
+        "refuted": [{"code": finding.code, "line": finding.span.start.line} for finding in refuted],
+        "notes": list(result.notes),
+        "torch": result.torch,
+        "interpreter": result.interpreter,
+    }
+
+
+def missing_json(missing: Missing, path: str) -> dict[str, Any]:
+    """Return the entry of a target that could not be run."""
+    empty: dict[str, list[object]] = {key: [] for key in ("inputs", "syncs", "shapes", "refuted")}
+    unknown = dict.fromkeys(("id", "device", "seed", "seconds", "peak_memory_bytes", "torch", "interpreter"))
+    return {
+        **unknown,
+        **empty,
+        "target": target_name(path, missing.target),
+        "outcome": "no-inputs",
+        "peak_by_phase": {},
+        "notes": [missing.message],
+    }
+
+
+def target_name(path: str, target: Target) -> str:
+    """Return the target as one types it: ``train.py::Net.forward``, or the file alone for its script."""
+    return f"{path}::{target.qualname}" if target.qualname else path
+
+
+def syncs(result: Result) -> list[Mapping[str, Any]]:
+    """Return the waits and copies, line by line, as the worker counted them."""
+    counted = result.data.get("syncs")
+    return [_object(item) for item in cast("list[object]", counted)] if isinstance(counted, list) else []
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

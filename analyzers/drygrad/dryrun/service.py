@@ -1,0 +1,126 @@
+"""Dry runs for the command line and the editor: plans, has them carried out, and judges what they saw."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from drygrad.dryrun.choice import choose
+from drygrad.dryrun.conversation import OnPhase
+from drygrad.dryrun.findings import findings
+from drygrad.dryrun.launch import Launch, LaunchOptions, launch
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Missing, Plan, RunOptions, plan_runs
+from drygrad.dryrun.result import Result
+from drygrad.dryrun.states import State
+from drygrad.dryrun.supervisor import Supervisor
+from drygrad.dryrun.targets import Target
+from drygrad.settings import Settings
+from drygrad.static.source import Source
+
+KEPT = 2
+"""So many interpreters keep a worker; the one that was used longest ago is let go for another."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where runs happen: an interpreter, a prefix such as ``srun``, and the project's folder."""
+
+    interpreter: Path
+    root: Path
+    launcher: tuple[str, ...] = ()
+
+
+def launch_at(home: Home) -> Launch:
+    """Return how a worker is started there, in the sandbox."""
+    options = LaunchOptions(prefix=home.launcher, workspaces=(str(home.root),))
+    return launch(home.interpreter, options, home.root)
+
+
+class DryRuns:
+    """The workers of all interpreters in use. ``on_state`` hears of every change of any of them."""
+
+    def __init__(
+        self,
+        on_state: Callable[[State], None] | None = None,
+        launch_at: Callable[[Home], Launch] = launch_at,
+    ) -> None:
+        self._on_state = on_state
+        self._launch_at = launch_at
+        self._supervisors: dict[Home, Supervisor] = {}
+
+    def supervisor(self, home: Home) -> Supervisor:
+        """Return the supervisor of an interpreter, the most recently used now."""
+        supervisor = self._supervisors.pop(home, None) or Supervisor(self._launch_at(home), self._on_state)
+        self._supervisors[home] = supervisor
+        return supervisor
+
+    async def dry_run(
+        self,
+        source: Source,
+        path: Path,
+        target: Target,
+        home: Home,
+        options: RunOptions,
+        settings: Settings,
+        on_phase: OnPhase | None = None,
+    ) -> list[Record] | Missing:
+        """Run a target once for each of its inputs; Missing where it has none. Cancelling the caller ends the run."""
+        plans = plan_runs(source, path, target, replace(options, root=options.root or home.root))
+        if isinstance(plans, Missing):
+            return plans
+        await self._let_go(home)
+        return [await self._carry_out(plan, home, settings, on_phase) for plan in plans]
+
+    async def state(self, home: Home) -> State:
+        """Return the state of an interpreter's worker, started if need be, when it is ready or has failed."""
+        return await self.supervisor(home).settled()
+
+    async def restart(self) -> None:
+        """End all workers and their runs; those that are needed start again."""
+        await asyncio.gather(*(supervisor.restart() for supervisor in self._supervisors.values()))
+
+    async def close(self) -> None:
+        """End all workers and their runs."""
+        supervisors, self._supervisors = [*self._supervisors.values()], {}
+        await asyncio.gather(*(supervisor.close() for supervisor in supervisors))
+
+    def cancel(self, run: str) -> bool:
+        """Cancel a run; say whether there was one of that id."""
+        return any(supervisor.cancel(run) for supervisor in self._supervisors.values())
+
+    async def _let_go(self, home: Home) -> None:
+        """Close what has not been used for longest, where there are too many."""
+        self.supervisor(home)
+        idle = [other for other, supervisor in self._supervisors.items() if supervisor.state.name != "busy"]
+        for other in idle[: max(0, len(self._supervisors) - KEPT)]:
+            if other != home:
+                await self._supervisors.pop(other).close()
+
+    async def _carry_out(self, plan: Plan, home: Home, settings: Settings, on_phase: OnPhase | None) -> Record:
+        run = uuid.uuid4().hex[:12]
+        plan, result = await self._result(plan, home, run, on_phase)
+        return Record(run, plan, result, tuple(findings(result, plan, plan.source, settings, run)))
+
+    async def _result(self, plan: Plan, home: Home, run: str, on_phase: OnPhase | None) -> tuple[Plan, Result]:
+        """Run a plan, on a device of our choice where it has none; return the plan that was run."""
+        supervisor = self.supervisor(home)
+        if plan.options.device != "auto":
+            return plan, await supervisor.run(plan, on_phase, run)
+        if on_phase:
+            on_phase("starting")
+        device, why = choose(await supervisor.settled())
+        chosen = _on(plan, device)
+        result = await supervisor.run(chosen, on_phase, run)
+        if device == "sim" and result.outcome == "unsupported":
+            why = "; ".join(["the simulated GPU cannot run this", *result.notes])
+            chosen = _on(plan, device := "cpu")
+            result = await supervisor.run(chosen, on_phase, run)
+        return chosen, replace(result, notes=(f"device {device}: {why}", *result.notes))
+
+
+def _on(plan: Plan, device: str) -> Plan:
+    return replace(plan, options=replace(plan.options, device=device))

@@ -1,0 +1,109 @@
+"""What was run, for people: a block for each run under the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from drygrad.cli.formats.text import mark, painted
+from drygrad.cli.report import Ran
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Missing
+from drygrad.dryrun.report import syncs, target_name
+from drygrad.dryrun.result import Result, Shape
+
+SHOWN = 8
+"""Longer lists are cut; the JSON has all of it."""
+
+_COLOURS = {"passed": "1;32", "failed": "1;31", "deadline": "1;31", "crashed": "1;31", "out-of-memory": "1;31"}
+_LABEL = 8
+
+
+def block(ran: Ran, *, coloured: bool) -> Iterator[str]:
+    """Yield the lines of one run."""
+    if isinstance(ran.outcome, Missing):
+        yield f"{target_name(ran.path, ran.outcome.target)}: not run: {ran.outcome.message}"
+        return
+    result = ran.outcome.result
+    outcome = painted(result.outcome, _COLOURS.get(result.outcome, "1;33")) if coloured else result.outcome
+    target = target_name(ran.path, ran.outcome.plan.target)
+    torch = f", torch {result.torch}" if result.torch else ""
+    yield f"{target}: {outcome} on {result.device} in {_seconds(result.seconds)} (run {ran.outcome.run_id}{torch})"
+    yield from _labelled("inputs", [f"{i.name} = {i.value} ({i.source})" for i in result.inputs])
+    yield from _labelled("shapes", [*_shapes(ran, result)])
+    yield from _labelled("memory", [*_memory(result)])
+    yield from _labelled("waits", [*_waits(result)])
+    yield from _labelled("error", [*_error(ran.outcome)])
+    yield from _labelled("notes", result.notes)
+    refuted = [f"{f.code} at line {f.span.start.line} did not happen ({f.name})" for f in ran.refuted]
+    yield from _labelled("refuted", refuted)
+    if result.outcome != "passed":
+        yield from _labelled("output", result.output.rstrip().splitlines()[-SHOWN:])
+
+
+def _labelled(label: str, lines: list[str] | tuple[str, ...]) -> Iterator[str]:
+    """Yield lines in a column of their own, the label before the first."""
+    for number, line in enumerate(lines[:SHOWN]):
+        yield f"  {'' if number else label:{_LABEL}} {line}"
+    if len(lines) > SHOWN:
+        yield f"  {'':{_LABEL}} … {len(lines) - SHOWN} more with --output-format json"
+
+
+def _shapes(ran: Ran, result: Result) -> Iterator[str]:
+    """Yield one line of source each, with what its names were bound to beside it."""
+    by_line: dict[int, list[Shape]] = {}
+    for shape in result.shapes:
+        by_line.setdefault(shape.line, []).append(shape)
+    lines = {line: mark(_source(ran, line).strip(), 0, 1)[0] for line in sorted(by_line)}
+    width = min(max(map(len, lines.values()), default=0), 60)
+    gutter = max((len(str(line)) for line in lines), default=1)
+    for line, text in lines.items():
+        bound = ", ".join(_shape(shape) for shape in by_line[line])
+        yield f"{line:{gutter}} | {text:{width}}  {bound}"
+
+
+def _source(ran: Ran, line: int) -> str:
+    return ran.lines[line - 1] if 0 < line <= len(ran.lines) else ""
+
+
+def _shape(shape: Shape) -> str:
+    sizes = ", ".join(map(str, shape.shape))
+    device = "" if shape.device == "cpu" else f" {shape.device}"
+    return f"{shape.name} {shape.dtype} [{sizes}]{device}"
+
+
+def _memory(result: Result) -> Iterator[str]:
+    if not result.peak_bytes:
+        return
+    memory = result.data.get("memory")
+    phases = cast("Mapping[str, Any]", memory).get("by_phase") if isinstance(memory, Mapping) else None
+    parts = [f"{name} {_size(count)}" for name, count in cast("Mapping[str, Any]", phases or {}).items() if count]
+    yield f"peak {_size(result.peak_bytes)}" + (f" ({', '.join(parts)})" if len(parts) > 1 else "")
+
+
+def _waits(result: Result) -> Iterator[str]:
+    for wait in syncs(result):
+        times = f" {wait['count']} times" if wait.get("count", 1) != 1 else ""
+        yield f"line {wait.get('line')}: {wait.get('op')} ({wait.get('kind')}){times}"
+
+
+def _error(record: Record) -> Iterator[str]:
+    error = record.result.error
+    if error is None or any(error.message in f"{f.message} {f.detail}" for f in record.findings):
+        return
+    place = f" at line {error.at.line}" if error.at else ""
+    text, _, more = error.message.partition("\n")
+    yield f"{error.type}{place}: {text}{' …' if more else ''}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+
+
+def _size(count: object) -> str:
+    size = float(count) if isinstance(count, (int, float)) else 0.0
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
