@@ -91,16 +91,10 @@ def _kept(source: Source, found: Iterable[Finding], settings: Settings) -> list[
 
 
 def _unexplained(result: Result) -> Iterator[Fault]:
-    """Yield the error that ended the run, if no fault of the worker's stands for it."""
+    """Yield the error that ended the run, if the worker had nothing to say of it."""
     error = result.error
-    if result.outcome != "failed" or error is None or any(_is_error(fault) for fault in result.faults):
-        return
-    yield Fault(USER_ERROR, f"{error.type}: {error.message}", error.at)
-
-
-def _is_error(fault: Fault) -> bool:
-    rule = rule_by_code(fault.code)
-    return (fault.severity or (rule.severity if rule else "error")) == "error"
+    if result.outcome == "failed" and error is not None and not result.faults:
+        yield Fault(USER_ERROR, f"{error.type}: {error.message}", error.at)
 
 
 def _finding(

@@ -42,8 +42,8 @@ class _Weaver:
         first = body[0]
         told = [self._block(first)] if self._observe else []
         if _is_text(first):
-            return [first, *_at(first, [*told, *before]), *self._statements(body[1:])]
-        return [*told, *_at(first, list(before)), *self._statements(body)]
+            return [first, *told, *before, *self._statements(body[1:])]
+        return [*told, *before, *self._statements(body)]
 
     def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         woven: list[ast.stmt] = []
@@ -82,7 +82,7 @@ class _Weaver:
             if isinstance(body, list) and body:
                 setattr(node, name, self._suite(cast("list[ast.stmt]", body), *(first if name == "body" else ())))
         for handler in getattr(node, "handlers", ()):
-            told = [_expression(_call(SWALLOWED))] if _merely_tells(handler.body) else []
+            told = _at(handler.body[0], [_expression(_call(SWALLOWED))]) if _merely_tells(handler.body) else []
             handler.body = self._suite(handler.body, *told)
         for case in getattr(node, "cases", ()):
             case.body = self._suite(case.body)
@@ -110,12 +110,10 @@ class _Weaver:
         return node
 
     def _assigned(self, names: list[ast.Name]) -> list[ast.stmt]:
+        """Return the calls that tell what names were bound to, each at its name, apart from the statements."""
         if not self._observe or self._in_class:
             return []
-        return [
-            _expression(_call(ASSIGNED, *map(ast.Constant, (name.lineno, name.id)), ast.Name(name.id, ast.Load())))
-            for name in names
-        ]
+        return [ast.copy_location(_expression(_telling(name)), name) for name in names]
 
     def _block(self, first: ast.stmt) -> ast.stmt:
         return _at(first, [_expression(_call(BLOCK, ast.Constant(first.lineno)))])[0]
@@ -127,6 +125,10 @@ def _at(place: ast.stmt, statements: list[ast.stmt]) -> list[ast.stmt]:
 
 def _expression(call: ast.expr) -> ast.stmt:
     return ast.Expr(call)
+
+
+def _telling(name: ast.Name) -> ast.Call:
+    return _call(ASSIGNED, *map(ast.Constant, (name.lineno, name.id)), ast.Name(name.id, ast.Load()))
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
