@@ -33,16 +33,28 @@ def train(model, loader, optimizer):
         total += loss
     return total
 """
+RUNNABLE = """\
+import torch
+import torch.nn.functional as F
+
+
+# dry-run: logits=torch.randn(4, 5), target=torch.tensor([0, 1, 5, 2])
+def loss(logits, target):
+    return F.cross_entropy(logits, target)
+"""
 MENDED = WRONG.replace(".softmax(dim=-1)", "").replace("total += loss", "total += loss.detach()")
 
 
-def configuration(editor: str, suffix: str, folder: Path) -> Path:
-    """Return a file with what the README wants in an editor's configuration."""
+_UNTRUSTED = re.compile(r"(?:--|;;) (?=:?init)")
+
+
+def configuration(editor: str, suffix: str, folder: Path, *, trusted: bool = False) -> Path:
+    """Return a file with what the README wants in an editor's configuration, with or without trust."""
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## In an editor\n")[1].split("\n## ")[0]
     block = re.search(rf"^{re.escape(editor)}.*?```\w+\n(.*?)```", section, re.MULTILINE | re.DOTALL)
     assert block, f"the README does not configure {editor}"
     path = folder / f"configuration{suffix}"
-    path.write_text(block[1], encoding="utf-8")
+    path.write_text(_UNTRUSTED.sub("", block[1]) if trusted else block[1], encoding="utf-8")
     return path
 
 
@@ -57,11 +69,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(project: Path, *command: str | Path) -> None:
+def run(project: Path, *command: str | Path, mended: str = MENDED) -> None:
     """Run an editor in the project; expect the file mended, and no server left."""
     environment = {
         **os.environ,
         "HOME": str(project),
+        "VIRTUAL_ENV": sys.prefix,
         "PATH": f"{project}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(ROOT / "server"), str(ROOT / "analyzers")]),
     }
@@ -69,7 +82,7 @@ def run(project: Path, *command: str | Path) -> None:
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (project / "train.py").read_text(encoding="utf-8") == MENDED
+    assert (project / "train.py").read_text(encoding="utf-8") == mended
     (pid,) = (project / "pids").read_text().split()
     assert ends(int(pid)), "the server outlives the editor"
 
@@ -90,18 +103,45 @@ def version_of(neovim: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-@pytest.mark.parametrize("neovim", [BESIDE_PYTHON, OLD_NEOVIM], ids=["from PyPI", "from Debian"])
-def test_neovim(neovim: str, project: Path) -> None:
-    if not Path(neovim).exists():
-        pytest.skip(f"{neovim} is not installed; make test-editors installs it")
+@pytest.fixture(params=[BESIDE_PYTHON, OLD_NEOVIM], ids=["from PyPI", "from Debian"])
+def neovim(request: pytest.FixtureRequest) -> str:
+    """Return one Neovim after the other."""
+    if not Path(request.param).exists():
+        pytest.skip(f"{request.param} is not installed; make test-editors installs it")
+    return request.param
+
+
+def in_neovim(neovim: str, project: Path, session: str, *, trusted: bool = False, mended: str = MENDED) -> None:
+    """Run a session in Neovim, configured as the README says."""
     which = "Neovim 0.11" if version_of(neovim) >= (0, 11) else "Neovim 0.10"
-    init = configuration(which, ".lua", project)
-    session = f"luafile {HERE / 'session.lua'}"
-    run(project, neovim, "--headless", "--clean", "-u", init, "-i", "NONE", "-n", "train.py", "-c", session)
+    init = configuration(which, ".lua", project, trusted=trusted)
+    play = ["train.py", "-c", f"luafile {HERE / session}"]
+    run(project, neovim, "--headless", "--clean", "-u", init, "-i", "NONE", "-n", *play, mended=mended)
 
 
-def test_emacs(project: Path) -> None:
+def test_neovim(neovim: str, project: Path) -> None:
+    in_neovim(neovim, project, "session.lua")
+
+
+def test_neovim_runs_a_function(neovim: str, project: Path) -> None:
+    (project / "train.py").write_text(RUNNABLE, encoding="utf-8")
+    in_neovim(neovim, project, "dry_run.lua", trusted=True, mended=RUNNABLE.replace("5, 2]", "4, 2]"))
+
+
+@pytest.fixture
+def emacs() -> str:
+    """Return Emacs."""
     if shutil.which("emacs") is None:
         pytest.skip("emacs is not installed; make test-editors installs it")
+    return "emacs"
+
+
+def test_emacs(emacs: str, project: Path) -> None:
     init = configuration("Emacs", ".el", project)
-    run(project, "emacs", "--batch", "-Q", "-l", HERE / "session.el", init, "train.py")
+    run(project, emacs, "--batch", "-Q", "-l", HERE / "session.el", init, "train.py")
+
+
+def test_emacs_runs_a_function(emacs: str, project: Path) -> None:
+    (project / "train.py").write_text(RUNNABLE, encoding="utf-8")
+    init = configuration("Emacs", ".el", project, trusted=True)
+    run(project, emacs, "--batch", "-Q", "-l", HERE / "dry_run.el", init, "train.py", mended=RUNNABLE)

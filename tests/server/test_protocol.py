@@ -8,6 +8,7 @@ import logging
 from typing import Any, cast
 
 import pytest
+from fake_dry_runs import FakeDryRuns
 from faulty_analyzer import FaultyAnalyzer
 from lsp_client import JSON, Client, ResponseError, Start
 
@@ -110,7 +111,7 @@ class Unread:
 
 
 async def test_nothing_is_kept_of_what_is_done() -> None:
-    server = DrygradServer(FaultyAnalyzer)
+    server = DrygradServer(FakeDryRuns(), FaultyAnalyzer)
     protocol = cast("Protocol", server.protocol)
     protocol.set_writer(Unread())
     item = {"uri": "file:///a.py", "languageId": "python", "version": 1, "text": ""}

@@ -4,6 +4,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from fake_dry_runs import FakeDryRuns
 from faulty_analyzer import CODES, FaultyAnalyzer
 
 from drygrad.lsp import logs
@@ -30,4 +31,4 @@ def _rule(name: str, code: str) -> type[Rule]:
 if __name__ == "__main__":
     logs.set_up(Path(sys.argv[1]) if len(sys.argv) > 1 else None, "info")
     registry.all_rules = known_rules
-    DrygradServer(FaultyAnalyzer).run_stdio()
+    DrygradServer(FakeDryRuns(), FaultyAnalyzer).run_stdio()

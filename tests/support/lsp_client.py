@@ -43,6 +43,8 @@ CAPABILITIES: JSON = {
         "workspaceEdit": {"documentChanges": True},
         "didChangeConfiguration": {"dynamicRegistration": True},
         "didChangeWatchedFiles": {"dynamicRegistration": True},
+        "codeLens": {"refreshSupport": True},
+        "inlayHint": {"refreshSupport": True},
     },
 }
 """What a modern editor says of itself."""
@@ -260,6 +262,20 @@ class Client:
     def hover(self, uri: str, line: int, character: int) -> Any:
         position = {"line": line, "character": character}
         return self.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
+
+    def command(self, name: str, argument: Any = None) -> Any:
+        """Have the server execute a command."""
+        arguments = [] if argument is None else [argument]
+        return self.request("workspace/executeCommand", {"command": name, "arguments": arguments})
+
+    def lenses(self, uri: str) -> list[JSON]:
+        return self.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+
+    def hints(self, uri: str, lines: int = 1000) -> list[JSON]:
+        return self.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span(0, 0, lines, 0)})
+
+    def save(self, uri: str) -> None:
+        self.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
 
     def pull(self, uri: str, previous: str | None = None) -> JSON:
         params = {"textDocument": {"uri": uri}, **({"previousResultId": previous} if previous else {})}

@@ -11,7 +11,10 @@ from lsprotocol import types as lsp
 
 from drygrad.lsp import features, logs
 from drygrad.lsp.base.server import BaseServer
+from drygrad.lsp.dry_run_service import DryRunService
+from drygrad.lsp.dry_runs import DryRuns
 from drygrad.lsp.imported_names import ImportedNames
+from drygrad.lsp.local_dry_runs import LocalDryRuns
 from drygrad.lsp.session import AnalyzerFactory, Session, static_analyzer
 from drygrad.version import __version__
 
@@ -27,9 +30,9 @@ _PYTHON_CELLS = lsp.NotebookDocumentFilterWithNotebook(
 
 
 class DrygradServer(BaseServer):
-    """The server and its session."""
+    """The server, its session and its dry runs."""
 
-    def __init__(self, analyzer_factory: AnalyzerFactory = static_analyzer) -> None:
+    def __init__(self, service: DryRunService, analyzer_factory: AnalyzerFactory = static_analyzer) -> None:
         super().__init__(
             "drygrad",
             __version__,
@@ -37,13 +40,14 @@ class DrygradServer(BaseServer):
         )
         self.session = Session(self, analyzer_factory)
         self.imported_names = ImportedNames(self)
+        self.dry_runs = DryRuns(self, service)
         features.register(self)
 
 
 def main(tcp: int | None = None, log_file: str | Path | None = None, log_level: str = "info") -> NoReturn:
     """Serve one client until it leaves, over stdio or, for debugging, over a local port."""
     logs.set_up(Path(log_file) if log_file else None, log_level)
-    server = DrygradServer()
+    server = DrygradServer(LocalDryRuns())
     gc.set_threshold(GARBAGE_THRESHOLD)
     gc.freeze()  # the protocol's classes live for ever; the collector need not visit them while one types
     gc.enable()

@@ -53,6 +53,7 @@ class Session:
         self.executor: Executor = _one_thread()
         self.listeners: list[Callable[[Checker], None]] = []
         self.closing: list[Callable[[Checker], None]] = []
+        self.amend: Callable[[str, Analyzes], Analyzes] = lambda uri, analyzer: analyzer
         self._server = server
         self._make_analyzer = analyzer_factory
         self._checkers: dict[str, Checker] = {}
@@ -74,7 +75,7 @@ class Session:
         """Begin to check a document or a notebook, at once."""
         self.close(uri)
         resolved = self.resolve(uri)
-        checker = self._checkers[unquote(uri)] = Checker(uri, self, self._analyzer_for(resolved))
+        checker = self._checkers[unquote(uri)] = Checker(uri, self, self._amended(uri, resolved))
         self._resolved[checker] = resolved
         checker.edited(0)
 
@@ -119,7 +120,7 @@ class Session:
             resolved = self.resolve(checker.uri)
             if resolved != self._resolved.get(checker):
                 self._resolved[checker] = resolved
-                checker.use(self._analyzer_for(resolved))
+                checker.use(self._amended(checker.uri, resolved))
                 changed.append(checker)
         return changed
 
@@ -168,6 +169,24 @@ class Session:
     def failed(self, error: Exception) -> None:
         """Tell the user of a bug in the analysis, as of any other."""
         self._server.report_server_error(error, FeatureNotificationError)
+
+    def file_of(self, uri: str) -> Path:
+        """Return the file that a text is, or is taken to be."""
+        return path_of(uri) or self._nameless_path() or Path.cwd() / "untitled.py"
+
+    def texts(self) -> dict[Path, str]:
+        """Return the texts of all open files, saved or not."""
+        documents = {path_of(c.uri): self._server.documents.find(c.uri) for c in self.checkers}
+        return {path: document.snapshot.text for path, document in documents.items() if path and document}
+
+    def _amended(self, uri: str, resolved: Resolved) -> MakeAnalyzer:
+        make_plain = self._analyzer_for(resolved)
+
+        def make() -> Analyzes | None:
+            analyzer = make_plain()
+            return self.amend(uri, analyzer) if analyzer is not None else None
+
+        return make
 
     def _analyzer_for(self, resolved: Resolved) -> MakeAnalyzer:
         def make() -> Analyzes | None:

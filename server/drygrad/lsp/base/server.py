@@ -98,7 +98,7 @@ class BaseServer(LanguageServer):
         await ended.wait()
         self.leave(1)
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine of the server's own; an error in it is reported as a handler's would be."""
 
         def done(task: asyncio.Task[None]) -> None:
@@ -110,6 +110,7 @@ class BaseServer(LanguageServer):
         task = asyncio.ensure_future(work)
         self._tasks.add(task)  # the loop itself keeps only a weak reference
         task.add_done_callback(done)
+        return task
 
     def leave(self, code: int) -> NoReturn:
         """End the process at once: a thread that hangs must not keep it."""

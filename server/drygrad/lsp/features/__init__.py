@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from drygrad.lsp.features import (
     code_action,
+    code_lens,
     configuration,
+    dry_run,
     execute_command,
     hover,
     initialize,
+    inlay_hint,
     notebooks,
     text_documents,
     trace,
@@ -18,7 +21,19 @@ from drygrad.lsp.features import (
 if TYPE_CHECKING:
     from drygrad.lsp.server import DrygradServer
 
-_FEATURES = (initialize, text_documents, notebooks, code_action, hover, execute_command, configuration, trace)
+_FEATURES = (
+    initialize,
+    text_documents,
+    notebooks,
+    code_action,
+    code_lens,
+    inlay_hint,
+    hover,
+    execute_command,
+    dry_run,
+    configuration,
+    trace,
+)
 
 
 def register(server: DrygradServer) -> None:

@@ -82,6 +82,7 @@ def _take_over(ls: DrygradServer, answer: list[Any], folders: list[Path]) -> Non
 async def apply(ls: DrygradServer) -> None:
     """Check again what the settings change, and show what is wrong with them."""
     show_problems(ls)
+    ls.dry_runs.settings_changed()
     checkers = ls.session.recheck()
     if not checkers:
         return

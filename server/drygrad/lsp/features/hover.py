@@ -1,4 +1,4 @@
-"""``textDocument/hover``: what a finding means, and what a suppression silences."""
+"""``textDocument/hover``: what runs have observed, what a finding means, and what a suppression silences."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 
 from drygrad.documentation import hover_of
+from drygrad.lsp.observed import facts_at
 from drygrad.model import Position, Span
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _CODE = re.compile(r"DG\d+", re.IGNORECASE)
 
 
 async def hover(ls: DrygradServer, params: lsp.HoverParams) -> lsp.Hover | None:
-    """Return the documentation of the rules at a position."""
+    """Return what is known of a position, and the documentation of its rules."""
     session = ls.session
     shown = session.shown(params.text_document.uri)
     if shown is None:
@@ -30,12 +31,21 @@ async def hover(ls: DrygradServer, params: lsp.HoverParams) -> lsp.Hover | None:
     places = list(_of_findings(shown, position)) or list(_of_suppression(source.line_text(position.line), position))
     markdown = session.capabilities.markdown
     codes = dict.fromkeys(code for _, code in places)
-    texts = [text for code in codes if (text := hover_of(code, markdown=markdown))]
+    texts = [*_observed(ls, shown, position), *(text for code in codes if (text := hover_of(code, markdown=markdown)))]
     if not texts:
         return None
     kind = lsp.MarkupKind.Markdown if markdown else lsp.MarkupKind.PlainText
     content = lsp.MarkupContent(kind, "\n\n---\n\n".join(texts))
-    return lsp.Hover(content, session.units.from_span(source, places[0][0]))
+    return lsp.Hover(content, session.units.from_span(source, places[0][0]) if places else None)
+
+
+def _observed(ls: DrygradServer, shown: Shown, position: Position) -> Iterator[str]:
+    memory = ls.dry_runs.memory(shown.part.uri)
+    if memory.view.source is not shown.part.source:
+        return
+    targets = {place.line: place.qualname for place in memory.known_places(shown.part.source)}
+    if facts := facts_at(memory.view, position, targets):
+        yield "\n".join(f"- {fact}" for fact in facts)
 
 
 def _of_findings(shown: Shown, position: Position) -> Iterator[tuple[Span, str]]:

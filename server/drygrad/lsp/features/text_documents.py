@@ -23,11 +23,13 @@ def did_open(ls: DrygradServer, params: lsp.DidOpenTextDocumentParams) -> None:
 
 def did_change(ls: DrygradServer, params: lsp.DidChangeTextDocumentParams) -> None:
     """Check the new text when the changes pause."""
+    ls.dry_runs.changed(params.text_document.uri)
     ls.session.changed(params.text_document.uri)
 
 
 def did_save(ls: DrygradServer, params: lsp.DidSaveTextDocumentParams) -> None:
-    """Look up again what other files import from this one."""
+    """Look up again what other files import from this one; run again what is pinned."""
+    ls.dry_runs.saved(params.text_document.uri)
     path = path_of(params.text_document.uri)
     if path is not None:
         ls.imported_names.saved(path)

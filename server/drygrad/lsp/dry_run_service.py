@@ -1,0 +1,118 @@
+"""What the editor asks of dry runs: the words between the server and what plans, runs and judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from drygrad.dryrun.result import Result
+from drygrad.model import Finding, Position, Span
+from drygrad.settings import Settings
+from drygrad.static.source import Source
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a run is to happen; ``buffers`` are the unsaved texts of other files."""
+
+    root: Path
+    interpreter: Path
+    launcher: tuple[str, ...] = ()
+    device: str = "auto"
+    timeout: float = 30.0
+    settings: Settings = field(default_factory=Settings)
+    buffers: Mapping[Path, str] = field(default_factory=dict[Path, str])
+
+
+class Target(Protocol):
+    """What can be run. A script has no name."""
+
+    @property
+    def qualname(self) -> str | None:
+        """Its name in the module, with dots."""
+        ...
+
+    @property
+    def span(self) -> Span:
+        """Its text."""
+        ...
+
+    @property
+    def name_span(self) -> Span:
+        """Where it is named; for a script, where its work begins."""
+        ...
+
+
+class Seen(Protocol):
+    """What one run has found, placed in a version of the text."""
+
+    @property
+    def run_id(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def result(self) -> Result:
+        """What the worker said."""
+        ...
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What it means for the text."""
+        ...
+
+
+@dataclass(frozen=True)
+class WorkerState:
+    """What the worker is doing: ``name`` is starting, ready, busy, backing-off, failed or stopped."""
+
+    name: str
+    why: str | None = None
+    torch: str | None = None
+    interpreter: str | None = None
+    devices: tuple[str, ...] = ()
+
+
+class DryRunService(Protocol):
+    """Plans, runs and judges. What is not async is called in the thread that analyses."""
+
+    def targets(self, source: Source) -> Sequence[Target]:
+        """Return what can be run. SourceError where the text cannot be read."""
+        ...
+
+    def target_at(self, source: Source, position: Position) -> Target | None:
+        """Return what stands at a position."""
+        ...
+
+    def applied(self, seen: Seen, source: Source) -> Seen | None:
+        """Return a run as it speaks of another text; None where what was executed is not the same there."""
+        ...
+
+    def merge(self, static: Sequence[Finding], seen: Sequence[Seen], source: Source) -> tuple[Finding, ...]:
+        """Return the findings of both witnesses: one for each fault, and none that a run has refuted."""
+        ...
+
+    async def dry_run(
+        self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
+    ) -> Sequence[Seen]:
+        """Run a target; cancelling the caller ends the run. There is always something to tell."""
+        ...
+
+    def run_json(self, seen: Seen) -> dict[str, Any]:
+        """Return a run as panels and the command line show it."""
+        ...
+
+    @property
+    def state(self) -> WorkerState:
+        """What the worker is doing now."""
+        ...
+
+    def on_state(self, listener: Callable[[], None]) -> None:
+        """Have a change of ``state`` told."""
+        ...
+
+    async def restart(self) -> None:
+        """End all workers and their runs; the next run starts a new one."""
+        ...

@@ -1,0 +1,370 @@
+"""The dry runs of the open documents: started, pinned, cancelled, remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from urllib.parse import unquote
+
+from lsprotocol import types as lsp
+
+from drygrad.interpreters import find_interpreter
+from drygrad.lsp.dry_run_service import DryRunService, RunSettings, Seen, Target
+from drygrad.lsp.progress import Progress
+from drygrad.lsp.run_memory import Outcome, RunMemory, View, WithRuns
+from drygrad.lsp.run_words import words_of
+from drygrad.lsp.settings import path_of
+from drygrad.lsp.workspace_imports import imported_files
+from drygrad.model import Position
+from drygrad.static.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from drygrad.lsp.checking import Analyzes, Checker
+    from drygrad.lsp.server import DrygradServer
+
+log = logging.getLogger(__name__)
+
+STATUS = "drygrad/status"
+KEPT_RUNS = 50
+"""So many runs can still be asked for by their id."""
+
+UNTRUSTED = (
+    "drygrad runs nothing here: the workspace is not trusted. Set drygrad.trusted (or the initialization option "
+    "`trusted`) to true if you would run its code yourself."
+)
+
+Choice: TypeAlias = Callable[[Source], Sequence[Target]]
+"""Chooses the targets of a run from the text; called in the thread that analyses."""
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Running:
+    """One request for runs. ``label`` is what it is about; an answer to what was ``asked`` for is never silent."""
+
+    run_id: str
+    checker: Checker
+    label: str
+    choose: Choice
+    device: str | None = None
+    asked: bool = True
+    names: set[str | None] = field(default_factory=set[str | None])
+    task: asyncio.Task[None] | None = None
+
+    def cancel(self) -> None:
+        """End it."""
+        if self.task is not None:
+            self.task.cancel()
+
+
+class DryRuns:
+    """Owns every run: none outlives its document, the trust in the workspace, or the server."""
+
+    def __init__(self, server: DrygradServer, service: DryRunService) -> None:
+        self.service = service
+        self._server = server
+        self._ids = (f"run-{number}" for number in itertools.count(1))
+        self._memories: dict[str, RunMemory] = {}
+        self._pins: dict[str, set[str | None]] = {}
+        self._running: dict[str, Running] = {}
+        self._finished: OrderedDict[str, tuple[Seen, ...]] = OrderedDict()
+        self._last: dict[str, Any] | None = None
+        self._told: dict[str, Any] | None = None
+        self._workers: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+        server.session.amend = self.amend
+        server.session.closing.append(self.closed)
+        service.on_state(self.tell)
+
+    def amend(self, uri: str, analyzer: Analyzes) -> Analyzes:
+        """Have a document's findings merged with what its runs have found."""
+        return WithRuns(analyzer, self.memory(uri))
+
+    def memory(self, uri: str) -> RunMemory:
+        """Return what is known of a document."""
+        return self._memories.setdefault(unquote(uri), RunMemory(self.service))
+
+    def trusts(self, uri: str) -> bool:
+        """Say whether code of a document's folder may be executed."""
+        return self._server.session.resolve(uri).personal.trusted
+
+    def pinned(self, uri: str) -> frozenset[str | None]:
+        """Return the names of the targets that run again when the document is saved."""
+        return frozenset(self._pins.get(unquote(uri), ()))
+
+    def running(self, uri: str) -> dict[str | None, str]:
+        """Return the targets of a document that run now, with the id of the run."""
+        own = (run for run in self._running.values() if run.checker.uri == uri)
+        return {name: run.run_id for run in own for name in run.names}
+
+    async def view(self, uri: str) -> View | None:
+        """Return what is true of the present text, when that is checked; None where nothing is known of it."""
+        checker, document = self._server.session.checker_of(uri), self._server.documents.find(uri)
+        if checker is None or document is None:
+            return None
+        await checker.settled()
+        view = self.memory(checker.uri).view
+        return view if not checker.closed and view.source is document.snapshot else None
+
+    def ask(
+        self, uri: str, qualname: str | None, position: lsp.Position | None, device: str | None
+    ) -> dict[str, str | None]:
+        """Start the run that a user asks for: of a target, of what stands at a position, or of the whole file."""
+        checker = self._server.session.checker_of(uri)
+        if checker is None:
+            return _refused("The document is not open, or is not Python.")
+        if not self.trusts(uri):
+            self._server.show_rarely("untrusted", lsp.MessageType.Warning, UNTRUSTED)
+            return _refused(UNTRUSTED)
+        place = f"line {position.line + 1}" if position else Path(checker.uri).name
+        run = Running(next(self._ids), checker, qualname or place, self._choice(uri, qualname, position), device)
+        self._start(run)
+        return {"runId": run.run_id}
+
+    def _choice(self, uri: str, qualname: str | None, position: lsp.Position | None) -> Choice:
+        def choose(source: Source) -> Sequence[Target]:
+            if qualname is not None:
+                return [target for target in self.service.targets(source) if target.qualname == qualname]
+            if where is None:
+                return self.service.targets(source)
+            target = self.service.target_at(source, where)
+            return [target] if target else []
+
+        document = self._server.documents.find(uri)
+        where: Position | None = None
+        if position is not None and document is not None:
+            where = self._server.session.units.to_position(document.snapshot, position)
+        return choose
+
+    def cancel(self, run_id: str | None) -> bool:
+        """End a run, or (None) all; say whether there was one."""
+        runs = [run for run in self._running.values() if run_id in (None, run.run_id)]
+        for run in runs:
+            run.cancel()
+        return bool(runs)
+
+    def pin(self, uri: str, qualname: str | None, pinned: bool) -> None:
+        """Have a target run again at each save, or no longer."""
+        pins = self._pins.setdefault(unquote(uri), set())
+        (pins.add if pinned else pins.discard)(qualname)
+        self.refresh()
+
+    def clear(self) -> None:
+        """Forget what runs have found."""
+        for checker in self._server.session.checkers:
+            self.memory(checker.uri).forget()
+            checker.edited(0)
+        self._last = None
+        self.refresh()
+        self.tell()
+
+    async def restart_workers(self) -> None:
+        """End all runs, and start new processes for the next."""
+        self.cancel(None)
+        await self.service.restart()
+
+    def saved(self, uri: str) -> None:
+        """Run what is pinned, and depends on the saved file, again."""
+        path = path_of(uri)
+        for checker in self._server.session.checkers:
+            personal = self._server.session.resolve(checker.uri).personal
+            if not (personal.trusted and personal.dry_run_on_save):
+                continue
+            outcomes = self.memory(checker.uri).outcomes
+            own = unquote(checker.uri) == unquote(uri)
+            names = {n for n in self.pinned(checker.uri) if own or (n in outcomes and path in outcomes[n].imports)}
+            if names:
+                self._start_pinned(checker, names)
+
+    def _start_pinned(self, checker: Checker, names: set[str | None]) -> None:
+        def choose(source: Source) -> Sequence[Target]:
+            return [target for target in self.service.targets(source) if target.qualname in names]
+
+        self._start(Running(next(self._ids), checker, "what is pinned", choose, asked=False, names=names))
+
+    def changed(self, uri: str) -> None:
+        """Drop what depended on another text of a document, in the documents that import it."""
+        path = path_of(uri)
+        for checker in self._server.session.checkers if path else ():
+            if checker.uri != uri and path and self.memory(checker.uri).outdate_importers(path):
+                checker.edited(0)
+
+    def closed(self, checker: Checker) -> None:
+        """Forget a document."""
+        for run in [run for run in self._running.values() if run.checker is checker]:
+            run.cancel()
+        self._memories.pop(unquote(checker.uri), None)
+        self._pins.pop(unquote(checker.uri), None)
+
+    def settings_changed(self) -> None:
+        """End what is no longer allowed, and the workers of an interpreter that is no longer the one."""
+        for run in list(self._running.values()):
+            if not self.trusts(run.checker.uri):
+                run.cancel()
+        before = dict(self._workers)
+        self._note_workers()
+        if any(self._workers.get(uri, kind) != kind for uri, kind in before.items()):
+            self._server.spawn(self.restart_workers(), "restarting the workers")
+        self.refresh()
+        self.tell()
+
+    def _note_workers(self) -> None:
+        resolved = {c.uri: self._server.session.resolve(c.uri).personal for c in self._server.session.checkers}
+        self._workers = {uri: (personal.interpreter, personal.launcher) for uri, personal in resolved.items()}
+
+    def _start(self, run: Running) -> None:
+        for other in [other for other in self._running.values() if _replaces(run, other)]:
+            other.cancel()
+        self._note_workers()
+        self._running[run.run_id] = run
+        run.task = self._server.spawn(self._serve(run), f"the dry run of {run.label}")
+        run.task.add_done_callback(lambda _: self._ended(run))
+
+    def _ended(self, run: Running) -> None:
+        self._running.pop(run.run_id, None)
+        if run.task is not None and run.task.cancelled():
+            self._last = {"runId": run.run_id, "target": run.label, "outcome": "cancelled", "text": "cancelled"}
+        self.refresh()
+        self.tell()
+
+    async def _serve(self, run: Running) -> None:
+        progress = Progress(self._server, f"Dry run: {run.label}", run.cancel)
+        try:
+            self.tell()
+            document = self._server.documents.find(run.checker.uri)
+            source = document.snapshot if document else Source("")
+            targets = await self._chosen(run, source)
+            run.names |= {target.qualname for target in targets}
+            self.refresh()
+            for target in targets:
+                await self._run_target(run, source, target, progress)
+        finally:
+            progress.close()
+
+    async def _chosen(self, run: Running, source: Source) -> Sequence[Target]:
+        try:
+            targets = await self._in_thread(run.choose, source)
+        except SourceError as error:
+            self._explain(run, "syntax", f"drygrad cannot run {run.label}: {error.message}")
+            return []
+        if not targets:
+            self._explain(run, "no target", f"drygrad finds nothing to run: {run.label}")
+        return targets
+
+    async def _run_target(self, run: Running, source: Source, target: Target, progress: Progress) -> None:
+        uri = run.checker.uri
+        name = target.qualname or "the script"
+        path = self._server.session.file_of(uri)
+        how = self._settings_of(run, path)
+        imports = await self._in_thread(imported_files, source, path, how.root, how.buffers)
+        how = _with_buffers(how, imports)
+        seen = tuple(
+            await self.service.dry_run(source, path, target, how, lambda phase: progress.report(f"{name}: {phase}"))
+        )
+        if run.checker.closed or (len(run.names) > 1 and _has_no_inputs(seen)):
+            return
+        shapes = tuple(shape for one in seen for shape in one.result.shapes)
+        self._keep(run, Outcome(target.qualname, source, seen, shapes, imports))
+        run.checker.edited(0)
+        await run.checker.settled()
+        self.refresh()
+
+    def _settings_of(self, run: Running, path: Path) -> RunSettings:
+        session = self._server.session
+        resolved = session.resolve(run.checker.uri)
+        root = session.settings.root_of(path)
+        return RunSettings(
+            root=root,
+            interpreter=find_interpreter(root, resolved.personal.interpreter).path,
+            launcher=resolved.personal.launcher,
+            device=run.device or resolved.personal.device,
+            timeout=resolved.personal.timeout,
+            settings=resolved.settings,
+            buffers=session.texts(),
+        )
+
+    def _keep(self, run: Running, outcome: Outcome) -> None:
+        words = words_of(outcome.seen)
+        log.info("%s of %s: %s", run.run_id, outcome.qualname or "the script", words)
+        self.memory(run.checker.uri).keep(outcome)
+        if run.asked:
+            self._pins.setdefault(unquote(run.checker.uri), set()).add(outcome.qualname)
+            self._say_why(run, outcome, words)
+        self._finished[run.run_id] = (*self._finished.get(run.run_id, ()), *outcome.seen)
+        while len(self._finished) > KEPT_RUNS:
+            self._finished.popitem(last=False)
+        ended = outcome.seen[-1].result.outcome if outcome.seen else "no-inputs"
+        self._last = {"runId": run.run_id, "target": outcome.qualname, "outcome": ended, "text": words}
+
+    def _say_why(self, run: Running, outcome: Outcome, words: str) -> None:
+        """Tell a user who has asked for one run, and got nothing of it, why that is."""
+        kinds = {seen.result.outcome for seen in outcome.seen}
+        if kinds <= {"no-inputs", "error", "unsupported"} and len(run.names) == 1:
+            findings = [finding.message for seen in outcome.seen for finding in seen.findings]
+            self._explain(run, "-".join(sorted(kinds)) or "no-inputs", findings[0] if findings else words)
+
+    def _explain(self, run: Running, kind: str, text: str) -> None:
+        log.info("%s: %s", run.run_id, text)
+        if run.asked:
+            self._server.show_rarely(kind, lsp.MessageType.Warning, text)
+
+    def report(self, run_id: str) -> dict[str, Any] | None:
+        """Return what a run has found so far, for panels; None for a run that is not known."""
+        if run_id not in self._running and run_id not in self._finished:
+            return None
+        seen = self._finished.get(run_id, ())
+        runs = [self.service.run_json(one) for one in seen]
+        return {"runId": run_id, "running": run_id in self._running, "runs": runs}
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._server.session.executor, function, *arguments)
+
+    def refresh(self) -> None:
+        """Ask the client to ask for lenses and hints again."""
+        able = self._server.session.capabilities
+        if able.refreshes_lenses:
+            self._server.workspace_code_lens_refresh(None)
+        if able.refreshes_hints:
+            self._server.workspace_inlay_hint_refresh(None)
+
+    def tell(self) -> None:
+        """Send the status, if it is another than before."""
+        state = self.service.state
+        status: dict[str, Any] = {
+            "worker": {"state": state.name, "why": state.why},
+            "device": (self._last or {}).get("device"),
+            "interpreter": state.interpreter,
+            "torch": state.torch,
+            "devices": list(state.devices),
+            "lastRun": self._last,
+            "running": list(self._running),
+        }
+        if status != self._told:
+            self._told = status
+            self._server.protocol.notify(STATUS, status)
+
+
+def _has_no_inputs(seen: Sequence[Seen]) -> bool:
+    return all(one.result.outcome == "no-inputs" for one in seen)
+
+
+def _refused(why: str) -> dict[str, str | None]:
+    return {"runId": None, "message": why}
+
+
+def _replaces(new: Running, old: Running) -> bool:
+    """Say whether a run makes an older one pointless: it is of the same, or at a later save."""
+    return new.checker is old.checker and (new.label, new.asked) == (old.label, old.asked)
+
+
+def _with_buffers(how: RunSettings, imports: Iterable[Path]) -> RunSettings:
+    """Return the settings with those texts only that the run can see."""
+    wanted = set(imports)
+    return replace(how, buffers={path: text for path, text in how.buffers.items() if path in wanted})

@@ -1,0 +1,117 @@
+"""The commands of dry runs, and ``drygrad/run``, which tells of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+
+from drygrad.settings import Device
+
+if TYPE_CHECKING:
+    from drygrad.lsp.server import DrygradServer
+
+DRY_RUN = "drygrad.dryRun"
+CANCEL = "drygrad.cancel"
+PIN = "drygrad.pin"
+UNPIN = "drygrad.unpin"
+CLEAR = "drygrad.clear"
+RESTART_WORKERS = "drygrad.restartWorkers"
+RUN = "drygrad/run"
+
+
+def dry_run_argument(uri: str, version: int | None, qualname: str | None, line: int | None = None) -> dict[str, Any]:
+    """Return the argument of ``drygrad.dryRun`` for a target, or for what begins at a line (from 1)."""
+    position = {"line": line - 1, "character": 0} if line is not None else None
+    return {"uri": uri, "version": version, "qualname": qualname, "position": position, "device": None}
+
+
+class Argument:
+    """The object that a command is called with; what was null may be absent, for Lua tables hold no nil."""
+
+    def __init__(self, given: object) -> None:
+        self._fields: Mapping[str, object] = cast("Any", given) if isinstance(given, Mapping) else {}
+
+    def text(self, name: str) -> str | None:
+        """Return a text or None; anything else is refused."""
+        value = self._fields.get(name)
+        if value is not None and not isinstance(value, str):
+            raise JsonRpcInvalidParams(f"`{name}` must be a text, not {value!r}")
+        return value
+
+    @property
+    def uri(self) -> str:
+        """The document."""
+        uri = self.text("uri")
+        if uri is None:
+            raise JsonRpcInvalidParams("`uri` is missing")
+        return uri
+
+    @property
+    def version(self) -> int | None:
+        """The version of the text that the caller has seen."""
+        version = self._fields.get("version")
+        return version if isinstance(version, int) else None
+
+    @property
+    def device(self) -> str | None:
+        """The device to run on."""
+        device = self.text("device")
+        if device not in (None, *get_args(Device)):
+            raise JsonRpcInvalidParams(f"no device is called {device!r}")
+        return device
+
+    @property
+    def position(self) -> lsp.Position | None:
+        """A place in the document."""
+        given = self._fields.get("position")
+        if given is None:
+            return None
+        try:
+            place = cast("Mapping[str, int]", given)
+            return lsp.Position(int(place["line"]), int(place["character"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise JsonRpcInvalidParams(f"`position` is none: {given!r}") from error
+
+
+def register(server: DrygradServer) -> None:
+    """Register the commands and the request."""
+    runs = server.dry_runs
+
+    def dry_run(argument: Any) -> dict[str, str | None]:
+        given = Argument(argument)
+        position = given.position if given.text("qualname") is None else None
+        if position is not None and given.version not in (None, server.session.version_of(given.uri)):
+            return {"runId": None, "message": "The text has changed since; ask again."}
+        return runs.ask(given.uri, given.text("qualname"), position, given.device)
+
+    def cancel(argument: Any = None) -> bool:
+        return runs.cancel(Argument(argument).text("runId"))
+
+    def pin(argument: Any) -> None:
+        given = Argument(argument)
+        runs.pin(given.uri, given.text("qualname"), pinned=True)
+
+    def unpin(argument: Any) -> None:
+        given = Argument(argument)
+        runs.pin(given.uri, given.text("qualname"), pinned=False)
+
+    def clear(_: Any = None) -> None:
+        runs.clear()
+
+    async def restart_workers(_: Any = None) -> None:
+        await runs.restart_workers()
+
+    def run(params: Any) -> dict[str, Any]:
+        run_id: object = getattr(params, "runId", None)
+        report = runs.report(str(run_id))
+        if report is None:
+            raise JsonRpcInvalidParams(f"no run is called {run_id!r}")
+        return report
+
+    commands = {DRY_RUN: dry_run, CANCEL: cancel, PIN: pin, UNPIN: unpin, CLEAR: clear}
+    for name, command in {**commands, RESTART_WORKERS: restart_workers}.items():
+        server.command(name)(command)
+    server.feature(RUN)(run)

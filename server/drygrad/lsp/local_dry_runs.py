@@ -1,0 +1,115 @@
+"""Dry runs by worker processes of this machine: what the server's words for them stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from drygrad.dryrun.conversation import made_result
+from drygrad.dryrun.findings import missing_finding
+from drygrad.dryrun.merge import Record, applied, merge
+from drygrad.dryrun.plan import Missing, RunOptions, plan_runs
+from drygrad.dryrun.report import missing_json, run_json
+from drygrad.dryrun.result import Result
+from drygrad.dryrun.service import DryRuns, Home
+from drygrad.dryrun.states import State
+from drygrad.dryrun.targets import Target as PlannedTarget
+from drygrad.dryrun.targets import target_at, target_named, targets
+from drygrad.lsp.dry_run_service import RunSettings, Seen, Target, WorkerState
+from drygrad.model import Finding, Position
+from drygrad.static.source import Source
+
+
+@dataclass(frozen=True)
+class Unplanned:
+    """A run that lacked inputs: it ends as soon as it begins, with a finding that says what is missing."""
+
+    missing: Missing
+    path: Path
+    how: RunSettings
+    result: Result
+    findings: tuple[Finding, ...]
+    run_id: str = ""
+
+
+class LocalDryRuns:
+    """The service of the command line, in the words of the server."""
+
+    def __init__(self) -> None:
+        self._runs = DryRuns(self._hear)
+        self._listeners: list[Callable[[], None]] = []
+        self._state = WorkerState("stopped")
+
+    def targets(self, source: Source) -> Sequence[PlannedTarget]:
+        """Return what can be run, but for what a comment excludes. SourceError where the text does not parse."""
+        found = targets(source)
+        if not found:
+            source.parse()  # says what is wrong with the text, if anything is
+        return [target for target in found if not target.skipped]
+
+    def target_at(self, source: Source, position: Position) -> PlannedTarget | None:
+        """Return what stands at a position."""
+        return target_at(source, position)
+
+    def applied(self, seen: Seen, source: Source) -> Seen | None:
+        """Return a run as it speaks of another text; None where what was executed is not the same there."""
+        if isinstance(seen, Record):
+            return applied(seen, source)
+        unplanned = cast("Unplanned", seen)
+        target = target_named(source, unplanned.missing.target.qualname)
+        if target is None:
+            return None
+        planned = plan_runs(source, unplanned.path, target, _options(unplanned.how))
+        return _unplanned(planned, source, unplanned.path, unplanned.how) if isinstance(planned, Missing) else None
+
+    def merge(self, static: Sequence[Finding], seen: Sequence[Seen], source: Source) -> tuple[Finding, ...]:
+        """Return the findings of both witnesses: one for each fault, and none that a run has refuted."""
+        merged = merge(static, [one for one in seen if isinstance(one, Record)], source).findings
+        others = (finding for one in seen if not isinstance(one, Record) for finding in one.findings)
+        return tuple(sorted([*merged, *others], key=lambda finding: finding.span))
+
+    def run_json(self, seen: Seen) -> dict[str, Any]:
+        """Return a run as panels and the command line show it."""
+        if isinstance(seen, Record):
+            return run_json(seen)
+        unplanned = cast("Unplanned", seen)
+        return missing_json(unplanned.missing, str(unplanned.path))
+
+    async def dry_run(
+        self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
+    ) -> Sequence[Seen]:
+        """Run a target; cancelling the caller ends the run. There is always something to tell."""
+        home = Home(how.interpreter, how.root, how.launcher)
+        planned = cast("PlannedTarget", target)
+        records = await self._runs.dry_run(source, path, planned, home, _options(how), how.settings, on_phase)
+        return [_unplanned(records, source, path, how)] if isinstance(records, Missing) else records
+
+    @property
+    def state(self) -> WorkerState:
+        """What the worker that spoke last is doing now."""
+        return self._state
+
+    def on_state(self, listener: Callable[[], None]) -> None:
+        """Have a change of ``state`` told."""
+        self._listeners.append(listener)
+
+    def _hear(self, state: State) -> None:
+        self._state = WorkerState(state.name, state.why, state.torch, state.interpreter, state.devices)
+        for listener in self._listeners:
+            listener()
+
+    async def restart(self) -> None:
+        """End all workers and their runs; the next run starts a new one."""
+        await self._runs.close()
+
+
+def _options(how: RunSettings) -> RunOptions:
+    buffers = {str(path): text for path, text in how.buffers.items()}
+    return RunOptions(device=how.device, timeout=how.timeout, root=how.root, buffers=buffers)
+
+
+def _unplanned(missing: Missing, source: Source, path: Path, how: RunSettings) -> Unplanned:
+    result = made_result("no-inputs", {"device": how.device}, missing.message)
+    return Unplanned(missing, path, how, result, tuple(missing_finding(missing, source, how.settings)))

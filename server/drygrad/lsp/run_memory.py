@@ -1,0 +1,164 @@
+"""What the dry runs of one document have found, and what of it is true of the present text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from drygrad.dryrun.result import Shape
+from drygrad.lsp.checking import Analyzes
+from drygrad.lsp.dry_run_service import DryRunService, Seen, Target
+from drygrad.lsp.shifting import Moves
+from drygrad.model import Finding
+from drygrad.static.engine import Analysis
+from drygrad.static.source import Source, SourceError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the last run of a target ended, and what the names of a text were seen to be.
+
+    ``imports`` are the files of the workspace that it depends on. A ``stale`` one is not shown: one of them is another.
+    """
+
+    qualname: str | None
+    source: Source
+    seen: tuple[Seen, ...]
+    shapes: tuple[Shape, ...] = ()
+    imports: frozenset[Path] = frozenset()
+    stale: bool = False
+
+
+@dataclass(frozen=True)
+class TargetPlace:
+    """A target's name, and the line (from 1) where it is named."""
+
+    qualname: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class View:
+    """The outcomes that are true of one version of the text."""
+
+    source: Source
+    outcomes: Mapping[str | None, Outcome] = field(default_factory=dict[str | None, Outcome])
+
+    @property
+    def seen(self) -> Iterator[Seen]:
+        """All runs, those of the latest outcome last."""
+        for outcome in self.outcomes.values():
+            yield from outcome.seen
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """All that was seen of values, the latest outcome's last."""
+        return [shape for outcome in self.outcomes.values() for shape in outcome.shapes]
+
+
+class RunMemory:
+    """The outcomes of one document. The event loop adds and drops them, the thread that analyses reads them."""
+
+    def __init__(self, service: DryRunService) -> None:
+        self._service = service
+        self._outcomes: Mapping[str | None, Outcome] = MappingProxyType({})
+        self.view = View(Source(""))
+        self._targets: tuple[Source, Mapping[str | None, Target]] = (self.view.source, {})
+        self._places: tuple[Source, tuple[TargetPlace, ...]] = (self.view.source, ())
+
+    @property
+    def outcomes(self) -> Mapping[str | None, Outcome]:
+        """The last outcome of each target, whether it is true of the present text or not."""
+        return self._outcomes
+
+    def keep(self, outcome: Outcome) -> None:
+        """Add an outcome, in the place of the target's older one."""
+        others = {name: old for name, old in self._outcomes.items() if name != outcome.qualname}
+        self._outcomes = MappingProxyType({**others, outcome.qualname: outcome})
+
+    def forget(self) -> None:
+        """Drop all outcomes."""
+        self._outcomes = MappingProxyType({})
+
+    def outdate_importers(self, path: Path) -> bool:
+        """Show the outcomes no longer that depend on a file; say whether there were any."""
+        outdated = {name: o for name, o in self._outcomes.items() if path in o.imports and not o.stale}
+        marked = {name: replace(outcome, stale=True) for name, outcome in outdated.items()}
+        self._outcomes = MappingProxyType({**self._outcomes, **marked})
+        return bool(outdated)
+
+    def look(self, analysis: Analysis) -> tuple[Finding, ...]:
+        """Set the view of a version, and return its findings, those of both witnesses."""
+        source = analysis.source
+        if analysis.error is not None:
+            self.view = self._moved_view(source)
+            return analysis.findings
+        outcomes = dict(self._true_outcomes(source)) if self._outcomes else {}
+        self.view = View(source, outcomes)
+        if outcomes:
+            self.places(source)
+        seen = list(self.view.seen)
+        return self._service.merge(analysis.findings, seen, source) if seen else analysis.findings
+
+    def places(self, source: Source) -> tuple[TargetPlace, ...]:
+        """Return what can be run; in a text that does not parse, what is left of it."""
+        if self._places[0] is not source:
+            self._places = (source, tuple(self._found_places(source)))
+        return self._places[1]
+
+    def known_places(self, source: Source) -> tuple[TargetPlace, ...]:
+        """Return what can be run, where that is known without a look at the text."""
+        return self._places[1] if self._places[0] is source else ()
+
+    def _found_places(self, source: Source) -> Iterator[TargetPlace]:
+        try:
+            for name, target in self._targets_of(source).items():
+                yield TargetPlace(name, target.name_span.start.line)
+        except SourceError:
+            old, known = self._places
+            moves = Moves(old, source)
+            yield from (replace(place, line=line) for place in known if (line := moves.line(place.line)))
+
+    def _targets_of(self, source: Source) -> Mapping[str | None, Target]:
+        if self._targets[0] is not source:
+            self._targets = (source, {target.qualname: target for target in self._service.targets(source)})
+        return self._targets[1]
+
+    def _true_outcomes(self, source: Source) -> Iterator[tuple[str | None, Outcome]]:
+        targets = self._targets_of(source)
+        for name, outcome in self._outcomes.items():
+            if outcome.stale:
+                continue
+            if outcome.source.text == source.text:
+                yield name, outcome
+            elif name in targets:
+                applied = [self._service.applied(seen, source) for seen in outcome.seen]
+                if present := tuple(seen for seen in applied if seen is not None):
+                    yield name, replace(_moved(outcome, source), seen=present)
+
+    def _moved_view(self, source: Source) -> View:
+        """Return what is left of the last view in a text that does not parse."""
+        return View(source, {name: _moved(outcome, source) for name, outcome in self.view.outcomes.items()})
+
+
+def _moved(outcome: Outcome, source: Source) -> Outcome:
+    """Return an outcome with its shapes at the lines of another text; what has no line there is left out."""
+    moves = Moves(outcome.source, source)
+    shapes = (replace(shape, line=line) for shape in outcome.shapes if (line := moves.line(shape.line)))
+    return replace(outcome, source=source, shapes=tuple(shapes))
+
+
+class WithRuns:
+    """Checks as another analyzer does, and adds what runs have found."""
+
+    def __init__(self, analyzer: Analyzes, memory: RunMemory) -> None:
+        self._analyzer, self._memory = analyzer, memory
+        self.known = analyzer.known
+
+    def check(self, source: Source) -> Analysis:
+        """Return the findings of a version."""
+        self._analyzer.known = self.known
+        analysis = self._analyzer.check(source)
+        return replace(analysis, findings=self._memory.look(analysis))

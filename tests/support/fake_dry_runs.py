@@ -1,0 +1,165 @@
+"""Dry runs without torch or processes, so that the server can be tested apart from them.
+
+What a function calls decides how its run ends: ``fault()`` is a DG102 on its line, ``leak()`` of the small analyzer is
+confirmed, unless ``harmless()`` stands in the same function, which refutes it; ``hang()`` never ends, ``unknown()`` has
+no inputs, ``no_torch()`` no interpreter. Each assignment of ``tensor()`` was seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from drygrad.dryrun.result import Input, Outcome, Result, Shape
+from drygrad.lsp.dry_run_service import RunSettings, Seen, Target, WorkerState
+from drygrad.model import Edit, Finding, Fix, Position, Related, Span
+from drygrad.static.source import Source
+
+
+@dataclass(frozen=True)
+class FakeTarget:
+    qualname: str | None
+    span: Span
+    name_span: Span
+    node: ast.stmt
+
+
+@dataclass(frozen=True)
+class FakeSeen:
+    run_id: str
+    text: str
+    line: int
+    result: Result
+    findings: tuple[Finding, ...]
+
+
+class FakeDryRuns:
+    """The service."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[], None]] = []
+        self._state = WorkerState("stopped")
+        self._count = 0
+
+    def targets(self, source: Source) -> Sequence[FakeTarget]:
+        return list(_targets(source))
+
+    def target_at(self, source: Source, position: Position) -> FakeTarget | None:
+        return next((t for t in _targets(source) if t.span.start.line <= position.line <= t.span.end.line), None)
+
+    def applied(self, seen: Seen, source: Source) -> FakeSeen | None:
+        assert isinstance(seen, FakeSeen)
+        target = next((t for t in _targets(source) if source.slice(t.span) == seen.text), None)
+        if target is None:
+            return None
+        down = target.span.start.line - seen.line
+        lines = frozenset(line + down for line in seen.result.blocks)
+        result = replace(seen.result, blocks=lines)
+        return replace(
+            seen, line=target.span.start.line, result=result, findings=tuple(f.shifted(down) for f in seen.findings)
+        )
+
+    def merge(self, static: Sequence[Finding], seen: Sequence[Seen], source: Source) -> tuple[Finding, ...]:
+        found = {(f.code, f.span.start.line): f for run in seen for f in run.findings}
+        harmless = {line for run in seen if "harmless" in run.result.notes for line in run.result.blocks}
+        kept = [f for f in static if (f.code, f.span.start.line) not in found and f.span.start.line not in harmless]
+        return tuple(sorted([*kept, *found.values()], key=lambda f: f.span))
+
+    async def dry_run(
+        self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
+    ) -> Sequence[Seen]:
+        self._count += 1
+        self._change(WorkerState("ready", torch="2.9.0", interpreter=str(how.interpreter), devices=("sim", "cpu")))
+        on_phase("target")
+        text = source.slice(target.span)
+        if "hang()" in text:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+        return [_seen(f"record-{self._count}", source, target, how)]
+
+    def run_json(self, seen: Seen) -> dict[str, Any]:
+        return {"id": seen.run_id, "outcome": seen.result.outcome}
+
+    @property
+    def state(self) -> WorkerState:
+        return self._state
+
+    def on_state(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
+
+    async def restart(self) -> None:
+        self._change(replace(self._state, name="starting"))
+
+    def _change(self, state: WorkerState) -> None:
+        self._state = state
+        for listener in self._listeners:
+            listener()
+
+
+def _targets(source: Source) -> Iterator[FakeTarget]:
+    for node in source.parse().body:
+        if isinstance(node, ast.FunctionDef):
+            yield FakeTarget(node.name, source.span(node), source.span(node), node)
+        elif isinstance(node, ast.If):
+            yield FakeTarget(None, source.span(node), source.span(node), node)
+
+
+def _seen(run_id: str, source: Source, target: Target, how: RunSettings) -> FakeSeen:
+    node = next(t.node for t in _targets(source) if t.qualname == target.qualname)
+    text = source.slice(target.span)
+    outcome: Outcome = "passed"
+    notes = [
+        *(["harmless"] if "harmless()" in text else []),
+        *(f"buffer {p.name}: {t}" for p, t in how.buffers.items()),
+    ]
+    findings = tuple(_findings(run_id, source, node))
+    if findings:
+        outcome = "failed"
+    if "unknown()" in text:
+        outcome = "no-inputs"
+    if "no_torch()" in text:
+        outcome, notes = "error", [f"no usable torch in {how.interpreter}"]
+    shapes = tuple(_shapes(node))
+    result = Result(
+        outcome,
+        device="sim" if how.device == "auto" else how.device,
+        seconds=0.12,
+        inputs=(Input("x", "float32 [8, 10] on cuda:0", "the call in line 9"),),
+        shapes=shapes,
+        blocks=frozenset(range(target.span.start.line, target.span.end.line + 1)),
+        notes=tuple(notes),
+        data={"gradients": [{"name": "fc.weight", "norm": 0.5, "shape": [1]}]},
+    )
+    return FakeSeen(run_id, text, target.span.start.line, result, findings)
+
+
+def _findings(run_id: str, source: Source, node: ast.stmt) -> Iterator[Finding]:
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    names = {source.segment(call.func) for call in calls}
+    codes = {"fault": "DG102", **({} if "harmless" in names else {"leak": "DG101"}), "unknown": "DG901"}
+    for call in calls:
+        name = source.segment(call.func)
+        if name in codes:
+            span = source.span(call)
+            yield Finding(
+                codes[name],
+                f"{name}-found",
+                f"{name} happened: target[2] = 5 is outside [0, 5)",
+                "error",
+                span,
+                related=(Related("it begins here", source.span(node)),) if name != "leak" else (),
+                fixes=(Fix("Mend it", (Edit(source.span(call.func), "mended"),), "safe"),),
+                witness="dry-run",
+                status="confirmed",
+                run=run_id,
+            )
+
+
+def _shapes(node: ast.stmt) -> Iterator[Shape]:
+    for n in ast.walk(node):
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and isinstance(n.targets[0], ast.Name):
+            yield Shape(n.lineno, n.targets[0].id, (8, 10), "float32", "cuda:0", -1.5, 2.0, True)
