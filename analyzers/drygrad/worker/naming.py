@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from types import FrameType, ModuleType
@@ -18,6 +19,7 @@ from drygrad.worker.reading import storage_of
 from drygrad.worker.run import Place, Run
 
 _DEPTH = 3
+_NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
 _ITEMS = 32
 
 
@@ -99,6 +101,19 @@ class Call:
             for name in frame.f_code.co_names:
                 if name in frame.f_globals:
                     yield from _within(name, frame.f_globals[name], _DEPTH)
+
+    def parameters(self) -> dict[int, str]:
+        """Return the names of all parameters and other leaves that the user can write here, by their identity."""
+        names: dict[int, str] = {}
+        frame = self._frame
+        bound = {**{name: frame.f_globals.get(name) for name in frame.f_code.co_names}, **frame.f_locals}
+        for name, value in bound.items():
+            if isinstance(value, torch.nn.Module):
+                for path, parameter in value.named_parameters(name):
+                    names.setdefault(id(parameter), _NUMBER.sub(r"[\1]", path))
+            elif isinstance(value, torch.Tensor):
+                names.setdefault(id(value), name)
+        return names
 
     def _argument_text(self, tensor: torch.Tensor) -> str | None:
         expression = self.expression()

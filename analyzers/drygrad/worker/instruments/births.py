@@ -140,12 +140,13 @@ class Births(Instrument):
         roots, place, lost = self._backwards.pop()
         if lost or error is not None or not self._births:
             return
+        call = call_here(self.run)
+        names = call.parameters() if call else {}
         for leaf in graphs.leaves(roots):
             gradient = leaf.grad
             birth = self._births.get(_memory(gradient)) if _is_float(gradient) else None
             if birth is not None:
-                call = call_here(self.run)
-                name = call.describe(leaf, "a leaf") if call else "a leaf"
+                name = f"`{names[id(leaf)]}`" if id(leaf) in names else "a leaf"
                 self._report(birth, f"the gradient of {name} is {kind_of(gradient)}", place, "error")
 
     def step_ends(self, optimizer: Any) -> None:

@@ -45,16 +45,13 @@ class Gradients(Instrument):
             return
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         with_gradient = [p for p in parameters if p.grad is not None and is_readable(p.grad) and p.grad.numel()][:_MOST]
-        for parameter, norm in zip(with_gradient, _norms([p.grad for p in with_gradient])):
-            self._measured(parameter, norm, place)
-
-    def _measured(self, parameter: Any, norm: float, place: Place | None) -> None:
-        key = id(parameter)
-        known = self._norms.setdefault(key, [])
-        call = None if known else call_here(self.run)
-        name = known[0].name if known else (call.name(parameter) if call else None) or "a parameter"
-        known.append(Norm(name, list(parameter.shape), norm))
+        call = call_here(self.run) if self._steps[id(optimizer)] == 1 else None
+        names = call.parameters() if call else {}
         self._place = self._place or place
+        for parameter, norm in zip(with_gradient, _norms([p.grad for p in with_gradient])):
+            known = self._norms.setdefault(id(parameter), [])
+            name = known[0].name if known else names.get(id(parameter), "a parameter")
+            known.append(Norm(name, list(parameter.shape), norm))
 
     def finish(self) -> None:
         """Tell the norms; report parameters whose gradients were zero throughout, though others' were not."""

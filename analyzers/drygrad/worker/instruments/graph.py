@@ -123,7 +123,8 @@ class Graph(Instrument):
         known = self._missing.get(id(optimizer))
         if known is None:
             call = call_here(self.run)
-            names = {key: (call.name(p) if call else None) or "a parameter" for key, p in without.items()}
+            known_names = call.parameters() if call else {}
+            names = {key: known_names.get(key, "a parameter") for key in without}
             self._missing[id(optimizer)] = Missing(place, names, len(parameters))
         else:
             for key in known.names.keys() - without.keys():
