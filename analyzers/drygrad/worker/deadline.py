@@ -33,9 +33,18 @@ def report(run: Run, main: int, seconds: float) -> None:
 
 
 def _sentence(run: Run, frame: FrameType | None, seconds: float) -> str:
-    if frame is not None and frame.f_code is _DISPATCH and run.op is not None:
+    if run.op is not None and _in_operation(frame, run.lines):
         return f"still in {run.op.name} after {seconds:g} s"
     return f"still running after {seconds:g} s, when it was here"
+
+
+def _in_operation(frame: FrameType | None, lines: Lines) -> bool:
+    """Say whether an operation is being executed, seen from the innermost frame."""
+    while frame is not None and not lines.is_user(frame.f_code):
+        if frame.f_code is _DISPATCH:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _line(lines: Lines, instruction: Instruction) -> dict[str, Any]:

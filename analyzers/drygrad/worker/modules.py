@@ -14,13 +14,14 @@ from typing import Any
 
 
 def third_party_imports(plan: dict[str, Any]) -> set[str]:
-    """Return the installed modules that the plan's text imports at its top or inside, torch's own parts included."""
+    """Return the installed modules that the plan's text imports and this process has not, torch's own included."""
     try:
         tree = ast.parse(plan["text"])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     own_path = [str(entry) for entry in plan.get("sys_path") or ()]
-    return {name for name in imported_names(tree) if _is_third_party(name.partition(".")[0], own_path)} - {"torch"}
+    wanted = set(imported_names(tree)) - set(sys.modules)
+    return {name for name in wanted if _is_third_party(name.partition(".")[0], own_path)}
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:

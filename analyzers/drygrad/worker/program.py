@@ -6,25 +6,29 @@ import os
 import platform
 import signal
 import sys
-from typing import Any
+from typing import Any, Callable
 
-from drygrad.worker import processes
+from drygrad.worker import outcomes, processes
 from drygrad.worker.wire import Channel
 
+_OURS = ("drygrad.worker.child", "drygrad.worker.sandbox.child", "drygrad.worker.lonely_group")
+
 OLDEST_TORCH = (2, 7)
+UNUSABLE = 2
+"""The exit status where this interpreter cannot serve."""
 
 
 def main(arguments: list[str]) -> int:
     """Serve until standard input ends; return the status to exit with."""
     channel = private_channel()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    why = import_torch(channel)
-    if why is not None:
-        channel.send(
-            {"type": "unusable", "why": why, "python": platform.python_version(), "executable": sys.executable}
-        )
-        return 2
     single = "--no-fork" in arguments or not processes.CAN_FORK
+    imported = _nothing if single else _outlive_a_crash(channel)
+    why = import_torch()
+    imported()
+    if why is not None:
+        _unusable(channel, why)
+        return UNUSABLE
     channel.send(introduction(single))
     if single:
         from drygrad.worker import single_run
@@ -46,27 +50,42 @@ def private_channel() -> Channel:
     return channel
 
 
-def import_torch(channel: Channel) -> str | None:
+def _unusable(channel: Channel, why: str) -> None:
+    channel.send({"type": "unusable", "why": why, "python": platform.python_version(), "executable": sys.executable})
+
+
+def _nothing() -> None:
+    """Have nobody to tell."""
+
+
+def _outlive_a_crash(channel: Channel) -> Callable[[], None]:
+    """Go on in a child; the process that stays behind tells if it crashes before the returned function is called.
+
+    A broken torch does so while it is imported.
+    """
+    parent, (reader, writer) = os.getpid(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        processes.die_with(parent)
+        os.close(reader)
+        return lambda: _say_imported(writer)
+    os.close(channel.read_fd)
+    os.close(writer)
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status):
+        if not os.read(reader, 1):
+            _unusable(channel, f"torch cannot be imported: that ends with {outcomes.signal_name(os.WTERMSIG(status))}")
+        os._exit(128 + os.WTERMSIG(status))
+    os._exit(os.WEXITSTATUS(status))
+
+
+def _say_imported(fd: int) -> None:
+    os.write(fd, b"1")
+    os.close(fd)
+
+
+def import_torch() -> str | None:
     """Import torch, and what an optimizer would import at its first use; return why that cannot be, if so."""
-    if processes.CAN_FORK:
-        return _try_first(channel) or _import()
-    return _import()
-
-
-def _try_first(channel: Channel) -> str | None:
-    """Let a child import torch's native part first, so that a crash there becomes a sentence."""
-    from importlib.util import find_spec
-
-    try:
-        found = find_spec("torch")
-    except (ImportError, ValueError) as error:
-        return f"torch cannot be imported: {type(error).__name__}: {error}"
-    if found is None:
-        return f"no torch in {sys.executable}"
-    return None
-
-
-def _import() -> str | None:
     try:
         import torch
 
@@ -88,11 +107,14 @@ def _import_ahead() -> None:
     """Import what torch itself puts off until it is used; none of it is needed to begin."""
     import importlib
 
-    for name in ("torch._dynamo", "torch.utils.data", "torch.utils.checkpoint", "torch.amp", "drygrad.worker.child"):
+    from drygrad.worker.instruments import all_instruments
+
+    for name in ("torch._dynamo", "torch.utils.data", "torch.utils.checkpoint", "torch.amp", *_OURS):
         try:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - a run that needs it will say what is missing
             print(f"{name} cannot be imported ahead: {error!r}", file=sys.stderr)
+    all_instruments()
 
 
 def introduction(single: bool) -> dict[str, Any]:

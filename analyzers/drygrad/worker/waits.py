@@ -16,6 +16,10 @@ OURS = "drygrad"
 """The name of our own threads."""
 
 _LOCKS: Any = (type(threading.Lock()), type(threading.RLock()))
+_WAITS = {
+    *((threading.__file__, name) for name in ("wait", "join", "acquire", "__enter__", "_wait_for_tstate_lock")),
+    *((queue.__file__, name) for name in ("get", "put", "join")),
+}
 _TIMEOUTS = ("timeout", "block", "blocking")
 _FOREVER: Any = (None, -1, True)
 
@@ -39,37 +43,47 @@ def _of_threading(frame: FrameType) -> str | None:
     """Recognise a wait inside the standard library's threads and queues, without a timeout."""
     what = None
     inner: FrameType | None = frame
-    while inner is not None and inner.f_code.co_filename in (threading.__file__, queue.__file__):
+    while inner is not None and (inner.f_code.co_filename, inner.f_code.co_name) in _WAITS:
         given = [inner.f_locals[name] for name in _TIMEOUTS if name in inner.f_locals]
         if any(value not in _FOREVER for value in given):
             return None
-        owner = inner.f_locals.get("self")
-        what = f"waits for ever in {type(owner).__name__}.{inner.f_code.co_name}()"
+        what = f"waits for ever in {type(inner.f_locals.get('self')).__name__}.{inner.f_code.co_name}()"
         inner = inner.f_back
     return what
 
 
 def _of_lock(frame: FrameType, lines: Lines) -> str | None:
     """Recognise ``lock.acquire()`` and ``with lock`` of the user's, where the lock is held."""
-    place = lines.place(Instruction(frame.f_code, frame.f_lasti))
-    text = lines.text(place) if place is not None else None
-    expression = _parsed(text.strip()) if text else None
-    if isinstance(expression, ast.Call):
-        function = expression.func
-        if expression.args or expression.keywords or getattr(function, "attr", "") not in ("acquire", "__enter__"):
-            return None
-        expression = function.value if isinstance(function, ast.Attribute) else None
-    if expression is None:
-        return None
-    lock = _value(expression, frame)
-    if isinstance(lock, _LOCKS) and _is_held(lock):
-        return f"waits for ever for the lock {ast.unparse(expression)}"
+    for expression in _awaited(frame, lines):
+        lock = _value(expression, frame)
+        if isinstance(lock, _LOCKS) and _is_held(lock):
+            return f"waits for ever for the lock {ast.unparse(expression)}"
     return None
 
 
-def _parsed(text: str) -> ast.expr | None:
+def _awaited(frame: FrameType, lines: Lines) -> list[ast.expr]:
+    """Return the expressions of the current line that a lock may be waited for in, if there is only one such place."""
+    place = lines.place(Instruction(frame.f_code, frame.f_lasti))
+    source = lines.source(place.path) if place is not None else None
+    if place is None or source is None or not 0 < place.line <= len(source):
+        return []
+    text = lines.text(place) or source[place.line - 1].strip()
+    tree = _parsed(text) or _parsed(text + " pass") or _parsed(source[place.line - 1].strip() + " pass")
+    found: list[ast.expr] = []
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "acquire":
+            if not node.args and not node.keywords:
+                found.append(node.func.value)
+        elif isinstance(node, ast.withitem):
+            found.append(node.context_expr)
+    if isinstance(tree, ast.Module) and len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) and not found:
+        found.append(tree.body[0].value)
+    return found if len(found) == 1 else []
+
+
+def _parsed(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text, mode="eval").body
+        return ast.parse(text.strip())
     except SyntaxError:
         return None
 

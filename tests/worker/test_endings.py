@@ -1,0 +1,200 @@
+"""Whatever the user's code does, a run ends in a result, and the worker serves the next one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_client import WorkerClient, plan
+
+EXPECTED = [
+    # name, text, outcome, (code, line) or None, words of the message
+    ("key", "c = {}\nc['lr']\n", "failed", ("DG907", 2), "KeyError: 'lr'"),
+    ("syntax", "x = 1\ny = (\n", "failed", ("DG907", 2), "was never closed"),
+    ("recursion", "def f():\n    f()\nf()\n", "failed", ("DG907", 2), "calls itself without end"),
+    ("interrupt", "raise KeyboardInterrupt\n", "failed", ("DG907", 1), "KeyboardInterrupt"),
+    ("status", "import sys\nsys.exit(2)\n", "failed", ("DG907", 2), "status 2"),
+    ("exit", "import sys\nsys.exit()\n", "passed", None, ""),
+    ("question", "x = 1\nname = input('? ')\n", "blocked", ("DG903", 2), "nobody to ask"),
+    ("memory", "import torch\ntorch.zeros(1 << 45)\n", "out-of-memory", ("DG507", 2), ""),
+    ("no memory", "raise MemoryError\n", "out-of-memory", ("DG507", 1), ""),
+    ("loop", "def f():\n    while True: i = 1\nf()\n", "deadline", ("DG902", 2), "after 1 s"),
+    ("lock", "import threading\nl = threading.Lock()\nl.acquire()\nl.acquire()\n", "deadline", ("DG604", 4), "lock l"),
+    (
+        "with",
+        "import threading\nl = threading.Lock()\nl.acquire()\nwith l:\n    x = 1\n",
+        "deadline",
+        ("DG604", 4),
+        "l",
+    ),
+    ("queue", "import queue\nq = queue.Queue()\nq.get()\n", "deadline", ("DG604", 3), "Queue.get()"),
+    ("sleep", "import time\ntime.sleep(60)\n", "deadline", ("DG902", 2), "still running"),
+    ("slow queue", "import queue\nqueue.Queue().get(timeout=60)\n", "deadline", ("DG902", 2), "still running"),
+    ("deaf", "x = 1\ny = sum(range(10 ** 11))\n", "deadline", ("DG902", 2), "other threads"),
+]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[WorkerClient]:
+    with WorkerClient() as client:
+        client.receive("ready")
+        yield client
+
+
+@pytest.mark.parametrize(("name", "text", "outcome", "fault", "words"), EXPECTED, ids=[case[0] for case in EXPECTED])
+def test_how_a_run_ends(
+    worker: WorkerClient, tmp_path: Path, name: str, text: str, outcome: str, fault: Any, words: str
+) -> None:
+    timeout = 1.0 if outcome == "deadline" else 30.0
+    result = worker.run(plan(tmp_path, text, timeout=timeout))
+    assert result["outcome"] == outcome
+    faults = [(f["code"], f["at"]["line"]) for f in result["faults"]]
+    assert faults == ([fault] if fault else [])
+    assert all(words in f["message"] for f in result["faults"])
+
+
+def test_the_operation_in_flight_is_named(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\nx = torch.ones(6000, 6000)\nfor _ in range(1000):\n    x = x @ x\n"
+    result = worker.run(plan(tmp_path, text, timeout=1.0))
+    assert result["outcome"] == "deadline"
+    (fault,) = result["faults"]
+    assert (fault["code"], fault["at"]["line"]) == ("DG902", 4)
+    assert "aten::mm" in fault["message"]
+
+
+def test_two_threads_that_wait_for_each_other_are_an_endless_wait(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import threading\nt = threading.Thread(target=threading.Event().wait)\nt.start()\nt.join()\n"
+    result = worker.run(plan(tmp_path, text, timeout=1.0))
+    assert [(f["code"], f["at"]["line"]) for f in result["faults"]] == [("DG604", 4)]
+
+
+def test_a_thread_that_still_works_may_end_the_wait(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import threading, time\nt = threading.Thread(target=time.sleep, args=(60,))\nt.start()\nt.join()\n"
+    result = worker.run(plan(tmp_path, text, timeout=1.0))
+    assert [(f["code"], f["at"]["line"]) for f in result["faults"]] == [("DG902", 4)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import ctypes\ndef g():\n    ctypes.string_at(0)\ng()\n", "SIGSEGV"),
+        ("import os\nx = 1\nos.abort()\n", "SIGABRT"),
+        ("import os\nx = 1\nos.kill(os.getpid(), 9)\n", "SIGKILL"),
+        ("import os\nx = 1\nos._exit(3)\n", "status 3"),
+    ],
+)
+def test_a_crash_names_the_signal_and_the_line(worker: WorkerClient, tmp_path: Path, text: str, words: str) -> None:
+    result = worker.run(plan(tmp_path, text))
+    assert result["outcome"] in ("crashed", "blocked", "failed" if "kill" in text else "crashed")
+    if result["outcome"] == "crashed":
+        assert words in result["notes"][0]
+    if words in ("SIGSEGV", "SIGABRT"):
+        assert result["error"]["at"]["line"] == 3
+
+
+def test_output_is_captured_also_from_below_python(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import os\nprint('one', flush=True)\nos.write(1, b'two\\n')\nos.write(2, b'three\\n')\nprint('four')\n"
+    assert worker.run(plan(tmp_path, text))["output"] == {"text": "one\ntwo\nthree\nfour\n", "cut": False}
+
+
+def test_much_output_is_cut_in_its_middle(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(
+        plan(tmp_path, "print('first')\nfor i in range(200_000):\n    print('x' * 50)\nprint('last')\n")
+    )
+    output = result["output"]
+    assert output["cut"]
+    assert len(output["text"]) < 70_000
+    assert output["text"].startswith("first\n")
+    assert output["text"].endswith("last\n")
+
+
+def test_the_result_comes_through_whatever_the_code_has_done_to_its_process(
+    worker: WorkerClient, tmp_path: Path
+) -> None:
+    text = """\
+import json, os, signal, sys, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.alarm(1)
+sys.setrecursionlimit(60)
+os.chdir("/")
+os.close(0); os.close(1); os.close(2)
+sys.stdout = None
+json.JSONEncoder = json.dumps = os.write = None
+"""
+    assert worker.run(plan(tmp_path, text))["outcome"] == "passed"
+
+
+def test_nothing_of_a_run_outlives_it(worker: WorkerClient, tmp_path: Path) -> None:
+    text = f"""\
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open({str(tmp_path / "pid")!r}, "w").write(str(os.getpid()))
+        time.sleep(60)
+    os._exit(0)
+while not os.path.exists({str(tmp_path / "pid")!r}) or not open({str(tmp_path / "pid")!r}).read():
+    time.sleep(0.01)
+print(open({str(tmp_path / "pid")!r}).read())
+"""
+    result = worker.run(plan(tmp_path, text))
+    if result["outcome"] != "passed":
+        pytest.skip(f"a run may not fork here: {result['outcome']}")
+    pid = result["output"]["text"].strip()
+    assert _gone(pid)
+
+
+def _gone(pid: str) -> bool:
+    for _ in range(200):
+        if not Path("/proc", pid).exists():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_cancel_is_answered_while_the_run_works(worker: WorkerClient, tmp_path: Path) -> None:
+    run = worker.start(plan(tmp_path, "while True:\n    x = 1\n"))
+    worker.receive("phase", run)
+    worker.send({"type": "cancel", "run": run})
+    assert worker.receive("result", run)["result"]["outcome"] == "cancelled"
+    assert worker.run(plan(tmp_path, "x = 1\n"))["outcome"] == "passed"
+
+
+def test_several_runs_at_once(worker: WorkerClient, tmp_path: Path) -> None:
+    slow = worker.start(plan(tmp_path, "import time\nwhile True:\n    time.sleep(0.1)\n"))
+    assert worker.run(plan(tmp_path, "x = 1\n"))["outcome"] == "passed"
+    worker.send({"type": "cancel", "run": slow})
+    assert worker.receive("result", slow)["result"]["outcome"] == "cancelled"
+
+
+def test_the_end_of_the_input_ends_the_runs(tmp_path: Path) -> None:
+    with WorkerClient() as worker:
+        worker.receive("ready")
+        run = worker.start(plan(tmp_path, "import os\nprint(os.getpid(), flush=True)\nwhile True:\n    x = 1\n"))
+        worker.receive("phase", run)
+        children = _descendants(worker.process.pid)
+        assert len(children) >= 3
+        worker.close()
+        assert all(_gone(str(pid)) for pid in children)
+
+
+def _descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        below = [int(word) for word in (task / "children").read_text().split()]
+        found += below + [child for each in below for child in _descendants(each)]
+    return found
+
+
+def test_a_killed_zygote_takes_its_runs_with_it(tmp_path: Path) -> None:
+    with WorkerClient() as worker:
+        worker.receive("ready")
+        run = worker.start(plan(tmp_path, "while True:\n    x = 1\n"))
+        worker.receive("phase", run)
+        children = _descendants(worker.process.pid)
+        worker.process.kill()
+        assert all(_gone(str(pid)) for pid in children)

@@ -1,0 +1,234 @@
+"""What a plan asks for is what is executed; loops end early, backward follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_client import WorkerClient, argument, plan
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[WorkerClient]:
+    with WorkerClient() as client:
+        client.receive("ready")
+        yield client
+
+
+def output(worker: WorkerClient, *arguments: Any, **fields: Any) -> str:
+    result = worker.run(plan(*arguments, **fields))
+    assert result["outcome"] == "passed", result
+    return result["output"]["text"]
+
+
+def test_only_the_asked_statements_run_in_their_order(worker: WorkerClient, tmp_path: Path) -> None:
+    text = """\
+print("top")
+def f(x):
+    print("f", x)
+if __name__ == "__main__":
+    print("main")
+    size = 3
+"""
+    wanted = [[2, 0], [6, 4]]
+    assert output(worker, tmp_path, text, "f", setup=wanted, arguments=[argument("size")]) == "f 3\n"
+
+
+def test_arguments_of_every_kind(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "def f(a, b, *rest, c=0, **more):\n    print(a, b, rest, c, more)\n"
+    arguments = [
+        argument("1"),
+        argument("[2, 3, 4]", star="*"),
+        argument("5", "c"),
+        argument("{'d': c + 1}", star="**"),
+    ]
+    assert output(worker, tmp_path, text, "f", arguments=arguments) == "1 2 (3, 4) 5 {'d': 6}\n"
+
+
+def test_a_script_is_given_the_names_that_it_misses(worker: WorkerClient, tmp_path: Path) -> None:
+    assert output(worker, tmp_path, "print(size, __name__)\n", arguments=[argument("3", "size")]) == "3 __main__\n"
+
+
+def test_an_input_that_cannot_be_made_is_told_at_its_place(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "# dry-run: x=missing\ndef f(x):\n    pass\n"
+    result = worker.run(plan(tmp_path, text, "f", arguments=[argument("missing", "x", line=1, column=13)]))
+    assert result["outcome"] == "failed"
+    (fault,) = result["faults"]
+    assert fault["message"] == "the input x cannot be made: NameError: name 'missing' is not defined"
+    assert (fault["code"], fault["at"]["line"], fault["at"]["column"]) == ("DG907", 1, 13)
+
+
+def test_wrong_arguments_are_told_where_the_target_begins(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, "x = 1\ndef f(a, b):\n    pass\n", "f", arguments=[argument("1")]))
+    (fault,) = result["faults"]
+    assert fault["at"]["line"] == 2
+    assert "missing 1 required positional argument" in fault["message"]
+
+
+def test_forward_is_called_through_the_module(worker: WorkerClient, tmp_path: Path) -> None:
+    text = """\
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_forward_hook(lambda *_: print("hooked"))
+    def forward(self, x):
+        return x * 2
+"""
+    receiver = {"text": "Net()", "line": None, "column": None, "source": "comment"}
+    asked = plan(tmp_path, text, "Net.forward", receiver=receiver, arguments=[argument("torch.ones(2)")])
+    result = worker.run(asked)
+    assert result["output"]["text"] == "hooked\n"
+    assert [item["name"] for item in result["inputs"]] == ["self", "x"]
+
+
+def test_generators_and_coroutines_run(worker: WorkerClient, tmp_path: Path) -> None:
+    text = """\
+async def f():
+    print("awaited")
+def g():
+    number = 0
+    while True:
+        print(number)
+        yield number
+        number += 1
+"""
+    assert output(worker, tmp_path, text, "f") == "awaited\n"
+    assert output(worker, tmp_path, text, "g") == "0\n1\n2\n"
+
+
+def test_modules_come_from_the_buffers_first(worker: WorkerClient, tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text("x = 'disk'\n")
+    (tmp_path / "other.py").write_text("y = 'disk'\n")
+    buffers = {str(tmp_path / "old.py"): "x = 'buffer'\n", str(tmp_path / "new.py"): "z = 'unsaved'\n"}
+    text = "import old, other, new\nprint(old.x, other.y, new.z)\n"
+    assert output(worker, tmp_path, text, buffers=buffers) == "buffer disk unsaved\n"
+
+
+def test_relative_imports_work_in_a_package(worker: WorkerClient, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "helper.py").write_text("x = 3\n")
+    fields = {"path": str(package / "train.py"), "module_name": "package.train"}
+    assert output(worker, tmp_path, "from .helper import x\ndef f():\n    print(x)\n", "f", **fields) == "3\n"
+
+
+TRAINING = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(torch.randn(100, 4)), batch_size=1, num_workers=4, prefetch_factor=2)
+steps = 0
+"""
+
+
+def truncated(worker: WorkerClient, folder: Path, text: str) -> list[tuple[int, int]]:
+    result = worker.run(plan(folder, text))
+    assert result["outcome"] == "passed", result
+    return [(entry["line"], entry["iterations"]) for entry in result.get("truncated", [])]
+
+
+def test_a_loop_over_batches_ends_early(worker: WorkerClient, tmp_path: Path) -> None:
+    text = TRAINING + "for (x,) in loader:\n    model(x).sum().backward()\n    optimizer.step()\n"
+    result = worker.run(plan(tmp_path, text))
+    assert [(entry["line"], entry["iterations"]) for entry in result["truncated"]] == [(7, 3)]
+    assert "the loop at line 7 was stopped after 3 of 100 batches" in result["notes"]
+
+
+def test_a_whole_accumulation_cycle_is_run(worker: WorkerClient, tmp_path: Path) -> None:
+    text = TRAINING + (
+        "for epoch in range(10):\n"
+        "    for i, (x,) in enumerate(loader):\n"
+        "        (model(x).sum() / 8).backward()\n"
+        "        if (i + 1) % 8 == 0:\n"
+        "            optimizer.step()\n"
+    )
+    assert truncated(worker, tmp_path, text) == [(8, 8), (7, 2)]
+
+
+def test_a_while_loop_that_trains_ends_early(worker: WorkerClient, tmp_path: Path) -> None:
+    text = TRAINING + (
+        "while True:\n    model(torch.ones(2, 4)).sum().backward()\n    optimizer.step()\n    steps += 1\n"
+    )
+    assert truncated(worker, tmp_path, text) == [(7, 3)]
+
+
+def test_an_evaluation_ends_early_also_in_a_comprehension(worker: WorkerClient, tmp_path: Path) -> None:
+    assert truncated(worker, tmp_path, TRAINING + "losses = [model(x).sum() for (x,) in loader]\n") == [(7, 3)]
+
+
+def test_loops_that_do_not_train_run_to_their_end(worker: WorkerClient, tmp_path: Path) -> None:
+    text = TRAINING + (
+        "h = torch.ones(1, 4)\nfor t in range(40):\n    h = h * 2\nfor p in model.parameters():\n    steps += 1\n"
+        "print(h[0, 0].item() == 2.0**40, steps)\n"
+    )
+    assert output(worker, tmp_path, text) == "True 2\n"
+
+
+def test_an_error_that_a_handler_prints_is_a_fault(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\ntry:\n    torch.ones(2).backward()\nexcept RuntimeError as e:\n    print(e)\n"
+    (fault,) = worker.run(plan(tmp_path, text))["faults"]
+    assert fault["at"]["line"] == 3
+
+
+def test_an_error_that_a_handler_handles_is_none(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\ntry:\n    torch.ones(2).backward()\nexcept RuntimeError as e:\n    x = 1\n"
+    assert worker.run(plan(tmp_path, text))["faults"] == []
+
+
+def test_a_jump_makes_what_follows_a_block_of_its_own(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "def f(x):\n    if x:\n        return 1\n    y = 2\n    return y\n"
+    assert worker.run(plan(tmp_path, text, "f", arguments=[argument("True")]))["blocks"] == [2, 3]
+    assert worker.run(plan(tmp_path, text, "f", arguments=[argument("False")]))["blocks"] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("returned", "backward"),
+    [("{'a': [x * 2]}", "probe"), ("x.detach()", "none"), ("(x * 2).sum().backward()", "target"), ("None", "none")],
+)
+def test_the_backward_probe(worker: WorkerClient, tmp_path: Path, returned: str, backward: str) -> None:
+    text = f"import torch\ndef f(x):\n    return {returned}\n"
+    asked = plan(tmp_path, text, "f", arguments=[argument("torch.ones(2, requires_grad=True)")])
+    assert worker.run(asked)["backward"] == backward
+
+
+def test_a_process_group_of_one(worker: WorkerClient, tmp_path: Path) -> None:
+    text = """\
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("nccl", init_method="env://", world_size=8, rank=3)
+x = torch.arange(3.0)
+dist.all_reduce(x)
+gathered = [torch.zeros(3)]
+dist.all_gather(gathered, x)
+dist.broadcast(x, src=0)
+dist.barrier()
+objects = [None]
+dist.all_gather_object(objects, "hello")
+model = DistributedDataParallel(torch.nn.Linear(3, 1))
+model(x).sum().backward()
+print(dist.get_world_size(), dist.get_rank(), gathered[0].tolist(), objects, model.module.bias.grad.item())
+dist.destroy_process_group()
+"""
+    assert output(worker, tmp_path, text) == "1 0 [0.0, 1.0, 2.0] ['hello'] 1.0\n"
+
+
+def test_compilation_is_left_out(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\n@torch.compile(mode='max-autotune')\ndef f(x):\n    return x\nprint(torch.compile(f)(3))\n"
+    assert output(worker, tmp_path, text) == "3\n"
+
+
+def test_the_same_seed_gives_the_same_numbers(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import random, torch\nprint(random.random(), torch.rand(2).tolist())\n"
+    assert output(worker, tmp_path, text) == output(worker, tmp_path, text)
+    assert output(worker, tmp_path, text) != output(worker, tmp_path, text, seed=1)
+
+
+def test_a_device_that_is_not_there(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\nx = torch.ones(2, device='cuda')\n"
+    assert worker.run(plan(tmp_path, text))["outcome"] in ("unsupported", "passed")
+    assert worker.run(plan(tmp_path, text, device="abacus"))["outcome"] == "unsupported"
