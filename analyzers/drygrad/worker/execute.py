@@ -18,6 +18,7 @@ from drygrad.worker.hooks import Hooks
 from drygrad.worker.instruments import all_instruments
 from drygrad.worker.lines import Lines
 from drygrad.worker.loops import Loops, Progress
+from drygrad.worker.modules import forget_shadowed
 from drygrad.worker.namespace import Namespace, WorkspaceFinder, give_source
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import watching
@@ -92,7 +93,9 @@ class Execution:
     def _prepare(self) -> None:
         plan = self.plan
         root = plan.get("root") or os.path.dirname(plan["path"])
-        sys.path[:0] = [str(entry) for entry in plan.get("sys_path") or ()]
+        own_path = [str(entry) for entry in plan.get("sys_path") or ()]
+        forget_shadowed(own_path)
+        sys.path[:0] = own_path
         sys.argv = [plan["path"]]
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
         sys.meta_path.insert(0, WorkspaceFinder(self.run.lines, buffers))

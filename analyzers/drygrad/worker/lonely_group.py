@@ -36,19 +36,19 @@ class LonelyGroup(dist.ProcessGroup):
         """Return the name that ``get_backend`` shows."""
         return _NAME
 
-    def _same(self, tensors: Any, *_: Any) -> Any:
+    def _same(self, tensors: Any, *_: Any, **__: Any) -> Any:
         return _done(tensors)
 
-    def _copied(self, outputs: Any, inputs: Any, *_: Any) -> Any:
+    def _copied(self, outputs: Any, inputs: Any, *_: Any, **__: Any) -> Any:
         for output, given in zip(_flat(outputs), _flat(inputs)):
             if output is not given:
                 output.copy_(given.reshape(output.shape))
         return _done(outputs)
 
-    def _copied_back(self, output: torch.Tensor, given: torch.Tensor, *_: Any) -> Any:
+    def _copied_back(self, output: torch.Tensor, given: torch.Tensor, *_: Any, **__: Any) -> Any:
         return self._copied([output], [given])
 
-    def barrier(self, *_: Any) -> Any:
+    def barrier(self, *_: Any, **__: Any) -> Any:
         """Wait for nobody."""
         return _done(None)
 

@@ -43,6 +43,19 @@ def _is_third_party(name: str, own_path: list[str]) -> bool:
     return origin.startswith(third_party_folders())
 
 
+def forget_shadowed(own_path: list[str]) -> None:
+    """Forget installed modules that modules of the workspace have the same name as: the workspace comes first."""
+    for entry in own_path:
+        for name in os.listdir(entry) if os.path.isdir(entry) else ():
+            stem = name[:-3] if name.endswith(".py") else name
+            own = name.endswith(".py") or os.path.isfile(os.path.join(entry, name, "__init__.py"))
+            loaded = sys.modules.get(stem)
+            file = str(getattr(loaded, "__file__", None) or "")
+            if own and file.startswith(third_party_folders()) and stem not in ("torch", "drygrad"):
+                for known in [known for known in sys.modules if known == stem or known.startswith(stem + ".")]:
+                    del sys.modules[known]
+
+
 @lru_cache(maxsize=1)
 def third_party_folders() -> tuple[str, ...]:
     """Return the folders where installed packages stand, with a final separator."""
