@@ -69,7 +69,8 @@ class DryRuns:
         on_phase: OnPhase | None = None,
     ) -> list[Record] | Missing:
         """Run a target once for each of its inputs; Missing where it has none. Cancelling the caller ends the run."""
-        plans = plan_runs(source, path, target, replace(options, root=options.root or home.root))
+        options = replace(options, root=options.root or home.root)
+        plans = await asyncio.to_thread(plan_runs, source, path, target, options)
         if isinstance(plans, Missing):
             return plans
         await self._let_go(home)
@@ -103,7 +104,8 @@ class DryRuns:
     async def _carry_out(self, plan: Plan, home: Home, settings: Settings, on_phase: OnPhase | None) -> Record:
         run = uuid.uuid4().hex[:12]
         plan, result = await self._result(plan, home, run, on_phase)
-        return Record(run, plan, result, tuple(findings(result, plan, plan.source, settings, run)))
+        found = await asyncio.to_thread(findings, result, plan, plan.source, settings, run)
+        return Record(run, plan, result, tuple(found))
 
     async def _result(self, plan: Plan, home: Home, run: str, on_phase: OnPhase | None) -> tuple[Plan, Result]:
         """Run a plan, on a device of our choice where it has none; return the plan that was run."""

@@ -74,7 +74,7 @@ class DryRuns:
         self._memories: dict[str, RunMemory] = {}
         self._pins: dict[str, set[str | None]] = {}
         self._running: dict[str, Running] = {}
-        self._finished: OrderedDict[str, tuple[Seen, ...]] = OrderedDict()
+        self._finished: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
         self._last: dict[str, Any] | None = None
         self._told: dict[str, Any] | None = None
         self._workers: dict[str, tuple[str | None, tuple[str, ...]]] = {}
@@ -296,7 +296,7 @@ class DryRuns:
         if run.asked:
             self._pins.setdefault(unquote(run.checker.uri), set()).add(outcome.qualname)
             self._say_why(run, outcome, words)
-        self._finished[run.run_id] = (*self._finished.get(run.run_id, ()), *outcome.seen)
+        self._finished.setdefault(run.run_id, []).extend(self.service.run_json(one) for one in outcome.seen)
         while len(self._finished) > KEPT_RUNS:
             self._finished.popitem(last=False)
         ended = outcome.seen[-1].result.outcome if outcome.seen else "no-inputs"
@@ -318,8 +318,7 @@ class DryRuns:
         """Return what a run has found so far, for panels; None for a run that is not known."""
         if run_id not in self._running and run_id not in self._finished:
             return None
-        seen = self._finished.get(run_id, ())
-        runs = [self.service.run_json(one) for one in seen]
+        runs = self._finished.get(run_id, [])
         return {"runId": run_id, "running": run_id in self._running, "runs": runs}
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
