@@ -10,6 +10,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from drygrad.worker import deadline, devices, outcomes, processes
@@ -72,6 +73,7 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         execution = Execution(plan, lambda phase: channel.send({"phase": phase}))
         for note in notes:
             execution.run.note(note)
+        refuse(execution.run)
         watchdog = deadline.Watchdog(timeout, lambda: _time_is_up(execution, answer, timeout))
         result = execution.result()
         watchdog.stop()
@@ -130,11 +132,22 @@ def _time_is_up(execution: Execution, answer: Answer, timeout: float) -> None:
 
 def confine(plan: dict[str, Any]) -> list[str]:
     """Enter the sandbox; return what that means for the run."""
-    try:
-        from drygrad.worker.sandbox import child
-    except ImportError:
-        return ["there is no sandbox in this installation"]
+    from drygrad.worker.sandbox import child
+
     return child.confine(plan)
+
+
+def refuse(run: Run) -> None:
+    """Refuse what a dry run does not do wherever Python is asked for it; the notes say what was refused, and where."""
+    from drygrad.worker.sandbox import audit
+
+    def refused(kind: str, argument: str, frame: FrameType | None) -> None:
+        while frame is not None and not run.lines.is_user(frame.f_code):
+            frame = frame.f_back
+        where = f" (line {frame.f_lineno})" if frame is not None else ""
+        run.note(f"{audit.Blocked(kind, argument).strerror}{where}".replace("drygrad: ", "", 1))
+
+    audit.install(refused)
 
 
 def devices_ready(plan: dict[str, Any]) -> list[str]:
@@ -146,7 +159,6 @@ def devices_ready(plan: dict[str, Any]) -> list[str]:
 
 
 def _tell_what_was_written(run: Run, result: dict[str, Any]) -> None:
-    with suppress(ImportError):
-        from drygrad.worker.sandbox import child
+    from drygrad.worker.sandbox import child
 
-        result["notes"] += [note for note in child.written() if note not in result["notes"]]
+    result["notes"] += [f"written, and gone with the run: {path}" for path in child.written()]

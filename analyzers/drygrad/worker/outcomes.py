@@ -29,7 +29,8 @@ def base_result(plan: dict[str, Any]) -> dict[str, Any]:
 
 def told(plan: dict[str, Any], outcome: str, *notes: str) -> dict[str, Any]:
     """Return a result that only has notes."""
-    return {**base_result(plan), "outcome": outcome, "faults": [], "notes": list(notes)}
+    nothing = {"text": "", "cut": False}
+    return {**base_result(plan), "outcome": outcome, "faults": [], "notes": list(notes), "output": nothing}
 
 
 def crashed(plan: dict[str, Any], status: int, dump: str) -> dict[str, Any]:

@@ -86,6 +86,9 @@ def _say_imported(fd: int) -> None:
 
 def import_torch() -> str | None:
     """Import torch, and what an optimizer would import at its first use; return why that cannot be, if so."""
+    # Threads that spin while they wait for each other make small operations slow wherever the cores are busy.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("KMP_BLOCKTIME", "0")
     try:
         import torch
 

@@ -47,6 +47,6 @@ class BlockedSideEffect(Rule):
                 name = input("Name? ")
                 print(greeting, name)
             """,
-            at=(4, 11, 4, 26),
+            at=(3, 11, 3, 26),
         ),
     ]

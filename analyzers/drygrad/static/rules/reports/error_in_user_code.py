@@ -46,6 +46,6 @@ class ErrorInUserCode(Rule):
             def rate(settings):
                 return settings["lr"]
             """,
-            at=(4, 11, 4, 25),
+            at=(3, 11, 3, 25),
         ),
     ]
