@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-sim test-editors lint types docs docs-fresh bench clean help
 
 help:
-	@echo "make demo    check the examples"
+	@echo "make demo    check the examples, and run one"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-editors    the server in real editors, which it installs; on Debian, as root"
@@ -18,9 +18,12 @@ help:
 	@echo "make bench   measure"
 	@echo "make clean   remove what was set up"
 
-demo: $(INSTALLED)
+demo: $(READY)
 	@echo "$$ drygrad check examples/"
 	@$(BIN)/drygrad check examples/ || test $$? -eq 1
+	@echo
+	@echo "$$ drygrad run --python .venv examples/reviews.py"
+	@$(BIN)/drygrad run --python .venv examples/reviews.py || test $$? -eq 1
 
 test: lint types docs-fresh
 	$(BIN)/python -m pytest -q --ignore tests/editors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -64,6 +65,22 @@ def test_the_readme_shows_what_a_check_prints() -> None:
     assert shown
     for command, output in shown:
         assert run_program(*command.split(), cwd=ROOT).out == output
+
+
+def test_the_readme_shows_what_a_run_prints() -> None:
+    pytest.importorskip("torch")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```console\n\$ drygrad (run .*)\n((?s:.*?))^```$", readme, re.MULTILINE)
+    assert shown
+    for command, output in shown:
+        done = run_program(*command.split(), "--device", "sim", "--python", sys.executable, cwd=ROOT)
+        assert _findings(done.out) == _findings(output)
+        assert "passed on sim" in output
+
+
+def _findings(text: str) -> str:
+    """The part that does not depend on the machine: what stands before the first run."""
+    return text.partition("\n\n")[0]
 
 
 @pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])

@@ -16,7 +16,7 @@ def choose(state: State) -> tuple[str, str]:
     if no_gpu is None:
         return "cuda", f"the GPU has {_gib(_free(state))} free"
     if state.sim.get("works") is not False:
-        return "sim", f"{no_gpu}: it is simulated"
+        return "sim", no_gpu
     return "cpu", f"{no_gpu}, and it cannot be simulated: {state.sim.get('why') or 'the probe failed'}"
 
 

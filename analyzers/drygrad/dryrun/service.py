@@ -121,7 +121,7 @@ class DryRuns:
             why = "; ".join(["the simulated GPU cannot run this", *result.notes])
             chosen = _on(plan, device := "cpu")
             result = await supervisor.run(chosen, on_phase, run)
-        return chosen, replace(result, notes=(f"device {device}: {why}", *result.notes))
+        return chosen, replace(result, notes=(f"on {device}, for {why}", *result.notes))
 
 
 def _on(plan: Plan, device: str) -> Plan:

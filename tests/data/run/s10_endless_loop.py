@@ -7,5 +7,5 @@ import torch
 def settle(x):
     total = x.sum()
     while total.item() < 1e9:  # expect: DG902
-        total = total * 1.0
+        pass
     return total

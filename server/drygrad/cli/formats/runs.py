@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from drygrad.cli.formats.text import mark, painted
@@ -17,31 +17,42 @@ SHOWN = 8
 
 _COLOURS = {"passed": "1;32", "failed": "1;31", "deadline": "1;31", "crashed": "1;31", "out-of-memory": "1;31"}
 _LABEL = 8
+WIDEST = 60
+"""Longer lines of source are cut."""
 
 
-def block(ran: Ran, *, coloured: bool) -> Iterator[str]:
-    """Yield the lines of one run."""
-    if isinstance(ran.outcome, Missing):
-        yield f"{target_name(ran.path, ran.outcome.target)}: not run: {ran.outcome.message}"
-        return
-    result = ran.outcome.result
+def blocks(runs: Sequence[Ran], *, coloured: bool) -> Iterator[str]:
+    """Yield a block for each run. Of several, the shapes are left out, and a note is told once."""
+    told: set[str] = set()
+    for ran in runs:
+        if isinstance(ran.outcome, Missing):
+            yield f"{target_name(ran.path, ran.outcome.target)}: not run: {ran.outcome.message}\n"
+            continue
+        notes = [note for note in ran.outcome.result.notes if note not in told]
+        told.update(notes)
+        lines = _block(ran, ran.outcome, notes, brief=len(runs) > 1, coloured=coloured)
+        yield "\n".join(lines) + "\n"
+
+
+def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, coloured: bool) -> Iterator[str]:
+    result = record.result
     outcome = painted(result.outcome, _COLOURS.get(result.outcome, "1;33")) if coloured else result.outcome
-    target = target_name(ran.path, ran.outcome.plan.target)
-    torch = f", torch {result.torch}" if result.torch else ""
-    yield f"{target}: {outcome} on {result.device} in {_seconds(result.seconds)} (run {ran.outcome.run_id}{torch})"
+    target = target_name(ran.path, record.plan.target)
+    torch = f" with torch {result.torch}" if result.torch else ""
+    yield f"{target}: {outcome} on {result.device} in {_seconds(result.seconds)}{torch}"
     yield from _labelled("inputs", [f"{i.name} = {i.value} ({i.source})" for i in result.inputs])
-    yield from _labelled("shapes", [*_shapes(ran, result)])
+    yield from _labelled("shapes", [] if brief else [*_shapes(ran, record)])
     yield from _labelled("memory", [*_memory(result)])
     yield from _labelled("waits", [*_waits(result)])
-    yield from _labelled("error", [*_error(ran.outcome)])
-    yield from _labelled("notes", result.notes)
+    yield from _labelled("error", [*_error(record)])
+    yield from _labelled("notes", notes)
     refuted = [f"{f.code} at line {f.span.start.line} did not happen ({f.name})" for f in ran.refuted]
     yield from _labelled("refuted", refuted)
     if result.outcome != "passed":
         yield from _labelled("output", result.output.rstrip().splitlines()[-SHOWN:])
 
 
-def _labelled(label: str, lines: list[str] | tuple[str, ...]) -> Iterator[str]:
+def _labelled(label: str, lines: Sequence[str]) -> Iterator[str]:
     """Yield lines in a column of their own, the label before the first."""
     for number, line in enumerate(lines[:SHOWN]):
         yield f"  {'' if number else label:{_LABEL}} {line}"
@@ -49,17 +60,23 @@ def _labelled(label: str, lines: list[str] | tuple[str, ...]) -> Iterator[str]:
         yield f"  {'':{_LABEL}} … {len(lines) - SHOWN} more with --output-format json"
 
 
-def _shapes(ran: Ran, result: Result) -> Iterator[str]:
-    """Yield one line of source each, with what its names were bound to beside it."""
+def _shapes(ran: Ran, record: Record) -> Iterator[str]:
+    """Yield one line of the target each, with what its names were bound to beside it."""
     by_line: dict[int, list[Shape]] = {}
-    for shape in result.shapes:
-        by_line.setdefault(shape.line, []).append(shape)
-    lines = {line: mark(_source(ran, line).strip(), 0, 1)[0] for line in sorted(by_line)}
-    width = min(max(map(len, lines.values()), default=0), 60)
+    first, last = (position.line for position in record.plan.target.span)
+    for shape in record.result.shapes:
+        if first <= shape.line <= last:
+            by_line.setdefault(shape.line, []).append(shape)
+    lines = {line: _cut(mark(_source(ran, line).strip(), 0, 1)[0]) for line in sorted(by_line)}
+    width = max(map(len, lines.values()), default=0)
     gutter = max((len(str(line)) for line in lines), default=1)
     for line, text in lines.items():
         bound = ", ".join(_shape(shape) for shape in by_line[line])
         yield f"{line:{gutter}} | {text:{width}}  {bound}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 
 
 def _source(ran: Ran, line: int) -> str:

@@ -24,7 +24,7 @@ def render(report: Report, *, coloured: bool) -> str:
     if report.runs:
         from . import runs  # noqa: PLC0415 - a check has none
 
-        blocks += ["\n".join(runs.block(ran, coloured=coloured)) + "\n" for ran in report.runs]
+        blocks += runs.blocks(report.runs, coloured=coloured)
     return "\n".join([*blocks, summary.render(report, coloured=coloured)])
 
 
@@ -42,7 +42,7 @@ class Block:
         style = _COLOURS[finding.severity]
         place = self._paint(_place(self._item.path, self._item.cell, finding.span), "1")
         label = self._paint(f"{finding.severity}[{finding.code}]", style)
-        seen = f", seen in run {finding.run}" if finding.run else ""
+        seen = ", seen in a run" if finding.run else ""
         yield f"{place}: {label}: {self._paint(finding.message, '1')} ({finding.name}{seen})"
         yield from self._excerpt(finding.span, "^", style)
         for related in finding.related:

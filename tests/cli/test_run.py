@@ -1,0 +1,179 @@
+"""``drygrad run``: what it refuses and why, and what it says of runs by the real worker."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_harness import Cli, Outcome, run_program
+
+from drygrad.cli.arguments import parser
+
+PROGRAM = """\
+import torch
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.head = nn.Linear(8, classes)
+
+    def forward(self, x):
+        scores = self.head(x)
+        return scores
+
+
+# dry-run: target=torch.tensor([1, 5])
+def loss(target):
+    scores = torch.zeros(2, 5, requires_grad=True)
+    return nn.functional.cross_entropy(scores, target)
+
+
+# dry-run: key="b"
+def looked_up(key):
+    print("looking for", key)
+    return {"a": 1}[key]
+
+
+def unknown(x):
+    return x
+
+
+if __name__ == "__main__":
+    Net(3)(torch.randn(4, 8)).sum().backward()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "train.py").write_text(PROGRAM)
+    return folder
+
+
+def call(folder: Path, *arguments: str) -> Outcome:
+    return run_program("run", *arguments, "--python", sys.executable, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def answer(folder: Path) -> dict[str, Any]:
+    outcome = call(folder, "train.py", "--device", "sim", "--output-format", "json")
+    assert outcome.status == 1, outcome.err
+    return json.loads(outcome.out)
+
+
+def test_every_function_with_inputs_is_run_and_then_the_script(answer: dict[str, Any]) -> None:
+    outcomes = [(run["target"], run["outcome"]) for run in answer["runs"]]
+    assert outcomes == [
+        ("train.py::Net.forward", "passed"),
+        ("train.py::loss", "failed"),
+        ("train.py::looked_up", "failed"),
+        ("train.py::unknown", "no-inputs"),
+        ("train.py", "passed"),
+    ]
+
+
+def test_the_findings_name_their_run(answer: dict[str, Any]) -> None:
+    (finding,) = [f for f in answer["findings"] if f["code"] == "DG302"]
+    assert (finding["path"], finding["start"]["line"], finding["severity"]) == ("train.py", 18, "error")
+    assert (finding["witness"], finding["status"]) == ("dry-run", "confirmed")
+    assert finding["run"] in [run["id"] for run in answer["runs"] if run["target"] == "train.py::loss"]
+    assert "5 classes" in finding["message"]
+
+
+def test_a_run_tells_its_circumstances(answer: dict[str, Any]) -> None:
+    run = answer["runs"][0]
+    assert list(run) == [
+        "id",
+        "target",
+        "device",
+        "seed",
+        "inputs",
+        "outcome",
+        "seconds",
+        "peak_memory_bytes",
+        "peak_by_phase",
+        "syncs",
+        "shapes",
+        "refuted",
+        "notes",
+        "torch",
+        "interpreter",
+    ]
+    assert {"name": "x", "value": "float32 [4, 8] on cpu", "source": "call"} in run["inputs"]
+    (scores,) = [shape for shape in run["shapes"] if shape["name"] == "scores"]
+    assert (scores["line"], scores["shape"], scores["dtype"]) == (11, [4, 3], "float32")
+    assert all(set(other) == set(run) for other in answer["runs"])
+
+
+def test_the_text_says_it_for_people(folder: Path) -> None:
+    outcome = call(folder, "train.py::looked_up", "--device", "cpu", "--seed", "7")
+    assert outcome.status == 1
+    lines = outcome.out.splitlines()
+    assert "train.py:24:" in lines[0]
+    assert "KeyError" in lines[0]
+    assert any(line.startswith("train.py::looked_up: failed on cpu in ") for line in lines)
+    assert "  inputs   key = 'b' (comment)" in lines
+    assert "  output   looking for b" in lines
+    assert "DG302" not in outcome.out
+    assert lines[-1].endswith("1 run: 1 failed.")
+
+
+def test_inputs_of_the_command_line(folder: Path) -> None:
+    outcome = call(folder, "train.py::unknown", "--device", "cpu", "--inputs", "x=torch.ones(2, 3)")
+    assert outcome.status == 0
+    assert "x = float32 [2, 3] on cpu" in outcome.out
+    missing = call(folder, "train.py::unknown")
+    assert missing.status == 2
+    assert "not run" in missing.out
+
+
+def test_an_interpreter_without_torch(folder: Path, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    outcome = run_program("run", "train.py", "--python", str(python), cwd=folder)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert f"no usable torch in {python}" in outcome.err
+    assert "--python" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.py"], "none.py: no such file or folder"),
+        (["broken.py"], "broken.py: "),
+        (["good.py::forwrd"], "good.py has no function `forwrd`; did you mean `forward`?"),
+        ([".::forward"], "is a folder"),
+        (["book.ipynb"], "a notebook can be checked, but not run"),
+        (["good.py", "--python", "/nowhere/python"], "no such interpreter"),
+        (["good.py", "--python", "."], "there is no interpreter in ."),
+    ],
+)
+def test_what_cannot_be_run_is_said(cli: Cli, arguments: list[str], message: str) -> None:
+    cli.write("good.py", "def forward(x):\n    return x\n")
+    cli.write("broken.py", "def forward(x:\n")
+    cli.write("book.ipynb", "{}")
+    outcome = cli("run", *arguments)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("24GiB", 24 << 30), ("500MB", 500_000_000), ("1.5g", 1_500_000_000), ("7", 7)]
+)
+def test_sizes_are_read(text: str, count: int) -> None:
+    assert parser().parse_args(["run", "x.py", "--gpu-memory", text]).gpu_memory == count
+
+
+@pytest.mark.parametrize(
+    "option", [["--gpu-memory", "much"], ["--gpu-memory", "0"], ["--timeout", "-1"], ["--device", "tpu"]]
+)
+def test_wrong_values_are_refused(cli: Cli, option: list[str]) -> None:
+    outcome = cli("run", "x.py", *option)
+    assert (outcome.status, "usage: drygrad run" in outcome.err) == (2, True)
