@@ -24,6 +24,7 @@ from drygrad.dryrun.inputs.arguments import Argument, Problem, listed, missing_p
 from drygrad.dryrun.inputs.call_site import find_call, stands_alone
 from drygrad.dryrun.inputs.classes import constructor_text, objects_of
 from drygrad.dryrun.inputs.comment import comments_above, comments_of_script, read_flag
+from drygrad.dryrun.inputs.proposing import Proposal, propose
 from drygrad.dryrun.names import bound_names, needed_names
 from drygrad.dryrun.slicing import GIVEN, Bind, Enter, Imports, Step, backward_slice, free_of_text, steps_before
 from drygrad.dryrun.targets import Target
@@ -50,6 +51,8 @@ class RunOptions:
     root: Path | None = None
     buffers: Mapping[str, str] = field(default_factory=dict[str, str])
     torch: str | None = None
+    search_seconds: float = 2.0
+    """How long the worker may search inputs that nothing gives; 0: not at all."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Plan:
     arguments: tuple[Argument, ...]
     receiver: Argument | None
     options: RunOptions
+    proposal: Proposal | None = None
+    """What the worker is to search the inputs from, where nothing gives them."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as it crosses the wire."""
@@ -104,13 +109,20 @@ class Plan:
             "memory_limit": options.memory_limit,
             "gpu_memory": options.gpu_memory,
             "backward_probe": True,
+            "search": self._search(),
         }
+
+    def _search(self) -> dict[str, Any] | None:
+        if self.proposal is None:
+            return None
+        return {"inputs": dict(self.proposal.inputs), "seconds": self.options.search_seconds}
 
     @property
     def input_sources(self) -> frozenset[str]:
         """Where the arguments and the receiver come from."""
         given = (*self.arguments, *([self.receiver] if self.receiver else ()))
-        return frozenset(argument.source for argument in given)
+        invented = frozenset(("search",)) if self.proposal else frozenset[str]()
+        return frozenset(argument.source for argument in given) | invented
 
     @cached_property
     def key(self) -> str:
@@ -121,6 +133,7 @@ class Plan:
             self._executed(),
             [(a.name, a.star, a.text) for a in self.arguments],
             self.receiver.text if self.receiver else None,
+            self._search(),
             [options.device, options.devices, options.seed, options.loop_limit, options.timeout, options.torch],
             [options.gpu_memory, options.memory_limit, options.instruments and [*options.instruments]],
             sorted(options.buffers.items()),
@@ -204,8 +217,8 @@ class _Planner:
         if called.site:
             steps, arguments = _without_clashes(called.slice.steps, called.site.arguments, called.site.call)
             return [self._plan(steps, arguments, called.site.receiver)]
-        if self._required(()):
-            return self._no_inputs(called.unresolved)
+        if self._required(()) or (self.needs_receiver and self._receiver() is None):
+            return self._searched() or self._no_inputs(called.unresolved)
         plan = self._from_text(())
         return plan if isinstance(plan, Missing) else [plan]
 
@@ -250,6 +263,18 @@ class _Planner:
                     f"nothing makes the `{name}` of `{self.target.qualname}`", () if given else (str(name),)
                 )
         return self._sliced(arguments, receiver)
+
+    def _searched(self) -> list[Plan] | None:
+        """Plan a run whose inputs the worker searches; None where nothing can be proposed."""
+        proposal = propose(self.source.tree, self.target) if self.options.search_seconds > 0 else None
+        if proposal is None:
+            return None
+        wanted = {str(self.target.qualname).partition(".")[0]} | proposal.names - {"torch", "types"}
+        steps = steps_before(self.source.tree.body, (), self.imports)
+        sliced = backward_slice(steps, wanted & _bound_by(steps), (), self.imports)
+        if sliced.unresolved or not stands_alone(sliced.steps):
+            return None
+        return [replace(self._plan(sliced.steps, (), None), proposal=proposal)]
 
     @property
     def needs_receiver(self) -> bool:
@@ -335,6 +360,10 @@ def _without_clashes(
     bound = Bind(", ".join(names) + ",", values + ",", call)
     renamed = tuple(replace(argument, text=name) for argument, name in zip(arguments, names, strict=True))
     return (*steps, bound), renamed
+
+
+def _bound_by(steps: Sequence[Step]) -> set[str]:
+    return {name for step in steps if isinstance(step, ast.stmt) for name in bound_names(step)}
 
 
 def _step_json(step: Step) -> Any:

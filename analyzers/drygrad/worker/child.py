@@ -16,6 +16,7 @@ from typing import Any
 from drygrad.worker import deadline, devices, outcomes, processes
 from drygrad.worker.execute import Execution
 from drygrad.worker.run import Run
+from drygrad.worker.search import filling
 from drygrad.worker.wire import Channel, encoded
 
 MAX_RESULT = 16 << 20
@@ -69,7 +70,9 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         faulthandler.dump_traceback_later(timeout + 0.4, file=dump_fd)
     answer = Answer(channel)
     try:
-        notes = [*confine(plan), *devices_ready(plan)]
+        notes = confine(plan)
+        plan, searched = filling.fill(plan)
+        notes += devices_ready(plan)
         execution = Execution(plan, lambda phase: channel.send({"phase": phase}))
         for note in notes:
             execution.run.note(note)
@@ -78,6 +81,7 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         result = execution.result()
         watchdog.stop()
         _tell_what_was_written(execution.run, result)
+        filling.settle(result, searched)
     except Unusable as error:
         result = outcomes.told(plan, "unsupported", str(error))
     except BaseException:  # noqa: BLE001 - a fault of ours must not look like the user's

@@ -52,7 +52,7 @@ class Execution:
 
     def _outcome(self) -> str:
         try:
-            self._prepare()
+            self.prepare()
             namespace = Namespace(self.plan)
         except SyntaxError as error:
             return self._unreadable(error)
@@ -90,7 +90,8 @@ class Execution:
         self.run.report(fault or errors.user_error(cause, place, f"the input {error.name} cannot be made: "))
         return outcome
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
+        """Set this process up for the user's code: where modules are found, seeds, threads, what torch may do."""
         plan = self.plan
         root = plan.get("root") or os.path.dirname(plan["path"])
         own_path = [str(entry) for entry in plan.get("sys_path") or ()]

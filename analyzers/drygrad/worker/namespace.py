@@ -8,6 +8,7 @@ import importlib
 import linecache
 import os
 import sys
+import types
 from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -15,8 +16,14 @@ from importlib.util import spec_from_file_location
 from types import CodeType, ModuleType
 from typing import Any, cast
 
+import torch
+
 from drygrad.worker.lines import Lines
 from drygrad.worker.weave import weave
+
+
+_LENT: dict[str, Any] = {"torch": torch, "types": types}
+"""What the text of an input may use though the user's text does not import it."""
 
 
 class WovenLoader(SourceFileLoader):
@@ -150,7 +157,7 @@ class Namespace:
             _shift(tree, line, column)
         where = self.path if line else "<dry-run input>"
         code = compile(tree, where, "eval", flags=self._flags, dont_inherit=True)
-        return eval(code, {**self.names, **earlier} if earlier else self.names)
+        return eval(code, {**_LENT, **self.names, **earlier})
 
 
 def _placed(text: str, step: dict[str, Any]) -> ast.stmt:

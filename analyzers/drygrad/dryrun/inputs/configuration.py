@@ -1,0 +1,53 @@
+"""Values that a configuration gives: the defaults of ``add_argument`` and of dataclass fields of the file."""
+
+from __future__ import annotations
+
+import ast
+
+from drygrad.dryrun.inputs import conventions
+from drygrad.dryrun.inputs.nodes import Node, group, text, with_others
+
+SOURCE = "default"
+_METHODS = frozenset("get keys values items update copy pop setdefault to_dict __dict__".split())
+
+
+def argparse_defaults(tree: ast.Module) -> dict[str, str]:
+    """Return the defaults of the arguments that the file's parsers know, as expressions, by their names."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
+            continue
+        flags = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        keywords = {k.arg: k.value for k in node.keywords}
+        longest = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+        name = ast.literal_eval(keywords["dest"]) if isinstance(keywords.get("dest"), ast.Constant) else longest
+        value = _default(keywords)
+        if value is not None and isinstance(name, str):
+            found[name.lstrip("-").replace("-", "_")] = value
+    return found
+
+
+def _default(keywords: dict[str | None, ast.expr]) -> str | None:
+    if "default" in keywords:
+        value = keywords["default"]
+        return ast.unparse(value) if isinstance(value, (ast.Constant, ast.List, ast.UnaryOp, ast.Tuple)) else None
+    action = keywords.get("action")
+    if isinstance(action, ast.Constant) and action.value in ("store_true", "store_false"):
+        return str(action.value == "store_false")
+    return None
+
+
+def namespace(attributes: list[str], defaults: dict[str, str]) -> Node:
+    """Return an object with the attributes that are read from a configuration."""
+    names = [name for name in dict.fromkeys(attributes) if name not in _METHODS]
+    return group("namespace", {name: value(name, defaults) for name in names})
+
+
+def value(name: str, defaults: dict[str, str]) -> Node:
+    """Return what an entry of a configuration is: the parser's default, else what its name stands for."""
+    if name in defaults:
+        return text(defaults[name], SOURCE)
+    known = conventions.by_name(name)
+    if known is not None and known["kind"] == "text":
+        return known
+    return with_others(conventions.number_by_name(name), text("None", conventions.SOURCE), text("0.5", "search"))

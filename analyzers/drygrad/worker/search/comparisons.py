@@ -1,0 +1,121 @@
+"""What the code that raised compares or unpacks: ``assert h == self.size``, ``if n % p: raise``, ``b, c = x.shape``."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from functools import lru_cache
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Optional
+
+from drygrad.worker.search.quiet import quiet
+
+if TYPE_CHECKING:
+    from drygrad.worker.search.trial import Failure
+    from drygrad.worker.search.wants import Want
+
+_EQUAL = (ast.Eq, ast.NotEq, ast.LtE, ast.GtE, ast.Lt, ast.Gt, ast.Is, ast.IsNot)
+_FRAMES = 3
+
+
+def compared(failure: Failure) -> Iterator[Want]:
+    """Yield what would make the sides of the comparison alike that led to an error raised in Python."""
+    for trace in failure.frames()[:_FRAMES]:
+        frame = trace.tb_frame
+        test = _test_of(frame.f_code.co_filename, trace.tb_lineno)
+        if test is not None:
+            for node in ast.walk(test):
+                if isinstance(node, ast.Compare) and isinstance(node.ops[0], _EQUAL):
+                    yield from _sides(node, frame)
+                elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                    yield from _divided(node, frame)
+                elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                    yield _want("other", text="")
+            return
+
+
+def unpacked(failure: Failure) -> Iterator[Want]:
+    """Yield the rank that unpacking a shape asks for, with the parts that the shape belongs to."""
+    if not isinstance(failure.error, ValueError) or "to unpack" not in str(failure.error):
+        return
+    trace = failure.frames()[0]
+    statement = _statement(trace.tb_frame.f_code.co_filename, trace.tb_lineno, (ast.Assign,))
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if isinstance(target, (ast.Tuple, ast.List)):
+        starred = any(isinstance(e, ast.Starred) for e in target.elts)
+        yield _want("rank", len(target.elts) - starred, why=f"its shape is unpacked into {len(target.elts)} names")
+
+
+def _want(kind: str, want: int = 0, got: int = 0, **more: Any) -> Want:
+    from drygrad.worker.search.wants import Want
+
+    return Want(kind, want, got, **more)
+
+
+def _sides(node: ast.Compare, frame: FrameType) -> Iterator[Want]:
+    left, right = _value(node.left, frame), _value(node.comparators[0], frame)
+    why = f"{ast.unparse(node)[:60]} is asked for"
+    for got, want in _pairs(left, right):
+        if ast.unparse(node.left).endswith(("ndim", "dim()")) or "len(" in ast.unparse(node.left):
+            yield _want("rank", want, got, why=why)
+        if got != want:
+            yield _want("size", want, got, why=why)
+            yield _want("size", got, want, why=why)
+        if isinstance(node.ops[0], (ast.LtE, ast.Lt, ast.GtE, ast.Gt)):
+            yield _want("larger", why=why)
+    if isinstance(left, bool) or left is None or isinstance(right, bool) or right is None:
+        yield _want("other", text="")
+
+
+def _divided(node: ast.BinOp, frame: FrameType) -> Iterator[Want]:
+    got, divisor = _value(node.left, frame), _value(node.right, frame)
+    if type(got) is int and type(divisor) is int and divisor:
+        why = f"it must be divisible by {divisor}"
+        yield _want("size", divisor, got, multiple=True, why=why)
+        yield _want("size", got, divisor, why=why)
+
+
+def _pairs(left: Any, right: Any) -> Iterator[tuple[int, int]]:
+    if type(left) is int and type(right) is int:
+        yield left, right
+    elif isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)) and len(left) == len(right):
+        for one, other in zip(left, right):
+            if type(one) is int and type(other) is int and one != other:
+                yield one, other
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """Evaluate a side of a comparison once more, where it was evaluated before; None where that fails."""
+    try:
+        with quiet():
+            return eval(compile(ast.Expression(node), "<side>", "eval"), frame.f_globals, frame.f_locals)
+    except Exception:  # noqa: BLE001 - it is the user's code
+        return None
+
+
+def _test_of(path: str, line: int) -> Optional[ast.expr]:
+    statement = _statement(path, line, (ast.Assert,))
+    if isinstance(statement, ast.Assert):
+        return statement.test
+    raising = _statement(path, line, (ast.Raise,))
+    if raising is None:
+        return None
+    around = [n for n in _nodes(path) if isinstance(n, ast.If) and n.lineno <= line <= (n.end_lineno or 0)]
+    return max(around, key=lambda n: n.lineno).test if around else None
+
+
+def _statement(path: str, line: int, kinds: tuple[type[ast.stmt], ...]) -> Optional[ast.stmt]:
+    for node in _nodes(path):
+        if isinstance(node, kinds) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            return node
+    return None
+
+
+@lru_cache(maxsize=64)
+def _nodes(path: str) -> tuple[ast.stmt, ...]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))

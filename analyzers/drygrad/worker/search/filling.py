@@ -1,0 +1,121 @@
+"""Completes a plan whose inputs are open: searches them, and says of the result what that means."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Optional
+
+import torch
+
+from drygrad.worker import devices
+from drygrad.worker.errors import described
+from drygrad.worker.execute import Execution, finish, resolve, seed_all
+from drygrad.worker.namespace import Namespace
+from drygrad.worker.search import isolated, seeking
+from drygrad.worker.search.nodes import Node, read, text_of
+from drygrad.worker.search.trial import Steps, Trials
+from drygrad.worker.watch import watching
+
+SECONDS = 2.0
+_MOST_REASONS = 3
+
+
+def fill(plan: dict[str, Any]) -> tuple[dict[str, Any], Optional[dict[str, Any]]]:
+    """Return the plan with every input given, and the answer of the search; None where nothing was open."""
+    wanted = plan.get("search")
+    if not wanted:
+        return plan, None
+    seconds = float(wanted.get("seconds") or SECONDS)
+    start = read(wanted["inputs"])
+    answer = isolated.apart(lambda tell: _answer(plan, start, seconds, tell), seconds)
+    if answer is None:
+        answer = {**_written(start), "found": False, "why": "the search did not come to an answer"}
+    return {**plan, "receiver": answer.pop("receiver"), "arguments": answer.pop("arguments")}, answer
+
+
+def settle(result: dict[str, Any], answer: Optional[dict[str, Any]]) -> None:
+    """Add what the search says to the result of the run; one that failed for want of inputs says so."""
+    if answer is None:
+        return
+    result["search"] = answer
+    if not answer["found"] and not answer.get("independent") and result["outcome"] == "failed":
+        result["outcome"] = "no-inputs"
+
+
+def _answer(plan: dict[str, Any], start: Node, seconds: float, tell: isolated.Tell) -> dict[str, Any]:
+    begun = time.monotonic()
+    devices.enter(plan)
+    torch.set_num_threads(1)
+    execution = Execution({**plan, "instruments": []}, lambda _: None)
+    steps = Steps(execution.run)
+    execution.instruments.append(steps)
+    execution.prepare()
+    namespace = Namespace(plan)
+    try:
+        with watching(execution.run, execution.instruments):
+            namespace.import_parent()
+            namespace.execute(plan.get("setup") or [])
+            begun = time.monotonic()
+            tell({"begun": True})
+            found = _searched(execution, namespace, steps, start, seconds, tell)
+    except Exception as error:  # noqa: BLE001 - the run itself will meet it again and report it
+        return {**_written(start), "found": False, "why": f"{type(error).__name__}: {error}"[:200]}
+    return {**_said(found, execution), "seconds": round(time.monotonic() - begun, 3)}
+
+
+def _searched(
+    execution: Execution, namespace: Namespace, steps: Steps, start: Node, seconds: float, tell: isolated.Tell
+) -> seeking.Found:
+    seed = int(execution.plan.get("seed") or 0)
+
+    def call(owner: Any, named: dict[str, Any]) -> None:
+        seed_all(seed)
+        function = resolve(namespace.names, str(execution.plan["target"]), owner)
+        finish(function(**named), execution.loops.limit)
+
+    def better(found: seeking.Found) -> None:
+        tell(_said(found, execution))
+
+    search = seeking.Search(Trials(namespace, call, steps), time.monotonic() + seconds, better)
+    try:
+        isolated.alarm(seconds)
+        return search.run(start)
+    except isolated.Overdue:
+        return search.best or seeking.Found(start, None, search.made)
+    finally:
+        isolated.alarm(0)
+
+
+def _said(found: seeking.Found, execution: Execution) -> dict[str, Any]:
+    answer = {
+        **_written(found.proposal),
+        "found": found.failure is None,
+        "why": seeking.said(found),
+        "independent": found.is_independent,
+        "trials": found.trials,
+    }
+    if found.failure is not None:
+        place = execution.run.lines.place_of_error(found.failure.error)
+        answer["error"] = described(execution.run, found.failure.error, place)
+        answer["building"] = list(found.failure.building or ())
+    return answer
+
+
+def _written(proposal: Node) -> dict[str, Any]:
+    """Return the receiver and the arguments as a plan has them."""
+    specs = [
+        {"name": name, "star": "", "text": text_of(node), "line": None, "column": None, "source": source_of(node)}
+        for name, node in proposal.parts
+    ]
+    receiver = next((spec for spec in specs if spec["name"] == proposal.text), None)
+    return {"receiver": receiver, "arguments": [spec for spec in specs if spec is not receiver]}
+
+
+def source_of(node: Node) -> str:
+    """Return where an input comes from, in words: ``search: Conv2d wants 3 channels``."""
+    leaves = [leaf for _, leaf in node.leaves()]
+    reasons = [why for why in dict.fromkeys((node.why, *(leaf.why for leaf in leaves))) if why]
+    source = node.source
+    if reasons or any(leaf.source == "search" for leaf in leaves):
+        source = "search" if source == "search" else f"{source}, search"
+    return f"{source}: {', '.join(reasons[:_MOST_REASONS])}" if reasons else source

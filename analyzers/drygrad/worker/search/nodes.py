@@ -1,0 +1,135 @@
+"""Proposals for inputs: trees of nodes that are changed part by part and written as Python expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Tuple
+
+Path = Tuple[str, ...]
+
+FLOATS = frozenset(("float32", "float16", "bfloat16", "float64"))
+_BATCHES = 2
+_CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Node:
+    """One proposal, or a part of one.
+
+    ``kind``: tensor · number (``value``) · text (an expression as it is) · call (of ``text``, with ``parts``) ·
+    namespace, mapping, tuple, list (of ``parts``) · loader (of one batch) · inputs (the receiver and the arguments).
+    ``high`` bounds the values of integers, exclusively; ``others`` are what else it could be, best first;
+    ``source`` and ``why`` say in words where it comes from.
+    """
+
+    kind: str
+    text: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: str = "float32"
+    high: int = 0
+    value: int = 0
+    device: str = ""
+    parts: tuple[tuple[str, Node], ...] = ()
+    others: tuple[Node, ...] = ()
+    source: str = "search"
+    why: str = ""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the search has nothing to change in it."""
+        return self.kind == "text" and not self.others
+
+    def part(self, name: str) -> Node | None:
+        """Return the part of that name."""
+        return dict(self.parts).get(name)
+
+    def with_part(self, name: str, part: Node) -> Node:
+        """Return the node with one part changed or added."""
+        return replace(self, parts=tuple({**dict(self.parts), name: part}.items()))
+
+    def leaves(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+        """Yield the nodes without parts, each with the names that lead to it."""
+        if not self.parts:
+            yield path, self
+        for name, part in self.parts:
+            yield from part.leaves((*path, name))
+
+    def nodes(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+        """Yield every node below this one, each with the names that lead to it."""
+        for name, part in self.parts:
+            yield (*path, name), part
+            yield from part.nodes((*path, name))
+
+    def at(self, path: Path) -> Node:
+        """Return the node that a path leads to."""
+        node = self
+        for name in path:
+            node = dict(node.parts)[name]
+        return node
+
+    def replaced(self, path: Path, node: Node) -> Node:
+        """Return the tree with the node at a path replaced."""
+        if not path:
+            return node
+        return self.with_part(path[0], dict(self.parts)[path[0]].replaced(path[1:], node))
+
+
+def read(data: dict[str, Any]) -> Node:
+    """Read a node from the JSON of a plan."""
+    plain = {name: data[name] for name in ("text", "dtype", "high", "value", "source", "why") if name in data}
+    return Node(
+        kind=data["kind"],
+        shape=tuple(data.get("shape") or ()),
+        parts=tuple((name, read(part)) for name, part in data.get("parts") or ()),
+        others=tuple(read(other) for other in data.get("others") or ()),
+        **plain,
+    )
+
+
+def text_of(node: Node) -> str:
+    """Return the expression that makes what a node proposes."""
+    return render(node, [text_of(part) for _, part in node.parts])
+
+
+def render(node: Node, parts: Sequence[str]) -> str:
+    """Return the expression of a node, given those of its parts."""
+    named = list(zip((name for name, _ in node.parts), parts))
+    if node.kind == "tensor":
+        return _tensor(node)
+    if node.kind == "number":
+        return str(node.value)
+    if node.kind in ("call", "namespace"):
+        name = "types.SimpleNamespace" if node.kind == "namespace" else node.text
+        written = ", ".join(part if key.isdigit() else f"{key}={part}" for key, part in named)
+        return f"{name}({written})" + _moved(node)
+    if node.kind == "mapping":
+        return "{" + ", ".join(f"{key!r}: {part}" for key, part in named) + "}"
+    if node.kind == "tuple":
+        return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
+    if node.kind == "list":
+        return "[" + ", ".join(parts) + "]"
+    if node.kind == "loader":
+        batches = f"[{parts[0]} for _ in range({_BATCHES})]"
+        return f"torch.utils.data.DataLoader({batches}, batch_size=None)"
+    return node.text + _moved(node)
+
+
+def _moved(node: Node) -> str:
+    return f'.to("{node.device}")' if node.device else ""
+
+
+def _tensor(node: Node) -> str:
+    sizes = ", ".join(map(str, node.shape))
+    tail = f', device="{node.device}"' if node.device else ""
+    if node.dtype == "bool":
+        last = node.shape[-1] if node.shape else 1
+        expanded = f".expand({sizes})" if len(node.shape) > 1 else ""
+        return f"(torch.arange({last}{tail}){expanded} < {max(last - 1, 1)})"
+    if node.dtype not in FLOATS:
+        kind = "" if node.dtype == "int64" else f", dtype=torch.{node.dtype}"
+        shape = f"({sizes},)" if len(node.shape) == 1 else f"({sizes})"
+        return f"torch.randint({node.value}, {max(node.high or _CLASSES, node.value + 1)}, {shape}{kind}{tail})"
+    kind = "" if node.dtype == "float32" else f", dtype=torch.{node.dtype}"
+    maker = "rand" if node.value == 1 else "randn"
+    return f"torch.{maker}({sizes or '()'}{kind}{tail})"

@@ -1,0 +1,207 @@
+"""What else could be tried after an attempt has failed: the proposal changed as the error asks, then at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple, Optional
+
+from drygrad.worker.search.nodes import FLOATS, Node, Path
+from drygrad.worker.search.trial import Failure
+from drygrad.worker.search.wants import Want, wants
+
+_SIZES = (8, 12, 14, 16, 24, 28, 32, 48, 56, 64, 84, 96, 112, 128, 192, 224, 227, 256, 299)
+_USUAL: dict[int, tuple[int, ...]] = {
+    0: (),
+    1: (2,),
+    2: (2, 64),
+    3: (2, 8, 64),
+    4: (2, 3, 32, 32),
+    5: (2, 3, 8, 16, 16),
+    6: (2, 4, 3, 4, 8, 8),
+}
+_MOST_CHANGES = 60
+
+
+class Change(NamedTuple):
+    """A proposal to try, and how far-fetched it is."""
+
+    proposal: Node
+    cost: float
+
+
+def repairs(proposal: Node, failure: Failure) -> list[Change]:
+    """Return what to try next, the likeliest first."""
+    found: list[Change] = []
+    for number, want in enumerate(wants(failure)):
+        changed = _CHANGES[want.kind](proposal, want)
+        found += [Change(other, 1 + 0.2 * number + 0.1 * index) for index, other in enumerate(changed)]
+    touched = failure.call.origins(failure.call.tensors()) if failure.call is not None else frozenset()
+    found += [Change(other, 3 + 0.1 * index) for index, other in enumerate(_guesses(proposal, touched or None))]
+    return found[:_MOST_CHANGES]
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------
+
+
+def _sized(proposal: Node, want: Want) -> Iterator[Node]:
+    """Change what has the size that was met; else what the size could be a product of."""
+    new = -(-want.got // want.want) * want.want if want.multiple and want.want else want.want
+    if new <= 0 or new == want.got:
+        return
+    places = [*_places(proposal, want.got, want.paths)]
+    if len(places) > 1:
+        yield _with_sizes(proposal, places, new, want.why)
+    for place in places:
+        yield _with_sizes(proposal, [place], new, want.why)
+    if not places and want.paths is not None:
+        yield from _sized(proposal, replace(want, paths=None))
+        return
+    yield from _scaled(proposal, want, new)
+
+
+
+def _places(proposal: Node, size: int, paths: Optional[frozenset[Path]]) -> Iterator[tuple[Path, int]]:
+    """Yield the axes and numbers of that value; an axis is counted from 0, a number has -1."""
+    for path, leaf in proposal.leaves():
+        if leaf.kind == "tensor" and (paths is None or path in paths):
+            yield from ((path, axis) for axis, value in enumerate(leaf.shape) if value == size)
+        elif leaf.kind == "number" and leaf.value == size:
+            yield path, -1
+
+
+def _with_sizes(proposal: Node, places: list[tuple[Path, int]], size: int, why: str) -> Node:
+    for path, axis in places:
+        leaf = proposal.at(path)
+        if axis < 0:
+            changed = replace(leaf, value=size, why=why)
+        else:
+            changed = replace(leaf, shape=(*leaf.shape[:axis], size, *leaf.shape[axis + 1 :]), why=why)
+        proposal = proposal.replaced(path, changed)
+    return proposal
+
+
+def _scaled(proposal: Node, want: Want, new: int) -> Iterator[Node]:
+    """Change the sizes that a flattened one is made of."""
+    for path, leaf in proposal.leaves():
+        if leaf.kind != "tensor" or (want.paths is not None and path not in want.paths):
+            continue
+        if len(leaf.shape) >= 4:
+            yield from _square(proposal, path, leaf, (new / want.got) ** 0.5, want.why)
+        for axis in range(1, len(leaf.shape)):
+            factor, rest = divmod(want.got, leaf.shape[axis] or 1)
+            if not rest and factor and new % factor == 0 and factor > 1:
+                yield _with_sizes(proposal, [(path, axis)], new // factor, want.why)
+        if len(leaf.shape) == 3:
+            near = max(1, round(leaf.shape[2] * new / want.got))
+            for size in dict.fromkeys((near, near + 1, near + 2, near - 1, *_SIZES)):
+                if size > 0:
+                    yield _with_sizes(proposal, [(path, 2)], size, want.why)
+
+
+def _square(proposal: Node, path: Path, leaf: Node, ratio: float, why: str) -> Iterator[Node]:
+    near = leaf.shape[-1] * ratio
+    sizes = sorted({*_SIZES, *(round(near) + d for d in range(-2, 5))}, key=lambda size: abs(size - near))
+    for size in sizes[:14]:
+        if size > 0:
+            yield proposal.replaced(path, replace(leaf, shape=(*leaf.shape[:-2], size, size), why=why))
+
+
+def _larger(proposal: Node, want: Want) -> Iterator[Node]:
+    for path, leaf in _tensors(proposal, want.paths):
+        kept = 2 if len(leaf.shape) > 2 else 1
+        if len(leaf.shape) > 1:
+            shape = (*leaf.shape[:kept], *(size * 2 for size in leaf.shape[kept:]))
+            yield proposal.replaced(path, replace(leaf, shape=shape, why=want.why))
+
+
+# -- other changes -----------------------------------------------------------------------------------------------
+
+
+def _ranked(proposal: Node, want: Want) -> Iterator[Node]:
+    for path, leaf in _tensors(proposal, want.paths):
+        if len(leaf.shape) != want.want and want.want in _USUAL:
+            yield proposal.replaced(path, replace(leaf, shape=_reshaped(leaf.shape, want.want), why=want.why))
+
+
+def _reshaped(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """Return a usual shape of another rank that keeps the first size, and the last where it is that of features."""
+    usual = _USUAL[rank]
+    if not shape or not usual:
+        return usual
+    last = (shape[-1],) if 1 < rank < 4 and 1 < len(shape) < 4 else usual[-1:]
+    return (shape[0], *usual[1:-1], *last) if rank > 1 else shape[:1]
+
+
+def _typed(proposal: Node, want: Want) -> Iterator[Node]:
+    for path, leaf in _tensors(proposal, want.paths):
+        if leaf.dtype != want.dtype:
+            high = want.want or leaf.high
+            yield proposal.replaced(path, replace(leaf, dtype=want.dtype, high=high, why=want.why))
+
+
+def _ranged(proposal: Node, want: Want) -> Iterator[Node]:
+    for path, leaf in _tensors(proposal, want.paths):
+        if leaf.dtype not in FLOATS and leaf.dtype != "bool" and leaf.high != want.want:
+            yield proposal.replaced(path, replace(leaf, high=want.want, value=0, why=want.why))
+
+
+def _shaped(proposal: Node, want: Want) -> Iterator[Node]:
+    for path, leaf in _tensors(proposal, want.paths):
+        changed = replace(leaf, shape=want.shape, dtype=want.dtype, high=want.want, why=want.why)
+        if changed != leaf:
+            yield proposal.replaced(path, changed)
+
+
+def _placed(proposal: Node, want: Want) -> Iterator[Node]:
+    """Move the modules, the tensors, or both."""
+    modules = [p for p, n in proposal.nodes() if n.kind == "call"]
+    tensors = [p for p, n in proposal.leaves() if n.kind == "tensor"]
+    for chosen in (modules + tensors, modules, tensors):
+        moved = proposal
+        for path in chosen:
+            moved = moved.replaced(path, replace(moved.at(path), device=want.text))
+        if chosen:
+            yield moved
+
+
+def _others(proposal: Node, want: Want) -> Iterator[Node]:
+    for path, node in proposal.nodes():
+        for other in node.others:
+            rest = tuple(o for o in node.others if o is not other)
+            yield proposal.replaced(path, replace(other, others=rest))
+
+
+def _tensors(proposal: Node, paths: Optional[frozenset[Path]]) -> Iterator[tuple[Path, Node]]:
+    for path, leaf in proposal.leaves():
+        if leaf.kind == "tensor" and (paths is None or path in paths):
+            yield path, leaf
+
+
+def _guesses(proposal: Node, touched: Optional[frozenset[Path]]) -> Iterator[Node]:
+    """Yield changes that no error asks for: another rank, another dtype, something else altogether."""
+    for path, leaf in _tensors(proposal, touched):
+        for rank in (3, 4, 2, 1, 5, 0):
+            if rank != len(leaf.shape):
+                yield proposal.replaced(path, replace(leaf, shape=_reshaped(leaf.shape, rank)))
+        for dtype in ("int64", "float32", "bool"):
+            if dtype != leaf.dtype:
+                yield proposal.replaced(path, replace(leaf, dtype=dtype))
+    yield from _others(proposal, Want("other"))
+    for path, leaf in proposal.leaves():
+        if leaf.kind == "number":
+            for value in (1, 2, 4, 8, 16, 32, 64):
+                if value != leaf.value:
+                    yield proposal.replaced(path, replace(leaf, value=value))
+
+
+_CHANGES: dict[str, Callable[[Node, Want], Iterator[Node]]] = {
+    "size": _sized,
+    "rank": _ranked,
+    "larger": _larger,
+    "dtype": _typed,
+    "range": _ranged,
+    "shape": _shaped,
+    "device": _placed,
+    "other": _others,
+}

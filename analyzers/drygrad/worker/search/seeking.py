@@ -1,0 +1,139 @@
+"""The search itself: the most promising proposal first, until one runs to its end or the time is up."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from drygrad.worker.errors import first_line
+from drygrad.worker.search.nodes import Node, text_of
+from drygrad.worker.search.repair import repairs
+from drygrad.worker.search.trial import Failure, Trials, is_too_large
+from drygrad.worker.search.wants import wants
+
+_MOST_TRIALS = 2000
+_SMALL = (4, 8, 16)
+
+
+@dataclass
+class Found:
+    """What a search has come to: the proposal that got furthest, and what stopped it, if it did not run to its end."""
+
+    proposal: Node
+    failure: Optional[Failure]
+    trials: int
+    is_independent: bool = False
+    """Whether the failure is the same whatever the sizes of the proposal."""
+
+
+class Search:
+    """A search of one target's inputs. ``until`` is a time of the monotonic clock; ``better`` hears of each advance."""
+
+    def __init__(self, trials: Trials, until: float, better: Callable[[Found], None]) -> None:
+        self._trials = trials
+        self._until = until
+        self._better = better
+        self._count = itertools.count()
+        self._seen: set[str] = set()
+        self.best: Optional[Found] = None
+        self.made = 0
+
+    def run(self, start: Node) -> Found:
+        """Search from a proposal on."""
+        waiting = [(0, 0.0, next(self._count), start)]
+        while waiting and self._has_time():
+            _, cost, _, proposal = heapq.heappop(waiting)
+            if not self._is_new(proposal):
+                continue
+            failure = self._try(proposal)
+            if failure is None:
+                return Found(self._smaller(proposal), None, self.made)
+            if self.best is None or failure.progress > _progress(self.best):
+                self.best = Found(proposal, failure, self.made)
+                self._better(self.best)
+            for change in repairs(proposal, failure):
+                entry = (-failure.progress, cost + change.cost, next(self._count), change.proposal)
+                heapq.heappush(waiting, entry)
+        assert self.best is not None
+        return replace(self.best, trials=self.made, is_independent=self._is_independent(self.best))
+
+    def _has_time(self) -> bool:
+        return self.made < _MOST_TRIALS and (self.best is None or time.monotonic() < self._until)
+
+    def _is_new(self, proposal: Node) -> bool:
+        text = text_of(proposal) + "".join(text_of(node) for _, node in proposal.parts)
+        if text in self._seen or is_too_large(proposal):
+            return False
+        self._seen.add(text)
+        return True
+
+    def _try(self, proposal: Node) -> Optional[Failure]:
+        self.made += 1
+        return self._trials.attempt(proposal)
+
+    def _smaller(self, proposal: Node) -> Node:
+        """Return the proposal with its images as small as they may be."""
+        for path, leaf in [*proposal.leaves()]:
+            if leaf.kind != "tensor" or len(leaf.shape) < 4:
+                continue
+            for size in _SMALL:
+                if size >= leaf.shape[-1] or time.monotonic() > self._until:
+                    break
+                images = [p for p, n in proposal.leaves() if n.kind == "tensor" and n.shape[-2:] == leaf.shape[-2:]]
+                smaller = proposal
+                for other in images:
+                    node = smaller.at(other)
+                    smaller = smaller.replaced(other, replace(node, shape=(*node.shape[:-2], size, size)))
+                if self._try(smaller) is None:
+                    return smaller
+        return proposal
+
+    def _is_independent(self, best: Found) -> bool:
+        """Say whether every other size fails at the same place for the same sizes, or does not even get there."""
+        assert best.failure is not None
+        mark = _mark(best.failure)
+        if mark is None:
+            return False
+        same = 0
+        for other in _varied(best.proposal):
+            failure = self._trials.attempt(other)
+            if failure is None or failure.progress > best.failure.progress:
+                return False
+            if failure.progress == best.failure.progress:
+                if _mark(failure) != mark:
+                    return False
+                same += 1
+        return same > 0
+
+
+def _progress(found: Found) -> int:
+    return found.failure.progress if found.failure is not None else 0
+
+
+def _mark(failure: Failure) -> Optional[tuple[object, ...]]:
+    """Return which sizes do not fit; None where the call that failed is none of sizes."""
+    if failure.call is None:
+        return None
+    size = next((want for want in wants(failure) if want.kind == "size"), None)
+    return (failure.call.name, size.got, size.want) if size is not None else None
+
+
+def _varied(proposal: Node) -> Iterator[Node]:
+    for path, leaf in proposal.leaves():
+        if leaf.kind == "number":
+            yield proposal.replaced(path, replace(leaf, value=leaf.value * 2))
+        for axis, size in enumerate(leaf.shape if leaf.kind == "tensor" else ()):
+            shape = (*leaf.shape[:axis], size * 2, *leaf.shape[axis + 1 :])
+            yield proposal.replaced(path, replace(leaf, shape=shape))
+
+
+def said(found: Found) -> str:
+    """Return the failure of a search in one line."""
+    if found.failure is None:
+        return ""
+    line = first_line(found.failure.error)
+    return f"{type(found.failure.error).__name__}: {line}" if line else type(found.failure.error).__name__
