@@ -346,6 +346,16 @@ OPTIONS: tuple[Option, ...] = (
         '"drygrad.timeout": 10',
     ),
     Option(
+        "search-time",
+        "seconds",
+        "2",
+        "How long inputs of a function may be searched, where neither a comment nor a call gives them.",
+        "editor",
+        _seconds,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},
+        '"drygrad.searchTime": 5',
+    ),
+    Option(
         "dry-run-on-save",
         "true or false",
         "true",

@@ -70,7 +70,7 @@ async def test_a_device_that_was_asked_for_is_not_explained(runs: DryRuns) -> No
 
 
 async def test_what_has_no_inputs_starts_nothing(runs: DryRuns) -> None:
-    missing = await run(runs, "g")
+    missing = await run(runs, "g", search_seconds=0)
     assert isinstance(missing, Missing)
     assert missing_json(missing, "f.py")["outcome"] == "no-inputs"
     home = Home(Path("python"), PATH.parent)
@@ -88,7 +88,7 @@ async def test_few_interpreters_keep_a_worker(runs: DryRuns) -> None:
 
 async def test_the_json_of_a_run_has_one_form(runs: DryRuns) -> None:
     records = await run(runs)
-    missing = await run(runs, "g")
+    missing = await run(runs, "g", search_seconds=0)
     assert isinstance(records, list)
     assert isinstance(missing, Missing)
     told = run_json(records[0], path="f.py")

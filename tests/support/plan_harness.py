@@ -10,6 +10,7 @@ from drygrad.dryrun.plan import Missing, Plan, RunOptions, plan_runs
 from drygrad.dryrun.targets import target_named
 from drygrad.static.source import Source
 
+WITHOUT_SEARCH = RunOptions(search_seconds=0)
 PATH = Path("/project/train.py")
 
 
@@ -21,7 +22,7 @@ def plans(text: str, qualname: str | None, options: RunOptions | None = None) ->
     source = source_of(text)
     target = target_named(source, qualname)
     assert target is not None, qualname
-    return plan_runs(source, PATH, target, options or RunOptions())
+    return plan_runs(source, PATH, target, options or WITHOUT_SEARCH)
 
 
 def plan(text: str, qualname: str | None, options: RunOptions | None = None) -> Plan:

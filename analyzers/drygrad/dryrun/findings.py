@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from drygrad.dryrun import inventions
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Place, Result
 from drygrad.model import Edit, Finding, Fix, Position, Related, Rule, Severity, Span
@@ -31,9 +32,11 @@ def findings(
 
     Rules that are switched off and what comments silence are left out.
     """
-    faults = [*result.faults, *_unexplained(result)]
-    found = (_finding(fault, result, plan, source, settings, run_id) for fault in faults)
-    return _kept(source, (finding for finding in found if finding), settings)
+    faults = inventions.claimed([*result.faults, *_unexplained(result)], plan, result)
+    found = [_finding(fault, result, plan, source, settings, run_id) for fault in faults]
+    missing = inventions.not_found(plan, result)
+    told = missing_finding(missing, source, settings) if missing else []
+    return _kept(source, [*told, *(finding for finding in found if finding)], settings)
 
 
 def missing_finding(missing: Missing, source: Source, settings: Settings) -> list[Finding]:
@@ -172,10 +175,10 @@ def _related(message: str, place: Place, plan: Plan, source: Source) -> Related:
 
 
 def _comment_fix(missing: Missing, source: Source) -> Fix:
-    """Return the fix that inserts the comment with a ``...`` for each name."""
+    """Return the fix that inserts the comment: with the best inputs that were tried, else a ``...`` for each name."""
     function = missing.target.function
     line = first_line(function) if function else 1
     indentation = source.indentation(line) if function else ""
-    text = ", ".join(f"{name}=..." for name in missing.names)
+    text = missing.comment or ", ".join(f"{name}=..." for name in missing.names)
     edit = Edit(Span.of(line, 0, line, 0), f"{indentation}# dry-run: {text}{source.newline}")
     return Fix("Insert a comment for the inputs", (edit,), "safe")

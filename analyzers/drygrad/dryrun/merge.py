@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from drygrad.dryrun.findings import statement_of
+from drygrad.dryrun.inventions import comment_text
 from drygrad.dryrun.plan import Missing, Plan, plan_runs
 from drygrad.dryrun.refuting import refutes, truncated
 from drygrad.dryrun.result import Result
@@ -29,6 +30,10 @@ class Record:
     plan: Plan
     result: Result
     findings: tuple[Finding, ...] = ()
+
+    def comment_text(self) -> str:
+        """Return the inputs of the run as a ``# dry-run:`` comment to edit."""
+        return comment_text(self.plan, self.result)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ from drygrad.dryrun.targets import Target
 from drygrad.model import Span
 from drygrad.static.source import Source, SourceError
 
+LENT = frozenset(("torch", "types"))
+"""Names that the text of an input may use though the file does not bind them."""
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -69,6 +72,8 @@ class Missing:
     span: Span
     names: tuple[str, ...] = ()
     in_flag: bool = False
+    comment: str = ""
+    """What a comment could say, where a search has come to something."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +274,7 @@ class _Planner:
         proposal = propose(self.source.tree, self.target) if self.options.search_seconds > 0 else None
         if proposal is None:
             return None
-        wanted = {str(self.target.qualname).partition(".")[0]} | proposal.names - {"torch", "types"}
+        wanted = {str(self.target.qualname).partition(".")[0]} | proposal.names
         steps = steps_before(self.source.tree.body, (), self.imports)
         sliced = backward_slice(steps, wanted & _bound_by(steps), (), self.imports)
         if sliced.unresolved or not stands_alone(sliced.steps):
@@ -287,7 +292,8 @@ class _Planner:
             wanted |= free_of_text(argument.text) - earlier
             earlier |= {argument.name} if argument.name else set()
         steps = steps_before(self.source.tree.body, (), self.imports)
-        sliced = backward_slice(steps, wanted, (), self.imports)
+        lent = LENT - _bound_by(steps)
+        sliced = backward_slice(steps, wanted - lent, (), self.imports)
         if sliced.unresolved:
             return self._missing(f"the inputs use {listed(sliced.unresolved)}, which the file does not bind", ())
         return self._plan(sliced.steps, arguments, receiver)

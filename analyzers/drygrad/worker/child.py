@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from contextlib import suppress
 from types import FrameType
@@ -69,6 +70,7 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         faulthandler.enable(dump_fd)
         faulthandler.dump_traceback_later(timeout + 0.4, file=dump_fd)
     answer = Answer(channel)
+    begun = time.monotonic()
     try:
         notes = confine(plan)
         plan, searched = filling.fill(plan)
@@ -77,7 +79,8 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         for note in notes:
             execution.run.note(note)
         refuse(execution.run)
-        watchdog = deadline.Watchdog(timeout, lambda: _time_is_up(execution, answer, timeout))
+        left = max(0.1, timeout - (time.monotonic() - begun))
+        watchdog = deadline.Watchdog(left, lambda: _time_is_up(execution, answer, timeout))
         result = execution.result()
         watchdog.stop()
         _tell_what_was_written(execution.run, result)

@@ -21,7 +21,6 @@ import torch
 from drygrad.worker.lines import Lines
 from drygrad.worker.weave import weave
 
-
 _LENT: dict[str, Any] = {"torch": torch, "types": types}
 """What the text of an input may use though the user's text does not import it."""
 

@@ -78,6 +78,9 @@ def _run(run: argparse.ArgumentParser) -> None:
     )
     bounds = run.add_argument_group("bounds")
     bounds.add_argument("--timeout", type=_seconds, default=30.0, metavar="S", help="seconds for one run (default: 30)")
+    bounds.add_argument(
+        "--search-time", type=_seconds, default=2.0, metavar="S", help="seconds to search inputs (default: 2)"
+    )
     bounds.add_argument("--gpu-memory", type=_bytes, metavar="SIZE", help="of the GPU to simulate, or to use: 24GiB")
     output = run.add_argument_group("output")
     output.add_argument("--output-format", choices=("text", "json", "sarif", "github"), default="text")

@@ -23,6 +23,7 @@ from drygrad.model import Finding
 from drygrad.options import did_you_mean
 from drygrad.project import Project
 from drygrad.settings import Settings
+from drygrad.static.rules.reports.no_inputs import NoInputs
 from drygrad.static.source import Source, SourceError, read
 
 from .errors import Failure, complain
@@ -55,7 +56,7 @@ def _status(report: Report, arguments: argparse.Namespace) -> int:
     outcomes = [ran.outcome.result.outcome for ran in report.runs if isinstance(ran.outcome, Record)]
     if "cancelled" in outcomes:
         return INTERRUPTED
-    if not outcomes or OURS.intersection(outcomes):
+    if {*outcomes} <= {"no-inputs"} or OURS.intersection(outcomes):
         return 2
     return int(report.reaches(arguments.fail_on))
 
@@ -87,8 +88,9 @@ def judged(file: File) -> tuple[FileResult, list[Ran]]:
     """Return the findings of both witnesses, and the runs with what each disproved."""
     merged = merge(_static(file), file.records, file.source)
     missing = [outcome for outcome in file.outcomes if isinstance(outcome, Missing)]
-    told = [] if file.whole else [f for m in missing for f in missing_finding(m, file.source, file.settings)]
-    found = sorted([*merged.findings, *told], key=lambda finding: finding.span)
+    told = [f for m in missing for f in missing_finding(m, file.source, file.settings)]
+    every = sorted([*merged.findings, *told], key=lambda finding: finding.span)
+    found = [finding for finding in every if not (file.whole and finding.code == NoInputs.code)]
     items = tuple(item_of(file.shown, file.source, finding) for finding in found)
     lines = tuple(file.source.lines)
     ran = [Ran(file.shown, outcome, _refuted(merged, outcome), lines) for outcome in file.outcomes]
@@ -188,6 +190,7 @@ def _options(arguments: argparse.Namespace) -> RunOptions:
     return RunOptions(
         device=arguments.device,
         timeout=arguments.timeout,
+        search_seconds=arguments.search_time,
         seed=arguments.seed,
         inputs=arguments.inputs,
         gpu_memory=arguments.gpu_memory,

@@ -22,6 +22,7 @@ class RunSettings:
     launcher: tuple[str, ...] = ()
     device: str = "auto"
     timeout: float = 30.0
+    search_time: float = 2.0
     settings: Settings = field(default_factory=Settings)
     buffers: Mapping[Path, str] = field(default_factory=dict[Path, str])
 

@@ -285,6 +285,7 @@ class DryRuns:
             launcher=resolved.personal.launcher,
             device=run.device or resolved.personal.device,
             timeout=resolved.personal.timeout,
+            search_time=resolved.personal.search_time,
             settings=resolved.settings,
             buffers=session.texts(),
         )

@@ -107,7 +107,8 @@ class LocalDryRuns:
 
 def _options(how: RunSettings) -> RunOptions:
     buffers = {str(path): text for path, text in how.buffers.items()}
-    return RunOptions(device=how.device, timeout=how.timeout, root=how.root, buffers=buffers)
+    search = how.search_time
+    return RunOptions(how.device, timeout=how.timeout, root=how.root, buffers=buffers, search_seconds=search)
 
 
 def _unplanned(missing: Missing, source: Source, path: Path, how: RunSettings) -> Unplanned:

@@ -1,4 +1,4 @@
-"""Inputs that an annotation describes: ``int``, ``Literal["a"]``, ``Tensor``, ``Float[Tensor, "b c h w"]``, ``Callable``."""
+"""Inputs that an annotation describes: ``int``, ``Literal["a"]``, ``Float[Tensor, "b c h w"]``, ``Callable``."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ _AXES: Mapping[str, int] = {
 _OTHER_SIZES = (5, 6, 7, 9, 10, 11)
 _VALUES: Mapping[str, str] = {
     "float": "0.5", "bool": "False", "str": "'name'", "bytes": "b''", "None": "None", "device": conventions.DEVICE,
-    "dtype": "torch.float32", "Generator": "torch.Generator()", "Size": "torch.Size([2, 8])", "dict": "{}", "Dict": "{}",
-    "Callable": conventions.ANY_CALL, "Path": "__import__('pathlib').Path('dry-run.tmp')", "slice": "slice(None)",
+    "dtype": "torch.float32", "Generator": "torch.Generator()", "Size": "torch.Size([2, 8])",
+    "dict": "{}", "Dict": "{}",
+    "Callable": conventions.ANY_CALL,
+    "Path": "__import__('pathlib').Path('dry-run.tmp')", "slice": "slice(None)",
     "ndarray": "torch.rand(32, 32).numpy()", "type": "torch.nn.ReLU",
 }  # fmt: skip
 
@@ -121,7 +123,7 @@ def _described(node: ast.expr, dtype: str, sizes: dict[str, int]) -> Node | None
 
 
 def _axis(token: str, sizes: dict[str, int]) -> list[int]:
-    if token == "..." or token == "_":
+    if token in ("...", "_"):
         return [2]
     bare = token.lstrip("*#_?").rpartition("=")[2]
     if bare.isdigit():

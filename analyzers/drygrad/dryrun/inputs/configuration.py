@@ -15,7 +15,9 @@ def argparse_defaults(tree: ast.Module) -> dict[str, str]:
     """Return the defaults of the arguments that the file's parsers know, as expressions, by their names."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
+        if not (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"
+        ):
             continue
         flags = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         keywords = {k.arg: k.value for k in node.keywords}

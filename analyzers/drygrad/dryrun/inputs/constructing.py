@@ -52,7 +52,9 @@ class Constructors:
         """Return objects of the file's modules, those first whose class has a name like the parameter's."""
         wanted = "".join(c for c in name.lower() if c.isalpha())
         modules = [node for node in self._classes.values() if self._is_module(node)]
-        alike = [n for n in modules if n.name.lower() in wanted or wanted in n.name.lower() or wanted[-1:] + "net" == n.name]
+        alike = [
+            n for n in modules if n.name.lower() in wanted or wanted in n.name.lower() or wanted[-1:] + "net" == n.name
+        ]
         whole = [n for n in reversed(modules) if _WHOLE.search(n.name) and n not in alike]
         order = [*alike, *whole, *(n for n in reversed(modules) if n not in alike and n not in whole)]
         return [made for node in order if (made := self.object_of(node, depth)) is not None]

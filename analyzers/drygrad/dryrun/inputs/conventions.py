@@ -48,8 +48,14 @@ CONFIGS = re.compile(r"(.*_)?(args|cfg|config|conf|opts?|hparams|hp|params|confi
 _NUMBERS: tuple[tuple[str, int], ...] = (
     (r"(n_?|num_?)(heads?|attention_heads)|heads?|nhead|.*_heads", 4),
     (r"(dim_head|head_dim|dim_per_head|d_k|d_v|d_head)", 16),
-    (r"(n_?|num_?)?(layers?|blocks|depth|depths|stages|iters|iterations|steps|epochs|levels|.*_depth|.*_layers|repeats?)", 2),
-    (r"(epoch|batch_idx|batch_index|i|idx|index|step|iteration|global_step|it|rank|seed|start_epoch|axis|layer_idx)", 0),
+    (
+        r"(n_?|num_?)?(layers?|blocks|depth|depths|stages|iters|iterations|steps|epochs|levels|.*_depth|.*_layers|repeats?)",
+        2,
+    ),
+    (
+        r"(epoch|batch_idx|batch_index|i|idx|index|step|iteration|global_step|it|rank|seed|start_epoch|axis|layer_idx)",
+        0,
+    ),
     (r"(.*_)?(image_size|img_size|image_dim|input_size_hw|resolution|input_resolution|size)", SIDE),
     (r"(.*_)?(patch_size|window_size|patch|block_size)", 8),
     (r"(kernel_size|kernel|ksize|k|filter_size|.*_kernel_size)", 3),
@@ -57,8 +63,11 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     (r"(padding|pad|pad_idx|padding_idx|pad_token_id|ignore_index|start|offset|output_padding)", 0),
     (r"(num_?|n_?)?(classes|labels|class|categories|outputs|tags|tagset_size|num_tags|out_classes|outputs?_dim)", 10),
     (r"(.*_)?(vocab(_size)?|num_tokens|n_?vocab|num_embeddings|ntoken|codebook_size|vocab_len|input_vocab)", 50),
-    (r"(.*_)?(seq_len|seq_length|max_len(gth)?|max_seq_len|length|seqlen|block_len|context_length|max_position\w*)", 16),
-    (r"(image_)?channels|(num_|n_)channels|in_chans|img_channels", CHANNELS),
+    (
+        r"(.*_)?(seq_len|seq_length|max_len(gth)?|max_seq_len|length|seqlen|block_len|context_length|max_position\w*)",
+        16,
+    ),
+    (r"(image_|in_)?channels|(num_|n_)channels|in_chans|img_channels", CHANNELS),
     (r"(batch_size|bs|b|batch|n_samples|num_samples)", BATCH),
     (r"(frames|num_frames|n_frames|t_len)", 4),
     (r"(timesteps|num_timesteps|n_steps|num_steps)", 10),

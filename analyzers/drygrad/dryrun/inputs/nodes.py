@@ -1,7 +1,7 @@
 """Proposals for inputs as the plan's JSON has them: trees that the worker's search changes part by part.
 
-``kind`` is tensor, number, text, call, namespace, mapping, tuple, list, loader or inputs; drygrad/worker/search/nodes.py
-says what each means and how it is written as an expression.
+``kind`` is tensor, number, text, call, namespace, mapping, tuple, list, loader or inputs;
+drygrad/worker/search/nodes.py says what each means and how it is written as an expression.
 """
 
 from __future__ import annotations

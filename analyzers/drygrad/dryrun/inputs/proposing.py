@@ -31,8 +31,8 @@ _OF_MODULES = frozenset("parameters train eval state_dict named_parameters modul
 _OF_OPTIMIZERS = frozenset(("step", "zero_grad", "param_groups"))
 _OF_TENSORS = frozenset(
     "shape size dim ndim dtype device to view reshape permute transpose unsqueeze squeeze flatten sum mean numel float "
-    "long contiguous detach cpu cuda clone new_zeros expand repeat chunk split T mT item backward requires_grad is_cuda "
-    "sigmoid softmax exp log pow abs max min argmax std var norm masked_fill type type_as unbind matmul bmm".split()
+    "long contiguous detach cpu cuda clone new_zeros expand repeat chunk split T mT item backward requires_grad "
+    "sigmoid softmax exp log pow abs max min argmax std var norm masked_fill type unbind matmul bmm is_cuda".split()
 )
 _DEPTH = 3
 _STAND_IN = f"torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({FEATURES}, 10))"
@@ -78,14 +78,18 @@ class Proposer:
         models = [name for name, node in found.items() if self._is_model(name, node)]
         for name in names:
             if self._is_optimizer(name):
-                found[name] = conventions.optimizer(name, models) or conventions.optimizer("optimizer", models) or found[name]
+                found[name] = (
+                    conventions.optimizer(name, models) or conventions.optimizer("optimizer", models) or found[name]
+                )
         late = [name for name in names if any(free_of_text(t) & {*names} for t in texts(found[name]))]
         return {name: found[name] for name in (*(n for n in names if n not in late), *late)}
 
     def parameter(self, name: str) -> Node:
         """Return the proposal for one parameter: by annotation, by what its name stands for, by how it is used."""
         arguments = self._function.args
-        given = next(p.annotation for p in (*arguments.args, *arguments.kwonlyargs, *arguments.posonlyargs) if p.arg == name)
+        given = next(
+            p.annotation for p in (*arguments.args, *arguments.kwonlyargs, *arguments.posonlyargs) if p.arg == name
+        )
         usage = usage_of(name, self._function.body)
         kinds = annotations.members(given)
         found = next((n for k in kinds if (n := self._by_annotation(k, name, usage)) is not None), None)

@@ -7,13 +7,11 @@ import linecache
 from collections.abc import Iterator
 from functools import lru_cache
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, cast
 
 from drygrad.worker.search.quiet import quiet
-
-if TYPE_CHECKING:
-    from drygrad.worker.search.trial import Failure
-    from drygrad.worker.search.wants import Want
+from drygrad.worker.search.trial import Failure
+from drygrad.worker.search.want import Want
 
 _EQUAL = (ast.Eq, ast.NotEq, ast.LtE, ast.GtE, ast.Lt, ast.Gt, ast.Is, ast.IsNot)
 _FRAMES = 3
@@ -31,7 +29,7 @@ def compared(failure: Failure) -> Iterator[Want]:
                 elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
                     yield from _divided(node, frame)
                 elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
-                    yield _want("other", text="")
+                    yield Want("other", text="")
             return
 
 
@@ -44,13 +42,7 @@ def unpacked(failure: Failure) -> Iterator[Want]:
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     if isinstance(target, (ast.Tuple, ast.List)):
         starred = any(isinstance(e, ast.Starred) for e in target.elts)
-        yield _want("rank", len(target.elts) - starred, why=f"its shape is unpacked into {len(target.elts)} names")
-
-
-def _want(kind: str, want: int = 0, got: int = 0, **more: Any) -> Want:
-    from drygrad.worker.search.wants import Want
-
-    return Want(kind, want, got, **more)
+        yield Want("rank", len(target.elts) - starred, why=f"its shape is unpacked into {len(target.elts)} names")
 
 
 def _sides(node: ast.Compare, frame: FrameType) -> Iterator[Want]:
@@ -58,29 +50,30 @@ def _sides(node: ast.Compare, frame: FrameType) -> Iterator[Want]:
     why = f"{ast.unparse(node)[:60]} is asked for"
     for got, want in _pairs(left, right):
         if ast.unparse(node.left).endswith(("ndim", "dim()")) or "len(" in ast.unparse(node.left):
-            yield _want("rank", want, got, why=why)
+            yield Want("rank", want, got, why=why)
         if got != want:
-            yield _want("size", want, got, why=why)
-            yield _want("size", got, want, why=why)
+            yield Want("size", want, got, why=why)
+            yield Want("size", got, want, why=why)
         if isinstance(node.ops[0], (ast.LtE, ast.Lt, ast.GtE, ast.Gt)):
-            yield _want("larger", why=why)
+            yield Want("larger", why=why)
     if isinstance(left, bool) or left is None or isinstance(right, bool) or right is None:
-        yield _want("other", text="")
+        yield Want("other", text="")
 
 
 def _divided(node: ast.BinOp, frame: FrameType) -> Iterator[Want]:
     got, divisor = _value(node.left, frame), _value(node.right, frame)
     if type(got) is int and type(divisor) is int and divisor:
         why = f"it must be divisible by {divisor}"
-        yield _want("size", divisor, got, multiple=True, why=why)
-        yield _want("size", got, divisor, why=why)
+        yield Want("size", divisor, got, multiple=True, why=why)
+        yield Want("size", got, divisor, why=why)
 
 
 def _pairs(left: Any, right: Any) -> Iterator[tuple[int, int]]:
     if type(left) is int and type(right) is int:
         yield left, right
-    elif isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)) and len(left) == len(right):
-        for one, other in zip(left, right):
+    elif isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)):
+        lefts, rights = cast("list[Any]", [*left]), cast("list[Any]", [*right])
+        for one, other in zip(lefts, rights) if len(lefts) == len(rights) else ():
             if type(one) is int and type(other) is int and one != other:
                 yield one, other
 
@@ -94,7 +87,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
         return None
 
 
-def _test_of(path: str, line: int) -> Optional[ast.expr]:
+def _test_of(path: str, line: int) -> ast.expr | None:
     statement = _statement(path, line, (ast.Assert,))
     if isinstance(statement, ast.Assert):
         return statement.test
@@ -105,7 +98,7 @@ def _test_of(path: str, line: int) -> Optional[ast.expr]:
     return max(around, key=lambda n: n.lineno).test if around else None
 
 
-def _statement(path: str, line: int, kinds: tuple[type[ast.stmt], ...]) -> Optional[ast.stmt]:
+def _statement(path: str, line: int, kinds: tuple[type[ast.stmt], ...]) -> ast.stmt | None:
     for node in _nodes(path):
         if isinstance(node, kinds) and node.lineno <= line <= (node.end_lineno or node.lineno):
             return node

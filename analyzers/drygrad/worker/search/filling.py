@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
@@ -20,20 +20,22 @@ SECONDS = 2.0
 _MOST_REASONS = 3
 
 
-def fill(plan: dict[str, Any]) -> tuple[dict[str, Any], Optional[dict[str, Any]]]:
+def fill(plan: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the plan with every input given, and the answer of the search; None where nothing was open."""
     wanted = plan.get("search")
     if not wanted:
         return plan, None
     seconds = float(wanted.get("seconds") or SECONDS)
     start = read(wanted["inputs"])
-    answer = isolated.apart(lambda tell: _answer(plan, start, seconds, tell), seconds)
+    answer: dict[str, Any] | None = isolated.apart(lambda tell: _answer(plan, start, seconds, tell), seconds)
     if answer is None:
         answer = {**_written(start), "found": False, "why": "the search did not come to an answer"}
-    return {**plan, "receiver": answer.pop("receiver"), "arguments": answer.pop("arguments")}, answer
+    receiver, arguments = answer.pop("receiver"), answer.pop("arguments")
+    answer["inputs"] = [*([receiver] if receiver else []), *arguments]
+    return {**plan, "receiver": receiver, "arguments": arguments}, answer
 
 
-def settle(result: dict[str, Any], answer: Optional[dict[str, Any]]) -> None:
+def settle(result: dict[str, Any], answer: dict[str, Any] | None) -> None:
     """Add what the search says to the result of the run; one that failed for want of inputs says so."""
     if answer is None:
         return

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from drygrad.worker import processes
 
@@ -27,7 +27,7 @@ class Overdue(BaseException):
     """An attempt takes too long; no handler of the user's shall catch it."""
 
 
-def apart(work: Callable[[Tell], dict[str, Any]], seconds: float) -> Optional[dict[str, Any]]:
+def apart(work: Callable[[Tell], dict[str, Any]], seconds: float) -> dict[str, Any] | None:
     """Return the answer of ``work``, done in a process of its own; the last that it told, where it does not end."""
     if not processes.CAN_FORK:
         return work(lambda _: None)
@@ -75,7 +75,7 @@ def _end_when_unheard(fd: int) -> None:
     os._exit(1)
 
 
-def _last_told(fd: int, seconds: float) -> Optional[dict[str, Any]]:
+def _last_told(fd: int, seconds: float) -> dict[str, Any] | None:
     """Read until the end or until the time is up, which is counted from the first message on."""
     until = time.monotonic() + _STARTING
     pending, last, begun = b"", None, False
@@ -102,5 +102,3 @@ def alarm(seconds: float) -> None:
 
 def _ring(number: int, frame: Any) -> None:
     raise Overdue
-
-

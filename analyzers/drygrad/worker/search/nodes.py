@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Tuple
+from typing import Any
 
-Path = Tuple[str, ...]
+Path = tuple[str, ...]
 
 FLOATS = frozenset(("float32", "float16", "bfloat16", "float64"))
 _BATCHES = 2

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from drygrad.worker.search.nodes import FLOATS, Node, Path
 from drygrad.worker.search.trial import Failure
-from drygrad.worker.search.wants import Want, wants
+from drygrad.worker.search.want import Want
+from drygrad.worker.search.wants import wants
 
 _SIZES = (8, 12, 14, 16, 24, 28, 32, 48, 56, 64, 84, 96, 112, 128, 192, 224, 227, 256, 299)
 _USUAL: dict[int, tuple[int, ...]] = {
@@ -36,7 +37,7 @@ def repairs(proposal: Node, failure: Failure) -> list[Change]:
     for number, want in enumerate(wants(failure)):
         changed = _CHANGES[want.kind](proposal, want)
         found += [Change(other, 1 + 0.2 * number + 0.1 * index) for index, other in enumerate(changed)]
-    touched = failure.call.origins(failure.call.tensors()) if failure.call is not None else frozenset()
+    touched = failure.call.origins(failure.call.tensors()) if failure.call is not None else frozenset[Path]()
     found += [Change(other, 3 + 0.1 * index) for index, other in enumerate(_guesses(proposal, touched or None))]
     return found[:_MOST_CHANGES]
 
@@ -60,8 +61,7 @@ def _sized(proposal: Node, want: Want) -> Iterator[Node]:
     yield from _scaled(proposal, want, new)
 
 
-
-def _places(proposal: Node, size: int, paths: Optional[frozenset[Path]]) -> Iterator[tuple[Path, int]]:
+def _places(proposal: Node, size: int, paths: frozenset[Path] | None) -> Iterator[tuple[Path, int]]:
     """Yield the axes and numbers of that value; an axis is counted from 0, a number has -1."""
     for path, leaf in proposal.leaves():
         if leaf.kind == "tensor" and (paths is None or path in paths):
@@ -148,9 +148,15 @@ def _ranged(proposal: Node, want: Want) -> Iterator[Node]:
 
 def _shaped(proposal: Node, want: Want) -> Iterator[Node]:
     for path, leaf in _tensors(proposal, want.paths):
-        changed = replace(leaf, shape=want.shape, dtype=want.dtype, high=want.want, why=want.why)
+        value = 1 if want.text == "unit" else leaf.value
+        changed = replace(leaf, shape=want.shape, dtype=want.dtype, high=want.want, value=value, why=want.why)
         if changed != leaf:
             yield proposal.replaced(path, changed)
+
+
+def _unit(proposal: Node, want: Want) -> Iterator[Node]:
+    for path, leaf in _tensors(proposal, want.paths):
+        yield proposal.replaced(path, replace(leaf, dtype="float32", value=1, why=want.why))
 
 
 def _placed(proposal: Node, want: Want) -> Iterator[Node]:
@@ -172,13 +178,13 @@ def _others(proposal: Node, want: Want) -> Iterator[Node]:
             yield proposal.replaced(path, replace(other, others=rest))
 
 
-def _tensors(proposal: Node, paths: Optional[frozenset[Path]]) -> Iterator[tuple[Path, Node]]:
+def _tensors(proposal: Node, paths: frozenset[Path] | None) -> Iterator[tuple[Path, Node]]:
     for path, leaf in proposal.leaves():
         if leaf.kind == "tensor" and (paths is None or path in paths):
             yield path, leaf
 
 
-def _guesses(proposal: Node, touched: Optional[frozenset[Path]]) -> Iterator[Node]:
+def _guesses(proposal: Node, touched: frozenset[Path] | None) -> Iterator[Node]:
     """Yield changes that no error asks for: another rank, another dtype, something else altogether."""
     for path, leaf in _tensors(proposal, touched):
         for rank in (3, 4, 2, 1, 5, 0):
@@ -202,6 +208,7 @@ _CHANGES: dict[str, Callable[[Node, Want], Iterator[Node]]] = {
     "dtype": _typed,
     "range": _ranged,
     "shape": _shaped,
+    "unit": _unit,
     "device": _placed,
     "other": _others,
 }

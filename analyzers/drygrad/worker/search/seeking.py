@@ -7,7 +7,6 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Optional
 
 from drygrad.worker.errors import first_line
 from drygrad.worker.search.nodes import Node, text_of
@@ -17,6 +16,8 @@ from drygrad.worker.search.wants import wants
 
 _MOST_TRIALS = 2000
 _SMALL = (4, 8, 16)
+_PATIENCE = 24
+"""So many attempts without any advance, and it is time to ask whether the inputs matter at all."""
 
 
 @dataclass
@@ -24,7 +25,7 @@ class Found:
     """What a search has come to: the proposal that got furthest, and what stopped it, if it did not run to its end."""
 
     proposal: Node
-    failure: Optional[Failure]
+    failure: Failure | None
     trials: int
     is_independent: bool = False
     """Whether the failure is the same whatever the sizes of the proposal."""
@@ -39,13 +40,15 @@ class Search:
         self._better = better
         self._count = itertools.count()
         self._seen: set[str] = set()
-        self.best: Optional[Found] = None
+        self.best: Found | None = None
         self.made = 0
 
     def run(self, start: Node) -> Found:
         """Search from a proposal on."""
         waiting = [(0, 0.0, next(self._count), start)]
         while waiting and self._has_time():
+            if self.best is not None and self.made == self.best.trials + _PATIENCE and self._is_independent(self.best):
+                return replace(self.best, trials=self.made, is_independent=True)
             _, cost, _, proposal = heapq.heappop(waiting)
             if not self._is_new(proposal):
                 continue
@@ -71,13 +74,13 @@ class Search:
         self._seen.add(text)
         return True
 
-    def _try(self, proposal: Node) -> Optional[Failure]:
+    def _try(self, proposal: Node) -> Failure | None:
         self.made += 1
         return self._trials.attempt(proposal)
 
     def _smaller(self, proposal: Node) -> Node:
         """Return the proposal with its images as small as they may be."""
-        for path, leaf in [*proposal.leaves()]:
+        for _, leaf in [*proposal.leaves()]:
             if leaf.kind != "tensor" or len(leaf.shape) < 4:
                 continue
             for size in _SMALL:
@@ -114,10 +117,12 @@ def _progress(found: Found) -> int:
     return found.failure.progress if found.failure is not None else 0
 
 
-def _mark(failure: Failure) -> Optional[tuple[object, ...]]:
-    """Return which sizes do not fit; None where the call that failed is none of sizes."""
-    if failure.call is None:
+def _mark(failure: Failure) -> tuple[object, ...] | None:
+    """Return which sizes do not fit; None where that cannot be told, or where the inputs could not be made."""
+    if failure.call is None or failure.building is not None:
         return None
+    if not failure.call.origins(failure.call.tensors()):
+        return failure.call.name, *[str(tensor.device) for tensor in failure.call.tensors()]
     size = next((want for want in wants(failure) if want.kind == "size"), None)
     return (failure.call.name, size.got, size.want) if size is not None else None
 
@@ -126,7 +131,11 @@ def _varied(proposal: Node) -> Iterator[Node]:
     for path, leaf in proposal.leaves():
         if leaf.kind == "number":
             yield proposal.replaced(path, replace(leaf, value=leaf.value * 2))
-        for axis, size in enumerate(leaf.shape if leaf.kind == "tensor" else ()):
+        if leaf.kind != "tensor":
+            continue
+        yield from (proposal.replaced(path, replace(leaf, dtype=d)) for d in ("int64", "float32") if d != leaf.dtype)
+        yield from (proposal.replaced(path, replace(leaf, shape=s)) for s in (leaf.shape[1:], (2, *leaf.shape)))
+        for axis, size in enumerate(leaf.shape):
             shape = (*leaf.shape[:axis], size * 2, *leaf.shape[axis + 1 :])
             yield proposal.replaced(path, replace(leaf, shape=shape))
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Callable
 
 import torch
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch import overrides
 
 from drygrad.worker.lines import Instruction
 from drygrad.worker.namespace import Namespace
@@ -103,7 +103,11 @@ def _flat(values: Any, depth: int = 3) -> list[Any]:
     return found
 
 
-class _Trace(TorchFunctionMode):
+_before_forward: Callable[[Callable[[Any, Any], None]], Any] = torch.nn.modules.module.register_module_forward_pre_hook
+_name_of: Callable[[Any], str | None] = overrides.resolve_name  # pyright: ignore
+
+
+class _Trace(overrides.TorchFunctionMode):
     """Follows tensors from call to call and remembers the one that failed."""
 
     def __init__(self, origins: Origins) -> None:
@@ -122,7 +126,7 @@ class _Trace(TorchFunctionMode):
             self.failed = (error, self._call(func, args, kwargs))
             raise
         name = getattr(func, "__name__", "")
-        if name in _PAIRED and [*map(_shape, args[:2])][0] != _shape(args[1] if len(args) > 1 else args[0]):
+        if name in _PAIRED and len({_shape(side) for side in args[:2]}) > 1:
             self.suspects.append(self._call(func, args, kwargs))
         if name != "__get__" or isinstance(result, torch.Tensor):
             paths = self._origins.of([*args, *kwargs.values()])
@@ -131,7 +135,7 @@ class _Trace(TorchFunctionMode):
         return result
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Call:
-        name = resolve_name(func) or getattr(func, "__name__", "")
+        name = _name_of(func) or getattr(func, "__name__", "")
         return Call(name, list(args), kwargs, self._origins)
 
 
@@ -161,7 +165,7 @@ class Trials:
         entered: set[int] = set()
         origins = Origins()
         building: list[Path] = []
-        hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, _: entered.add(id(module)))
+        hook = _before_forward(lambda module, _: entered.add(id(module)))
         trace = _Trace(origins)
         try:
             with trace:

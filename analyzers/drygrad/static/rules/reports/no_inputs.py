@@ -9,26 +9,26 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 
 class NoInputs(Rule):
     """## What it does
-    Says why a function could not be dry-run: no comment gives its arguments and no call in the file does, or the
-    comment cannot be read, or what it uses is not in the file.
+    Says why a function could not be dry-run: no comment gives its arguments, no call in the file does, and no inputs
+    were found that it runs with; or the comment cannot be read, or what it uses is not in the file.
 
     ## Why is this bad?
     Nothing is wrong with the code. But without inputs it cannot be run, and what only a run can see stays unseen.
 
     ## Example
     ```python
-    def training_step(model, x, target):
-        return F.cross_entropy(model(x), target)
+    def score(x, *, store):
+        return x.sum() * store.fetch("scale").strict
     ```
     Use instead:
     ```python
-    # dry-run: model=nn.Linear(8, 5), x=torch.randn(4, 8), target=torch.randint(0, 5, (4,))
-    def training_step(model, x, target):
-        return F.cross_entropy(model(x), target)
+    # dry-run: x=torch.randn(4, 8), store=Store.local("scales.pt")
+    def score(x, *, store):
+        return x.sum() * store.fetch("scale").strict
     ```
 
     ## Fix safety
-    Safe: it inserts a comment, in which each `...` is to be filled in.
+    Safe: it inserts a comment to correct: with the inputs that got furthest, or a `...` for each that is to be given.
     """
 
     code, name, since = "DG901", "no-inputs", "0.2"
@@ -42,9 +42,10 @@ class NoInputs(Rule):
     ]
     INVALID: ClassVar[list[Invalid]] = [
         Invalid(
-            "import torch\n\n\ndef total(x, *, scale):\n    return torch.sum(x) * scale\n",
-            "import torch\n\n\n# dry-run: x=..., scale=...\ndef total(x, *, scale):\n    return torch.sum(x) * scale\n",
-            at=(4, 4, 4, 9),
+            "def total(x, *, store):\n    return x.sum() * store.fetch('scale').strict\n",
+            "# dry-run: x=torch.randn(2, 64), store=torch.randn(2, 64)\n"
+            "def total(x, *, store):\n    return x.sum() * store.fetch('scale').strict\n",
+            at=(1, 4, 1, 9),
         ),
         Invalid("import torch\n\n\n# dry-run: y=torch.ones(3)\ndef total(x):\n    return x.sum()\n", at=(4, 11, 4, 12)),
         Invalid("import torch\n\n\n# dry-run: x=torch.ones(3\ndef total(x):\n    return x.sum()\n", at=(4, 0, 4, 25)),

@@ -1,0 +1,90 @@
+"""What a run with invented inputs may claim.
+
+An error of shapes, dtypes, devices or of what kind of thing an argument is says nothing about the code: other inputs
+might have fitted. It stands only where the search found that it does not depend on what was invented. A fault of values
+is a hint that names the invention. Faults of structure, such as writes in place or a graph that was cut, stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from drygrad.dryrun.plan import Missing, Plan
+from drygrad.dryrun.result import Fault, Result
+
+_OF_FIT = frozenset("DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG507 DG907".split())
+"""Codes of faults that other shapes, dtypes, devices or arguments could have kept from happening."""
+
+_OF_VALUES = frozenset("DG302 DG316 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411".split())
+"""Codes of faults that depend on the values."""
+
+
+def is_invented(plan: Plan) -> bool:
+    """Say whether the inputs of a run were searched."""
+    return plan.proposal is not None
+
+
+def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fault]:
+    """Yield the faults that a run may report, those of values as hints."""
+    for fault in faults:
+        if not is_invented(plan) or _is_independent(result):
+            yield fault
+        elif fault.code in _OF_VALUES:
+            yield replace(fault, severity="hint", message=f"{fault.message} (with invented inputs: {written(result)})")
+        elif fault.code not in _OF_FIT:
+            yield fault
+
+
+def not_found(plan: Plan, result: Result) -> Missing | None:
+    """Return what could not be built, with the best proposal; None where the run had inputs to run with."""
+    if not is_invented(plan) or _is_independent(result):
+        return None
+    search = _search(result)
+    if result.outcome != "no-inputs" and (result.outcome != "failed" or search.get("found") is True):
+        return None
+    why = str(search.get("why") or "the run failed with every input that was tried")
+    line = result.error.at.line if result.error is not None and result.error.at is not None else None
+    where = f" at line {line}" if line else ""
+    names = tuple(entry["name"] for entry in _inputs(result))
+    message = f"no inputs for `{plan.target.qualname}` were found that it runs with; the best ended{where} with {why}"
+    return Missing(plan.target, message, plan.target.name_span, names, comment=written(result))
+
+
+def written(result: Result) -> str:
+    """Return the inputs of a searched run as a ``# dry-run:`` comment has them."""
+    return ", ".join(f"{entry['name']}={entry['text']}" for entry in _inputs(result))
+
+
+def comment_text(plan: Plan, result: Result) -> str:
+    """Return the inputs of a run as a comment to put above the function and to edit."""
+    if is_invented(plan):
+        return f"# dry-run: {written(result)}"
+    names = iter(_parameter_names(plan))
+    given = [*([plan.receiver] if plan.receiver else ()), *plan.arguments]
+    parts = [f"{a.star or (a.name or next(names, '_')) + '='}{' '.join(a.text.split())}" for a in given]
+    return f"# dry-run: {', '.join(parts)}"
+
+
+def _parameter_names(plan: Plan) -> Sequence[str]:
+    function = plan.target.function
+    positional = [*function.args.posonlyargs, *function.args.args] if function else []
+    return [p.arg for p in positional if p.arg != plan.target.receiver]
+
+
+def _is_independent(result: Result) -> bool:
+    return _search(result).get("independent") is True
+
+
+def _search(result: Result) -> Mapping[str, Any]:
+    found = result.data.get("search")
+    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+
+
+def _inputs(result: Result) -> list[Mapping[str, str]]:
+    entries = _search(result).get("inputs")
+    if not isinstance(entries, list):
+        return []
+    found = (cast("Mapping[str, str]", e) for e in cast("list[object]", entries) if isinstance(e, Mapping))
+    return [entry for entry in found if isinstance(entry.get("name"), str) and isinstance(entry.get("text"), str)]

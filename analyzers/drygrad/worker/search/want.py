@@ -1,0 +1,27 @@
+"""One thing that an error asks of the inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drygrad.worker.search.nodes import Path
+
+
+@dataclass(frozen=True)
+class Want:
+    """One thing that an error asks for.
+
+    ``kind``: size (``got`` should be ``want``, or a multiple of it) · rank · dtype · range (values below ``want``) ·
+    shape · larger · unit (probabilities) · device · other (anything else in this place). ``paths`` are the parts that
+    it concerns; None: any.
+    """
+
+    kind: str
+    want: int = 0
+    got: int = 0
+    multiple: bool = False
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    text: str = ""
+    paths: frozenset[Path] | None = None
+    why: str = ""
