@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from lsp_client import JSON, Client, Start, edit, params_of, progress_ends
+from process_tree import SOON, all_end, descendants
 
 pytest.importorskip("torch")
 
@@ -144,7 +145,7 @@ def test_the_workers_are_restarted(trusted: Client, uri: str) -> None:
     before = descendants(trusted.process.pid)
     trusted.command("drygrad.restartWorkers")
     assert finished(trusted, run(trusted, uri, "loss"))["outcome"] == "failed"
-    assert gone(before & set(workers(before)))
+    assert all_end(workers(before), SOON)
 
 
 def test_a_killed_worker_is_a_result_and_the_next_run_works(trusted: Client, uri: str) -> None:
@@ -173,7 +174,7 @@ def test_no_process_outlives_the_server(trusted: Client, uri: str, end: str) -> 
     else:
         assert trusted.stop(10) == 0
     trusted.process.wait(10)
-    assert gone(left)
+    assert all_end(left, SOON)
 
 
 def test_an_interpreter_without_torch(start: Start, tmp_path: Path, uri: str) -> None:
@@ -199,19 +200,7 @@ def test_nothing_is_started_where_the_workspace_is_not_trusted(start: Start, tmp
     assert workers(descendants(client.process.pid)) == []
 
 
-def descendants(pid: int) -> set[int]:
-    """Return the processes below one (Linux)."""
-    found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = {int(child) for child in task.read_text().split()}
-        except OSError:
-            continue
-        found |= children.union(*(descendants(child) for child in children))
-    return found
-
-
-def workers(pids: set[int]) -> list[int]:
+def workers(pids: list[int]) -> list[int]:
     """Return those of the processes that run the worker's program."""
     return [pid for pid in pids if "worker" in command_of(pid)]
 
@@ -228,19 +217,3 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return
-
-
-def gone(pids: set[int]) -> bool:
-    """Say whether processes are gone within some seconds; generously many, for the machine may be busy."""
-    deadline = time.monotonic() + 20
-    while (left := [pid for pid in pids if lives(pid)]) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not left
-
-
-def lives(pid: int) -> bool:
-    """Say whether a process runs: one that is dead may wait for whoever adopted it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_harness import environment, program
-from process_tree import FOREVER, all_end, descendants, named, parent
+from process_tree import FOREVER, SOON, all_end, descendants, named, parent
 
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import RunOptions
@@ -90,7 +90,7 @@ async def test_of_the_worker_at_every_level(script: Path) -> None:
             below = [victim, *descendants(victim)]
             os.kill(victim, signal.SIGKILL)
             assert await asyncio.wait_for(task, FOREVER) == "crashed"
-            assert await asyncio.to_thread(all_end, below)
+            assert await asyncio.to_thread(all_end, below, SOON)
             assert await asyncio.wait_for(runs.outcome("quick"), 120) == "passed"
     finally:
         await runs.service.close()
@@ -109,5 +109,5 @@ def test_of_the_command_line(script: Path, number: signal.Signals) -> None:
         below = descendants(process.pid)
         process.send_signal(number)
         status = process.wait(FOREVER)
-        assert all_end(below)
+        assert all_end(below, SOON)
     assert status == (130 if number == signal.SIGINT else -number)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOREVER = 30.0
+SOON = 2.0
+"""Seconds in which no process of ours may be left; it takes about a tenth of one."""
 
 
 def descendants(pid: int) -> list[int]:

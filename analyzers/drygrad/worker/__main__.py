@@ -33,4 +33,4 @@ if not __package__:
 from drygrad.worker.program import main  # noqa: E402 - only now it can be found
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

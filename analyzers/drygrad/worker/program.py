@@ -6,6 +6,7 @@ import os
 import platform
 import signal
 import sys
+import traceback
 from typing import Any, Callable
 
 from drygrad.worker import outcomes, processes
@@ -18,7 +19,18 @@ UNUSABLE = 2
 """The exit status where this interpreter cannot serve."""
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
+    """Serve until standard input ends, and end: at once, for an interpreter with torch takes a second to clear up."""
+    try:
+        status = serve(arguments)
+        sys.stderr.flush()
+    except BaseException:  # noqa: BLE001 - it is told, and nothing is cleared up here either
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(status)
+
+
+def serve(arguments: list[str]) -> int:
     """Serve until standard input ends; return the status to exit with."""
     channel = private_channel()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,7 +1,8 @@
 """Applies the best layer that works here and executes the user's interpreter in it.
 
 The process that was started stays as the guard: it ends when the worker ends, takes every descendant with it, and
-removes the private folder. If the guard is killed, the kernel ends the worker.
+removes the private folder. If the guard is killed, the kernel ends the worker; if whoever started the guard ends, the
+kernel asks the guard to leave.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ def _on_linux(chosen: Options) -> int:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
+    system.die_with_parent(signal.SIGTERM)
     system.adopt_orphans()
     _close_on_execution()
     found: dict[str, bool | str] = dict.fromkeys(LAYERS, "not asked for")
