@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from drygrad.worker.lines import Lines
-from drygrad.worker.run import Instrument, Place, Run
+from drygrad.worker.run import Instrument, Place, Run, Stop
 from drygrad.worker.watch import Op, watching
 
 PROGRAM = """\
@@ -111,3 +111,70 @@ def test_no_hook_outlives_the_block(tmp_path: Path) -> None:
     torch.autograd.backward((weights * 2).sum())
     assert len(recorder.heard) == before
     assert len(recorder.backwards) == 1
+
+
+class Faulty(Instrument):
+    name = "faulty"
+    hook = ""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.calls = 0
+
+    def fail(self, *facts: Any) -> None:
+        self.calls += 1
+        raise KeyError(self.hook)
+
+
+HOOKS = ["before_op", "after_op", "backward_begins", "backward_ends", "step_begins", "step_ends"]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_an_instrument_that_fails_is_switched_off(tmp_path: Path, hook: str) -> None:
+    kind = type("Kind", (Faulty,), {"hook": hook, hook: Faulty.fail})
+    program = """\
+import torch
+x = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([x], lr=0.1)
+for _ in range(2):
+    (x * x).sum().backward()
+    optimizer.step()
+"""
+    path = str(tmp_path / "program.py")
+    run = Run({"device": "cpu"}, Lines(path))
+    faulty, recorder = kind(run), Recorder(run)
+    with watching(run, [faulty, recorder]):
+        exec(compile(program, path, "exec"), {})
+    assert faulty.calls == 1
+    assert run.notes == [f"the instrument faulty failed and was switched off: KeyError: '{hook}'"]
+    assert recorder.backwards == [5, 5]
+    assert recorder.steps == ["SGD", "SGD"]
+
+
+def test_an_instrument_may_stop_an_operation(tmp_path: Path) -> None:
+    class Stopping(Instrument):
+        name = "stopping"
+
+        def before_op(self, op: Op) -> None:
+            raise Stop(op.name)
+
+    path = str(tmp_path / "program.py")
+    run = Run({"device": "cpu"}, Lines(path))
+    with watching(run, [Stopping(run)]), pytest.raises(Stop, match="aten::ones"):
+        exec(compile("import torch\ntorch.ones(3)", path, "exec"), {})
+    assert run.notes == []
+
+
+def test_hooks_do_not_see_their_own_operations(tmp_path: Path) -> None:
+    class Reading(Recorder):
+        def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+            super().backward_begins(roots, place)
+            assert not roots[0].sin().requires_grad
+
+    path = str(tmp_path / "program.py")
+    run = Run({"device": "cpu"}, Lines(path))
+    reading = Reading(run)
+    with watching(run, [reading]):
+        exec(compile("import torch\ntorch.ones(1, requires_grad=True).exp().backward()", path, "exec"), {})
+    assert reading.backwards == [2]
+    assert "aten::sin" not in {name for _, name, _ in reading.heard}

@@ -44,3 +44,31 @@ def test_without_fork_a_process_serves_one_run_and_ends(tmp_path: Path) -> None:
         result = worker.run(plan(tmp_path, SMALL, "f", arguments=[argument("torch.ones(3)")]))
         assert result["outcome"] == "passed"
         assert worker.process.wait(10) == 0
+
+
+def test_what_makes_a_run_fail_is_one_fault_and_an_error(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\ndef f(x):\n    y = torch.exp(x)\n    y.clamp_(max=1)\n    return y.sum()\n"
+    result = worker.run(plan(tmp_path, text, "f", arguments=[argument("torch.ones(3, requires_grad=True)", "x")]))
+    assert [(f["code"], f["at"]["line"], f["severity"]) for f in result["faults"]] == [("DG101", 4, "error")]
+
+
+def test_an_error_that_the_code_words_anew_keeps_its_cause(worker: WorkerClient, tmp_path: Path) -> None:
+    text = """\
+import torch
+def f(x):
+    try:
+        return x @ torch.ones(5, 2)
+    except RuntimeError as error:
+        raise ValueError("no product") from error
+"""
+    result = worker.run(plan(tmp_path, text, "f", arguments=[argument("torch.ones(3, 4)", "x")]))
+    assert [(f["code"], f["at"]["line"]) for f in result["faults"]] == [("DG314", 4)]
+    assert result["error"]["message"] == "no product"
+
+
+def test_nan_that_is_returned_is_named_where_it_was_born(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\ndef f(x):\n    y = x.log()\n    return {'y': y}\n"
+    result = worker.run(plan(tmp_path, text, "f", arguments=[argument("-torch.ones(3)", "x")]))
+    (fault,) = result["faults"]
+    assert (fault["code"], fault["at"]["line"]) == ("DG410", 3)
+    assert [(r["message"], r["at"]["line"]) for r in fault["related"]] == [("NaN is returned", 4)]

@@ -14,6 +14,7 @@ from drygrad.worker.run import Fault, Instrument, Place, Run
 MAX_MESSAGE = 300
 _DETAIL = 4000
 _MAX_STACK = 50
+_CAUSES = 10
 _MISSING_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 _ASKING = "EOF when reading a line"
@@ -30,9 +31,23 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
     if outcome == "blocked":
         run.report(Fault("DG903", _blocked_sentence(error), place, detail=text_of(error)))
         return outcome
-    fault = explained(instruments, error, place) or user_error(error, place)
+    fault = explained(instruments, error, place) or _cause(run, instruments, error) or user_error(error, place)
+    fault.severity = "error"
     run.report(fault)
     return outcome
+
+
+def _cause(run: Run, instruments: list[Instrument], error: BaseException) -> Fault | None:
+    """Return the fault behind the error that the user's code has turned into this one (``raise ... from error``)."""
+    cause = error.__cause__
+    for _ in range(_CAUSES):
+        if cause is None:
+            return None
+        fault = explained(instruments, cause, run.lines.place_of_error(cause))
+        if fault is not None:
+            return fault
+        cause = cause.__cause__
+    return None
 
 
 def outcome_of(error: BaseException, run: Run) -> str:

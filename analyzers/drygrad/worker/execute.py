@@ -147,6 +147,8 @@ class Execution:
         self._called = self._beginning(function)
         self._tell("target")
         returned = finish(function(*positional, **named), self.loops.limit)
+        line = self.hooks.last_return
+        self.run.tell("returned", returned, Place(self.plan["path"], line) if line else self._called)
         if self.progress.backwards > before:
             self.backward = "target"
         return returned

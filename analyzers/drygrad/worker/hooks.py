@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import builtins
 import sys
-from typing import Any, Callable
+from typing import Any
 
 import torch
 
 from drygrad.worker import errors, weave
 from drygrad.worker.loops import Loops
-from drygrad.worker.run import Instrument, Run, overridden
+from drygrad.worker.run import Instrument, Run
 
-_PLAIN: Any = frozenset((bool, int, float, str, bytes, type(None), type, type(sys), type(len), type(overridden)))  # pyright: ignore
+_PLAIN: Any = frozenset((bool, int, float, str, bytes, type(None), type, type(sys), type(len), type(lambda: None)))  # pyright: ignore
 _quiet: Any = torch._C._DisableTorchDispatch  # pyright: ignore
 
 
@@ -21,10 +21,11 @@ class Hooks:
 
     def __init__(self, run: Run, loops: Loops, instruments: list[Instrument]) -> None:
         self.blocks: set[int] = set()
+        self.last_return: int | None = None
+        """The line of the return statement that has run last."""
         self._run = run
         self._loops = loops
         self._instruments = instruments
-        self._assigned: list[Callable[..., None]] = overridden(instruments, "assigned")
 
     def install(self) -> None:
         """Make the calls known to all modules."""
@@ -40,13 +41,12 @@ class Hooks:
 
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Tell the instruments of a name that was bound."""
-        if self._assigned and type(value) not in _PLAIN:
-            with _quiet():
-                for hook in self._assigned:
-                    hook(line, name, value)
+        if type(value) not in _PLAIN and not self._run.transforms:
+            self._run.tell("assigned", line, name, value)
 
     def returned(self, line: int, value: Any) -> Any:
         """Tell the instruments of a value that is returned, and pass it on."""
+        self.last_return = line
         self.assigned(line, "return", value)
         return value
 

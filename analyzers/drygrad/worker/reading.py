@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
@@ -25,6 +25,11 @@ def quietly() -> Generator[None]:
     """Compute something of our own: no instrument hears of it, autograd records nothing, no override interferes."""
     with torch.no_grad(), _torch_c._DisableTorchDispatch(), _torch_c.DisableTorchFunction():
         yield
+
+
+def dispatch_themselves(types: Iterable[type]) -> bool:
+    """Say whether one of these kinds of tensors takes operations into its own hands: a fake, a wrapper."""
+    return any(_dispatch_of(kind) is not _plain_dispatch for kind in types)
 
 
 def is_plain(value: Any) -> bool:

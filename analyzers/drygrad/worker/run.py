@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from drygrad.worker.reading import quietly
+
 if TYPE_CHECKING:
     from drygrad.worker.lines import Lines
     from drygrad.worker.watch import Op
+
+
+Hook = Callable[..., None]
 
 
 class Place(NamedTuple):
@@ -64,6 +70,50 @@ class Run:
         self.result: dict[str, Any] = {}
         self.op: Op | None = None
         self.phase = "forward"
+        self.transforms = 0
+        """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
+        self.on_change: list[Callable[[], None]] = []
+        """What to call when an instrument was switched off."""
+        self._instruments: list[Instrument] = []
+        self._hooks: dict[str, tuple[Hook, ...]] = {}
+
+    def listen(self, instruments: list[Instrument]) -> None:
+        """Say who hears of what happens, in this order."""
+        self._instruments = list(instruments)
+        self._hooks.clear()
+
+    def hooks(self, name: str) -> tuple[Hook, ...]:
+        """Return the bound hooks of that name from the instruments that define one."""
+        known = self._hooks.get(name)
+        if known is None:
+            known = self._hooks[name] = tuple(
+                getattr(i, name) for i in self._instruments if getattr(type(i), name) is not getattr(Instrument, name)
+            )
+        return known
+
+    def tell(self, name: str, *facts: Any) -> None:
+        """Call the hooks of that name: one that fails is the last of its instrument's. Raises Stop, as a hook did."""
+        hooks = self.hooks(name)
+        if not hooks:
+            return
+        with quietly():
+            for hook in hooks:
+                try:
+                    hook(*facts)
+                except Stop:
+                    raise
+                except Exception as error:  # noqa: BLE001 - the user's call must go on, and the run says what failed
+                    self.switch_off(hook, error)
+
+    def switch_off(self, hook: Hook, error: BaseException) -> None:
+        """Let an instrument whose hook has failed hear of nothing more in this run."""
+        failed: Any = getattr(hook, "__self__", None)
+        if failed in self._instruments:
+            logging.getLogger(__name__).error("%s failed", failed.name, exc_info=error)
+            self.note(f"the instrument {failed.name} failed and was switched off: {type(error).__name__}: {error}")
+            self.listen([i for i in self._instruments if i is not failed])
+            for changed in self.on_change:
+                changed()
 
     def report(self, fault: Fault) -> None:
         """Add a fault, unless the same kind was reported for the same line before."""
@@ -77,11 +127,16 @@ class Run:
             self.notes.append(text)
 
 
+class Stop(RuntimeError):
+    """Raised by an instrument on purpose: it ends the user's call, for the operation would do worse."""
+
+
 class Instrument:
     """Watches a run for one kind of fact. A subclass overrides the hooks it needs; the others cost nothing.
 
-    Hooks run inside the user's calls: they must not raise, must not change tensors, and must not keep them alive.
-    Torch operations inside a hook are not seen by the instruments.
+    Hooks run inside the user's calls: they must not change tensors, must not keep them alive, and raise nothing but
+    Stop (an instrument that fails is switched off). Torch operations inside a hook are not seen by the instruments.
+    Operations on tensors of a kind with a dispatch of its own, and inside function transforms, are not told.
     """
 
     name: ClassVar[str]
@@ -91,6 +146,10 @@ class Instrument:
 
     def start(self) -> None:
         """Prepare, in the run's process, before any of the user's code."""
+
+    def wants(self, hook: str, func: Any) -> bool:
+        """Say whether ``before_op`` or ``after_op`` is to be told of an operation; asked once for each."""
+        return True
 
     def before_op(self, op: Op) -> None:
         """Hear of an operation before it is executed."""
@@ -125,11 +184,3 @@ class Instrument:
 
     def finish(self) -> None:
         """Add faults and the entry in ``run.result``; the user's code has ended, in whatever way."""
-
-
-Hook = Callable[..., None]
-
-
-def overridden(instruments: list[Instrument], name: str) -> list[Hook]:
-    """Return the bound hooks of that name from the instruments that define one."""
-    return [getattr(i, name) for i in instruments if getattr(type(i), name) is not getattr(Instrument, name)]

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from drygrad.worker.lines import Instruction
-from drygrad.worker.run import Instrument, Place, Run, overridden
+from drygrad.worker.reading import dispatch_themselves
+from drygrad.worker.run import Hook, Instrument, Run, Stop
+from drygrad.worker.transforms import counted
 
 _current_node: Any = torch._C._current_autograd_node
 
@@ -30,6 +32,7 @@ class Op:
     def __init__(
         self,
         func: Any,
+        name: str,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         where: tuple[str, Any, Instruction | None],
@@ -37,7 +40,7 @@ class Op:
         self.func = func
         self.args = args
         self.kwargs = kwargs
-        self.name: str = func._schema.name
+        self.name = name
         self.phase, self.node, self.instruction = where
 
     def tensors(self) -> Iterator[torch.Tensor]:
@@ -58,25 +61,54 @@ class Op:
         return None
 
 
+class _Heard(NamedTuple):
+    """What there is to do for one operation: its name, and the hooks that want to hear of it."""
+
+    name: str
+    before: tuple[Hook, ...]
+    after: tuple[Hook, ...]
+
+
 class Watch(TorchDispatchMode):
     """The dispatch mode that carries each operation to the instruments."""
 
-    def __init__(self, run: Run, instruments: list[Instrument]) -> None:
+    def __init__(self, run: Run) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._run = run
         self._lines = run.lines
-        self._before = overridden(instruments, "before_op")
-        self._after = overridden(instruments, "after_op")
+        self._heard: dict[Any, _Heard] = {}
+        run.on_change.append(self._heard.clear)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Execute one operation between the instruments' hooks."""
-        op = self._run.op = Op(func, args, kwargs or {}, self._where(func._schema.name))
-        for hook in self._before:
-            hook(op)
+        """Execute one operation between the instruments' hooks; in peace where tensors stand for others."""
+        run = self._run
+        if run.transforms or (types and dispatch_themselves(types)):
+            run.op = None
+            return func(*args, **(kwargs or {}))
+        heard = self._heard.get(func) or self._learn(func)
+        op = run.op = Op(func, heard.name, args, kwargs or {}, self._where(heard.name))
+        for hook in heard.before:
+            try:
+                hook(op)
+            except Stop:
+                raise
+            except Exception as error:  # noqa: BLE001 - as in Run.tell; a call for each operation would cost too much
+                run.switch_off(hook, error)
         result = func(*args, **op.kwargs)
-        for hook in self._after:
-            hook(op, result)
+        for hook in heard.after:
+            try:
+                hook(op, result)
+            except Exception as error:  # noqa: BLE001 - as above
+                run.switch_off(hook, error)
         return result
+
+    def _learn(self, func: Any) -> _Heard:
+        before, after = (
+            tuple(hook for hook in self._run.hooks(name) if cast("Any", hook).__self__.wants(name, func))
+            for name in ("before_op", "after_op")
+        )
+        heard = self._heard[func] = _Heard(func._schema.name, before, after)
+        return heard
 
     def _where(self, name: str) -> tuple[str, Any, Instruction | None]:
         node = _current_node()
@@ -90,10 +122,11 @@ class Watch(TorchDispatchMode):
 @contextmanager
 def watching(run: Run, instruments: list[Instrument]) -> Generator[None]:
     """Let the instruments hear of everything that happens inside the block."""
-    removals = [*_hear_of_steps(run, instruments)]
-    restore = _hear_of_backward(run, instruments)
+    run.listen(instruments)
+    removals = _hear_of_steps(run)
+    restore = _hear_of_backward(run)
     try:
-        with Watch(run, instruments):
+        with counted(run), Watch(run):
             yield
     finally:
         restore()
@@ -101,31 +134,25 @@ def watching(run: Run, instruments: list[Instrument]) -> Generator[None]:
             handle.remove()
 
 
-def _hear_of_steps(run: Run, instruments: list[Instrument]) -> list[Any]:
-    begins, ends = overridden(instruments, "step_begins"), overridden(instruments, "step_ends")
-
+def _hear_of_steps(run: Run) -> list[Any]:
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         run.phase = "optimizer"
-        place = run.lines.caller() if begins else None
-        for hook in begins:
-            hook(optimizer, place)
+        run.tell("step_begins", optimizer, run.lines.caller())
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         run.phase = "forward"
-        for hook in ends:
-            hook(optimizer)
+        run.tell("step_ends", optimizer)
 
     return [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
 
 
-def _hear_of_backward(run: Run, instruments: list[Instrument]) -> Any:
-    begins, ends = overridden(instruments, "backward_begins"), overridden(instruments, "backward_ends")
+def _hear_of_backward(run: Run) -> Any:
     engine: Any = torch.autograd._engine_run_backward
 
     def run_backward(roots: tuple[Any, ...], *args: Any, **kwargs: Any) -> Any:
-        place: Place | None = run.lines.caller()
-        for hook in begins:
-            hook(roots, place)
+        if run.transforms:
+            return engine(roots, *args, **kwargs)
+        run.tell("backward_begins", roots, run.lines.caller())
         error: BaseException | None = None
         try:
             return engine(roots, *args, **kwargs)
@@ -133,8 +160,7 @@ def _hear_of_backward(run: Run, instruments: list[Instrument]) -> Any:
             error = raised
             raise
         finally:
-            for hook in ends:
-                hook(error)
+            run.tell("backward_ends", error)
 
     def restore() -> None:
         torch.autograd._engine_run_backward = engine

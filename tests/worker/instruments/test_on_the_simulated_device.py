@@ -212,3 +212,17 @@ def test_a_healthy_program(tmp_path: Path) -> None:
     (answer,) = answers(tmp_path, [HEALTHY])
     assert (answer["error"], answer["faults"]) == ("NoneType", [])
     assert len(answer["result"]["memory"]["steps"]) == 4
+
+
+def test_what_instruments_read_is_no_wait_of_the_users(tmp_path: Path) -> None:
+    program = """\
+m = nn.Linear(4, 2).to("cuda")
+x, y = torch.randn(8, 4, device="cuda"), torch.zeros(8, dtype=torch.long, device="cuda")
+nn.Embedding(3, 2, device="cuda")(y)
+loss = F.cross_entropy(m(x).log_softmax(1), y)
+loss.backward()
+torch.optim.SGD(m.parameters(), 0.1).step()
+loss.item()
+"""
+    (answer,) = answers(tmp_path, [program])
+    assert [(row["line"], row["kind"]) for row in answer["result"]["syncs"]] == [(4, "h2d"), (10, "sync")]

@@ -56,20 +56,21 @@ class Births(Instrument):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._checked: dict[Any, bool] = {}
         self._count = 0
         self._births: dict[int, Birth] = {}
         self._backwards: list[tuple[tuple[Any, ...], Place | None, bool]] = []
         self._overflows: list[Fault] = []
         self._sum = _sum_on_host if run.device == "sim" else _sum
 
+    def wants(self, hook: str, func: Any) -> bool:
+        """Leave out views: they make no values."""
+        return not func.is_view
+
     def after_op(self, op: Op, result: Any) -> None:
         """Look at what the operation has made."""
         if op.phase == "optimizer":
             return
-        checked = self._checked.get(op.func)
-        if checked is None:
-            checked = self._checked[op.func] = not (op.func.is_view or op.name in _PASS_ON)
+        checked = op.name not in _PASS_ON
         if op.name == _UNSCALE:
             self._overflows.clear()
         elif checked or self._births:
@@ -77,7 +78,7 @@ class Births(Instrument):
                 if _is_float(tensor):
                     if not math.isfinite(self._sum(tensor)):
                         self._not_finite(op, tensor)
-                    elif self._births and not op.func.is_view:
+                    elif self._births:
                         self._births.pop(_memory(tensor), None)
 
     def _not_finite(self, op: Op, result: Any) -> None:

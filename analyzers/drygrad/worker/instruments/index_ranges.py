@@ -11,13 +11,13 @@ import torch
 from drygrad.worker.explain.ranges import CHECKED, Breach, Range, breach, is_index, outside
 from drygrad.worker.naming import Call, call_here, call_of_error
 from drygrad.worker.reading import is_readable
-from drygrad.worker.run import Fault, Instrument, Place
+from drygrad.worker.run import Fault, Instrument, Place, Stop
 from drygrad.worker.watch import Op
 
 _INDEX, _LOGITS, _PROBABILITY = "DG302", "DG307", "DG316"
 
 
-class DeviceAssert(RuntimeError):
+class DeviceAssert(Stop):
     """A kernel would have failed on the device, and left it unusable; so the operation was not started."""
 
     def __init__(self, fault: Fault) -> None:
