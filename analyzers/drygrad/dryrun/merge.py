@@ -17,19 +17,23 @@ from drygrad.dryrun.plan import Missing, Plan, plan_runs
 from drygrad.dryrun.refuting import refutes, truncated
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
-from drygrad.model import SEVERITIES, Finding, Related, Span
+from drygrad.model import SEVERITIES, Finding, Fix, Related, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
 
 
 @dataclass(frozen=True)
 class Record:
-    """A run that has ended: its plan, its result, and its findings at places of the plan's text."""
+    """A run that has ended: its plan, its result, and its findings at places of the plan's text.
+
+    ``possible`` are static findings of that text whose fixes the run's repetition has tried.
+    """
 
     run_id: str
     plan: Plan
     result: Result
     findings: tuple[Finding, ...] = ()
+    possible: tuple[Finding, ...] = ()
 
     def comment_text(self) -> str:
         """Return the inputs of the run as a ``# dry-run:`` comment to edit."""
@@ -66,10 +70,15 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> 
             continue
         against = next((r for r in current if refutes(r.plan, r.result, finding, source)), None)
         if against is None:
-            kept.append(finding)
+            kept.append(_with_tried_fixes(finding, current))
         else:
             refuted.append(Refutation(finding, against.run_id))
     return Merged(tuple(sorted([*kept, *found], key=lambda f: (f.span, f.code))), tuple(refuted))
+
+
+def _with_tried_fixes(finding: Finding, runs: Iterable[Record]) -> Finding:
+    tried = (f for run in runs for f in run.possible if (f.code, f.span) == (finding.code, finding.span))
+    return replace(finding, fixes=next((f.fixes for f in tried), finding.fixes))
 
 
 def applied(record: Record, source: Source) -> Record | None:
@@ -93,7 +102,8 @@ def applied(record: Record, source: Source) -> Record | None:
         data={**record.result.data, "truncated": cut},
     )
     findings = tuple(_moved(finding, move) for finding in record.findings)
-    return replace(record, plan=new, result=result, findings=findings)
+    possible = tuple(_moved(finding, move) for finding in record.possible)
+    return replace(record, plan=new, result=result, findings=findings, possible=possible)
 
 
 def _mover(old: Plan, new: Plan) -> Callable[[int], int]:
@@ -120,8 +130,15 @@ def _moved(finding: Finding, move: Callable[[int], int]) -> Finding:
     def moved_related(related: Related) -> Related:
         return related if related.path else replace(related, span=moved(related.span))
 
-    shifted = finding.shifted(move(finding.span.start.line) - finding.span.start.line)
-    return replace(shifted, related=tuple(moved_related(related) for related in finding.related))
+    def moved_fix(fix: Fix) -> Fix:
+        return replace(fix, edits=tuple(e if e.path else replace(e, span=moved(e.span)) for e in fix.edits))
+
+    return replace(
+        finding,
+        span=moved(finding.span),
+        related=tuple(moved_related(related) for related in finding.related),
+        fixes=tuple(moved_fix(fix) for fix in finding.fixes),
+    )
 
 
 # -- the same finding -------------------------------------------------------------------------------------------

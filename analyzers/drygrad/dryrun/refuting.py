@@ -78,14 +78,13 @@ def _had(needs: frozenset[Need], plan: Plan, result: Result) -> bool:
 
 def _reached(statement: ast.stmt, plan: Plan, result: Result, source: Source) -> bool:
     """Say whether the run took every path to a statement that could matter to it."""
-    around = _way(source.tree.body, statement)
+    around = way(source.tree.body, statement)
     functions = [node for node in around[:-1] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     if not _is_about(functions, plan):
         return False
     inner = around[around.index(functions[-1]) + 1 :] if functions else around
     body = functions[-1].body if functions else source.tree.body
-    pairs = ((outer, child) for outer, child in pairwise(around) if not isinstance(outer, ast.ClassDef))
-    if not all(_ran(_block_with(outer, child), result) for outer, child in pairs):
+    if not _entered(around, result):
         return False
     imports = Imports(source.tree)
     names = {name for node in ast.walk(statement) if isinstance(node, ast.expr) for name in read_names(node)}
@@ -93,6 +92,16 @@ def _reached(statement: ast.stmt, plan: Plan, result: Result, source: Source) ->
     return all(_took_all(step, result) for step in before if isinstance(step, ast.stmt)) and not _cut_before(
         statement, body, result
     )
+
+
+def entered(statement: ast.stmt, result: Result, source: Source) -> bool:
+    """Say whether a run entered each block around a statement."""
+    return _entered(way(source.tree.body, statement), result)
+
+
+def _entered(around: Sequence[ast.stmt], result: Result) -> bool:
+    pairs = ((outer, child) for outer, child in pairwise(around) if not isinstance(outer, ast.ClassDef))
+    return all(_ran(_block_with(outer, child), result) for outer, child in pairs)
 
 
 def _is_about(functions: Sequence[FunctionNode], plan: Plan) -> bool:
@@ -135,13 +144,13 @@ def truncated(result: Result) -> Iterator[Mapping[str, Any]]:
             yield cast("Mapping[str, Any]", entry)
 
 
-def _way(body: Sequence[ast.stmt], wanted: ast.stmt) -> list[ast.stmt]:
+def way(body: Sequence[ast.stmt], wanted: ast.stmt) -> list[ast.stmt]:
     """Return the statements around a statement, from the outermost to itself."""
     for statement in body:
         if statement is wanted:
             return [statement]
         for block in blocks(statement):
-            inside = _way(block, wanted)
+            inside = way(block, wanted)
             if inside:
                 return [statement, *inside]
     return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from drygrad.dryrun.result import Result
 from drygrad.dryrun.states import State
 from drygrad.dryrun.supervisor import Supervisor
 from drygrad.dryrun.targets import Target
+from drygrad.dryrun.verify import verify
+from drygrad.model import Finding
 from drygrad.settings import Settings
 from drygrad.static.source import Source
 
@@ -75,6 +77,12 @@ class DryRuns:
             return plans
         await self._let_go(home)
         return [await self._carry_out(plan, home, settings, on_phase) for plan in plans]
+
+    async def verify(
+        self, record: Record, static: Sequence[Finding], home: Home, settings: Settings, budget: float
+    ) -> Record:
+        """Return a record with its fixes tried, within so many seconds. Cancelling the caller ends the runs."""
+        return await verify(record, static, self.supervisor(home).run, settings, budget)
 
     async def state(self, home: Home) -> State:
         """Return the state of an interpreter's worker, started if need be, when it is ready or has failed."""

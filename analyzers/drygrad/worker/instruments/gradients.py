@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 
+from drygrad.worker import graphs
 from drygrad.worker.naming import call_here
 from drygrad.worker.reading import is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
@@ -17,6 +18,7 @@ from drygrad.worker.run import Fault, Instrument, Place, Run
 _MOST = 200
 _NAMED = 5
 _STEPS = 3
+_UNNAMED = "a parameter"
 
 
 class Norm(NamedTuple):
@@ -28,7 +30,11 @@ class Norm(NamedTuple):
 
 
 class Gradients(Instrument):
-    """Measures the gradients of each parameter at the first steps of each optimizer."""
+    """Measures the gradients of each parameter at the first steps of each optimizer.
+
+    It notes which leaves backward reaches: a leaf counts when the graph leads to it, whether backward then succeeds or
+    not.
+    """
 
     name: ClassVar[str] = "gradients"
 
@@ -37,6 +43,19 @@ class Gradients(Instrument):
         self._norms: dict[int, list[Norm]] = {}
         self._place: Place | None = None
         self._steps: Counter[int] = Counter()
+        self._passes: Counter[Place | None] = Counter()
+        self._reached: dict[int, str] = {}
+
+    def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+        """Note the leaves that the graph leads to, at the first passes from each place."""
+        self._passes[place] += 1
+        if self._passes[place] > _STEPS:
+            return
+        call = call_here(self.run)
+        names = call.parameters() if call else {}
+        for leaf in graphs.leaves(roots):
+            if self._reached.get(id(leaf), _UNNAMED) == _UNNAMED:
+                self._reached[id(leaf)] = names.get(id(leaf), _UNNAMED)
 
     def step_begins(self, optimizer: Any, place: Place | None) -> None:
         """Measure what the step is about to apply."""
@@ -50,7 +69,7 @@ class Gradients(Instrument):
         self._place = self._place or place
         for parameter, norm in zip(with_gradient, _norms([p.grad for p in with_gradient])):
             known = self._norms.setdefault(id(parameter), [])
-            name = known[0].name if known else names.get(id(parameter), "a parameter")
+            name = known[0].name if known else names.get(id(parameter), _UNNAMED)
             known.append(Norm(name, list(parameter.shape), norm))
 
     def finish(self) -> None:
@@ -59,6 +78,7 @@ class Gradients(Instrument):
             {"name": norms[-1].name, "shape": norms[-1].shape, "norm": _finite(norms[-1].norm)}
             for norms in self._norms.values()
         ]
+        self.run.result["reached"] = sorted(self._reached.values())
         zero = [norms[0].name for norms in self._norms.values() if len(norms) > 1 and not any(n.norm for n in norms)]
         if not 0 < len(zero) < len(self._norms):
             return

@@ -1,0 +1,159 @@
+"""Tensors on different devices: which one to move, where, and to the device of what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import islice
+
+from drygrad.dryrun.fixes.site import Site
+from drygrad.model import Fix, Safety
+from drygrad.static.editing import with_keyword
+from drygrad.static.facts.operations import FACTORIES
+
+_REFERENCES = 2
+
+
+def fixes(site: Site) -> Iterator[Fix | None]:
+    """Yield fixes: made where it is needed, moved where it is used, moved where it comes from."""
+    if site.finding.code == "DG207":
+        yield from _copied_to_host(site)
+        return
+    operand = site.operand
+    if site.fact("is_parameter") or (operand is None and site.fact("role") == "weight"):
+        yield from _module_moved(site)
+    if operand is None:
+        yield from _generator(site)
+        return
+    for node in site.trail(operand):
+        for reference, safe in islice(references(site, node), _REFERENCES):
+            text = site.ctx.source_of(node)
+            factory = _factory(node, site)
+            if factory is not None:
+                edit = with_keyword(site.ctx, factory, "device", reference)
+                yield site.fix(f"Make it on the device at once: device={reference}", edit, safety=_safety(safe))
+            elif not isinstance(node, ast.Constant):
+                yield site.fix(
+                    f"Move `{_short(text)}` with .to({reference})",
+                    site.with_call(node, f"to({reference})"),
+                    safety=_safety(safe),
+                )
+                yield site.rebound(node, f"to({reference})", _safety(safe))
+
+
+def _safety(safe: bool) -> Safety:
+    return "safe" if safe else "unsafe"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 40 else f"{line[:37]}..."
+
+
+def _copied_to_host(site: Site) -> Iterator[Fix | None]:
+    for node in site.expressions(site.statement) if site.statement is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
+            yield site.fix("Copy it to host memory first", site.with_call(node.func.value, "cpu()"), safety="safe")
+    if site.operand is not None:
+        yield site.fix("Copy it to host memory first", site.with_call(site.operand, "cpu()"), safety="safe")
+
+
+def references(site: Site, node: ast.expr) -> Iterator[tuple[str, bool]]:
+    """Yield expressions for the wanted device that can be read at a node, and whether it is the other operand's.
+
+    Moving to the device of the other operand changes nothing where both were on one device before.
+    """
+    here = site.statement is not None and site.ctx.function(node) is site.function
+    other = site.fact("other")
+    if here and isinstance(other, str) and site.written(other) is not None and "(" not in other:
+        yield f"{other}.device", True
+    function = site.ctx.function(node)
+    names = _parameters(function)
+    own = [name for name in names if name != site.ctx.text(node) and _reads_shape(function, name, site)]
+    yield from ((f"{name}.device", False) for name in own[:1])
+    yield from ((text, False) for text in _devices(site, node))
+    yield from ((f"{name}.device", False) for name in names if name not in own and name not in ("self", "device"))
+    if names[:1] == ["self"]:
+        yield "next(self.parameters()).device", False
+
+
+def _parameters(function: ast.AST | None) -> list[str]:
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return []
+    return [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+
+
+def _reads_shape(function: ast.AST | None, name: str, site: Site) -> bool:
+    """Say whether a function reads a parameter as a tensor: its shape, size, dtype or device."""
+    attributes = (n for n in ast.walk(function) if isinstance(n, ast.Attribute)) if function is not None else ()
+    return any(site.ctx.text(n.value) == name and n.attr in ("shape", "size", "dtype", "device") for n in attributes)
+
+
+def _devices(site: Site, node: ast.expr) -> list[str]:
+    """Return what the file calls its device, in ``.to(...)`` and ``device=...``, as far as a node can read it."""
+    function = site.ctx.function(node)
+    visible = {*_parameters(function), *_stored(site.ctx.tree.body), *_stored(getattr(function, "body", []))}
+    calls = [call for call in ast.walk(site.ctx.tree) if isinstance(call, ast.Call)]
+    moves = (c.args[0] for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "to" and c.args)
+    given = (k.value for c in calls for k in c.keywords if k.arg == "device")
+    named = (site.ctx.text(value) for value in (*moves, *given))
+    return [*dict.fromkeys(text for text in named if text and text.partition(".")[0] in visible)]
+
+
+def _stored(body: list[ast.stmt]) -> set[str]:
+    nodes = (n for s in body if not isinstance(s, (ast.FunctionDef, ast.ClassDef)) for n in ast.walk(s))
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _factory(node: ast.expr, site: Site) -> ast.Call | None:
+    """Return the call that made a tensor, behind the methods that only lay it out otherwise."""
+    while isinstance(node, ast.Call):
+        call = site.ctx.call(node)
+        if call is not None and call.operation in FACTORIES:
+            return node
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        node = node.func.value
+    return None
+
+
+def _module_moved(site: Site) -> Iterator[Fix | None]:
+    """Yield fixes that move a module to the device, where it is made."""
+    name = site.fact("operand")
+    holder = (
+        name.partition("[")[0].rpartition(".weight")[0] or name.partition("[")[0] if isinstance(name, str) else None
+    )
+    node = site.written(holder) if holder else None
+    called = site.expression
+    if node is None and isinstance(called, ast.Call):
+        node = called.func
+    made = site.binding(node) if node is not None else None
+    if made is None and holder and site.statement is not None:
+        made = _attribute(site, holder)
+    if made is None:
+        return
+    for reference, _ in islice(references(site, made), _REFERENCES):
+        yield site.fix(f"Move the module with .to({reference})", site.with_call(made, f"to({reference})"))
+    for argument in (k.value for k in made.keywords) if isinstance(made, ast.Call) else ():
+        for reference, _ in islice(references(site, made), 1):
+            title = f"Move `{_short(site.ctx.source_of(argument))}` with .to({reference})"
+            yield site.fix(title, site.with_call(argument, f"to({reference})"))
+
+
+def _attribute(site: Site, text: str) -> ast.expr | None:
+    """Return what an attribute of self is bound to anywhere in the file."""
+    for statement in ast.walk(site.ctx.tree):
+        if isinstance(statement, ast.Assign) and any(site.ctx.text(target) == text for target in statement.targets):
+            return statement.value
+    return None
+
+
+def _generator(site: Site) -> Iterator[Fix | None]:
+    """Yield fixes for a random generator of another device than the tensors it is to fill."""
+    if "generator" not in site.finding.message:
+        return
+    for node in ast.walk(site.ctx.tree):
+        if isinstance(node, ast.Call) and (site.ctx.name(node.func) or "") == "torch.Generator":
+            for reference, _ in islice(references(site, node), _REFERENCES):
+                edit = with_keyword(site.ctx, node, "device", reference)
+                yield site.fix(f"Make the generator on the device: device={reference}", edit)

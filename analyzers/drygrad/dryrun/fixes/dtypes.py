@@ -1,0 +1,52 @@
+"""Tensors of the wrong dtype: which to convert, to what, and where."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import islice
+
+from drygrad.dryrun.fixes.site import Site
+from drygrad.model import Fix, Safety
+
+_METHODS = {
+    "float32": "float()",
+    "int64": "long()",
+    "float64": "double()",
+    "float16": "half()",
+    "bfloat16": "bfloat16()",
+}
+_INDICES = ("ind", "tensors")
+
+
+def fixes(site: Site) -> Iterator[Fix | None]:
+    """Yield conversions of the operand where it is used, then where it comes from."""
+    wanted = site.fact("wanted")
+    yield from _stored(site)
+    if isinstance(wanted, str) and site.operand is not None and wanted in _METHODS:
+        safe = str(site.fact("role")).startswith(_INDICES) and wanted == "int64"
+        for node in islice(site.trail(site.operand), 3):
+            yield _converted(site, node, _METHODS[wanted], "safe" if safe else "unsafe")
+            yield site.rebound(node, _METHODS[wanted], "safe" if safe else "unsafe")
+    elif "floating point type for target" in site.finding.message:
+        yield from _target(site)
+
+
+def _converted(site: Site, node: ast.expr, call: str, safety: Safety) -> Fix | None:
+    text = " ".join(site.ctx.source_of(node).split())
+    return site.fix(f"Convert `{text[:40]}` with .{call}", site.with_call(node, call), safety=safety)
+
+
+def _stored(site: Site) -> Iterator[Fix | None]:
+    """Yield the conversion of what is stored into a tensor of another dtype."""
+    statement = site.statement
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        holder = site.ctx.text(statement.targets[0].value)
+        if holder:
+            yield _converted(site, statement.value, f"to({holder}.dtype)", "safe")
+
+
+def _target(site: Site) -> Iterator[Fix | None]:
+    call = site.expression
+    if isinstance(call, ast.Call) and len(call.args) > 1:
+        yield _converted(site, call.args[1], "float()", "unsafe")

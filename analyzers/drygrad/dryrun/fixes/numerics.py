@@ -1,0 +1,92 @@
+"""NaN and infinity where they are born: what to add, or to keep away from, at the operation itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.dryrun.fixes.site import Site
+from drygrad.model import Fix
+from drygrad.static.editing import as_operand, with_keyword
+
+_LOGS = frozenset({"log", "log2", "log10"})
+_ROOTS = frozenset({"sqrt", "rsqrt", "norm"})
+_ARCS = frozenset({"acos", "asin", "arccos", "arcsin", "atanh", "erfinv"})
+_SOFTMAX = frozenset({"softmax", "log_softmax"})
+
+
+def fixes(site: Site) -> Iterator[Fix | None]:
+    """Yield fixes of the operations at the birth; each changes values near the edge, and is unsafe for that."""
+    statement = site.statement
+    if statement is None:
+        return
+    root = site.expression
+    nodes = [*ast.walk(root)] if root is not None else []
+    nodes += [node for node in site.expressions(statement) if node not in nodes]
+    for node in nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            yield from _divided(site, node.right)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            yield _limited(site, node.left, "clamp(min=1e-12)")
+        elif isinstance(node, ast.Call):
+            yield from _called(site, node)
+
+
+def _divided(site: Site, denominator: ast.expr) -> Iterator[Fix | None]:
+    if not isinstance(denominator, ast.Constant):
+        yield _limited(site, denominator, "clamp(min=1e-8)")
+        text = site.ctx.source_of(denominator)
+        yield site.fix("Add a small number to the denominator", site.ctx.replace(denominator, f"({text} + 1e-8)"))
+
+
+def _called(site: Site, call: ast.Call) -> Iterator[Fix | None]:
+    name, given = _operation(site, call)
+    if given is None:
+        return
+    if name in _LOGS:
+        yield _limited(site, given, "clamp(min=1e-8)")
+    elif name == "norm":
+        yield site.fix("Add a small number before the norm", site.ctx.insert_after(given, " + 1e-8"))
+    elif name in _ROOTS:
+        yield _limited(site, given, "clamp(min=1e-12)")
+    elif name in _ARCS:
+        yield _limited(site, given, "clamp(-1 + 1e-6, 1 - 1e-6)")
+    elif name == "exp":
+        yield _limited(site, given, "clamp(max=80)")
+    elif name in ("std", "var"):
+        yield site.fix(
+            "Take the deviation of the values as they are: unbiased=False",
+            with_keyword(site.ctx, call, "unbiased", "False"),
+        )
+    elif name in _SOFTMAX:
+        yield from _masked(site)
+
+
+def _operation(site: Site, call: ast.Call) -> tuple[str, ast.expr | None]:
+    """Return the name of a torch operation, and the tensor that it is applied to, however it is spelled."""
+    if not isinstance(call.func, ast.Attribute):
+        return "", None
+    is_function = site.ctx.name(call.func) is not None
+    given = (call.args[0] if call.args else None) if is_function else call.func.value
+    return call.func.attr, given
+
+
+def _limited(site: Site, node: ast.expr, call: str) -> Fix | None:
+    return site.fix(f"Keep it off the edge: .{call}", site.with_call(node, call))
+
+
+def _masked(site: Site) -> Iterator[Fix | None]:
+    """Yield the greatest negative number for -inf in the masks: a row that is masked throughout then has a softmax."""
+    scope = site.function or site.ctx.tree
+    for node in ast.walk(scope):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr.startswith("masked_fill")
+        ):
+            value = node.args[1] if len(node.args) > 1 else None
+            if value is not None and "inf" in site.ctx.source_of(value):
+                scores = as_operand(site.ctx, node.func.value)
+                text = f"torch.finfo({scores}.dtype).min" if site.ctx.imported_as("torch") == "torch" else "-1e9"
+                title = "Mask with the least finite number: rows masked throughout become uniform, not NaN"
+                yield site.fix(title, site.ctx.replace(value, text), safety="safe")

@@ -1,0 +1,109 @@
+"""The order of a training loop: what to insert, to move or to take out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.dryrun.fixes.site import Site
+from drygrad.model import Fix
+from drygrad.static.editing import inserted, moved
+from drygrad.static.syntax import block_of
+
+
+def fixes(site: Site) -> Iterator[Fix | None]:
+    """Yield fixes of the order in which a loop clears, computes and applies gradients."""
+    statement = site.statement
+    if statement is None:
+        return
+    related = [found for _, at in site.fault.related if (found := site.statement_at(at.line)) is not None]
+    code = site.finding.code
+    if code == "DG703":
+        name = _receiver(statement, "step", site)
+        before = related[0] if related else statement
+        if name:
+            yield site.fix("Clear the gradients before backward()", inserted(site.ctx, before, f"{name}.zero_grad()"))
+            yield site.fix(
+                "Clear the gradients after the step", inserted(site.ctx, statement, f"{name}.zero_grad()", after=True)
+            )
+    elif code in ("DG704", "DG708", "DG701", "DG709") and related:
+        yield site.fix("Move it behind the step", *moved(site.ctx, statement, related[-1], after=True))
+        yield site.fix("Move it before backward()", *moved(site.ctx, statement, related[0]))
+    elif code == "DG722":
+        yield from _stepped_by_scaler(site, statement, related)
+    elif "unscale_() has already been called" in site.finding.message:
+        yield from _unscaled_at_the_step(site, statement)
+    elif "before Module.__init__() call" in site.finding.message:
+        yield from _initialised(site)
+
+
+def _receiver(statement: ast.stmt, method: str, site: Site) -> str | None:
+    for node in site.expressions(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method:
+            return site.ctx.text(node.func.value)
+    return None
+
+
+def _stepped_by_scaler(site: Site, statement: ast.stmt, related: list[ast.stmt]) -> Iterator[Fix | None]:
+    optimizer = _receiver(statement, "step", site)
+    scaler = next((name for s in related if (name := _receiver(s, "scale", site))), None)
+    if optimizer and scaler:
+        text = f"{scaler}.step({optimizer})"
+        edits = [site.ctx.replace(statement, text), inserted(site.ctx, statement, f"{scaler}.update()", after=True)]
+        yield site.fix(f"Step with the scaler: {text}", *edits)
+
+
+def _unscaled_at_the_step(site: Site, statement: ast.stmt) -> Iterator[Fix | None]:
+    """``unscale_`` belongs once before each step: in accumulation, in the block of the step."""
+    loops = site.ctx.loops(statement)
+    steps = [
+        node
+        for node in ast.walk(loops[0] if loops else site.ctx.tree)
+        if isinstance(node, ast.Expr) and _receiver(node, "step", site) == _receiver(statement, "unscale_", site)
+    ]
+    for step in steps:
+        between = _with_followers(site, statement)
+        texts = "\n".join(site.ctx.source_of(each) for each in between)
+        indentation = site.source.indentation(step.lineno)
+        text = texts.replace("\n", f"\n{indentation}")
+        edits = [*(site.ctx.delete_statement(each) for each in between), inserted(site.ctx, step, text)]
+        yield site.fix("Unscale only where the step follows", *edits)
+
+
+def _with_followers(site: Site, statement: ast.stmt) -> list[ast.stmt]:
+    """Return a statement with the clipping that follows it."""
+    block = block_of(site.ctx, statement)
+    found = [statement]
+    for following in block[block.index(statement) + 1 :]:
+        if "clip_grad" not in site.ctx.source_of(following):
+            break
+        found.append(following)
+    return found
+
+
+def _initialised(site: Site) -> Iterator[Fix | None]:
+    """``super().__init__()`` belongs before the first layer, in the class and in the bases that the file has."""
+    function = site.function
+    owner = site.ctx.parent(function) if function is not None else None
+    for cls in _with_bases(owner, site) if isinstance(owner, ast.ClassDef) else ():
+        made = (f for f in cls.body if isinstance(f, ast.FunctionDef) and f.name == "__init__")
+        for constructor in made:
+            yield from _initialised_first(site, constructor)
+
+
+def _with_bases(cls: ast.ClassDef, site: Site) -> Iterator[ast.ClassDef]:
+    yield cls
+    names = {site.ctx.text(base) for base in cls.bases}
+    for other in site.ctx.tree.body:
+        if isinstance(other, ast.ClassDef) and other.name in names and other is not cls:
+            yield from _with_bases(other, site)
+
+
+def _initialised_first(site: Site, function: ast.FunctionDef) -> Iterator[Fix | None]:
+    calls = [s for s in function.body if "super(" in site.ctx.source_of(s) and "__init__" in site.ctx.source_of(s)]
+    first = function.body[0]
+    for call in calls[:1]:
+        if call is not first:
+            yield site.fix("Call super().__init__() first", *moved(site.ctx, call, first))
+    if not calls:
+        yield site.fix("Call super().__init__() first", inserted(site.ctx, first, "super().__init__()"))

@@ -1,0 +1,49 @@
+"""Indices outside the range: classes counted from 1, tables that are too small, values to be limited."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.dryrun.fixes.layers import argument_of, maker
+from drygrad.dryrun.fixes.site import Site
+from drygrad.model import Edit, Fix
+from drygrad.static.editing import as_operand
+
+
+def fixes(site: Site) -> Iterator[Fix | None]:
+    """Yield fixes of an index out of range; each changes what the program means, and says how."""
+    value, high, low = (site.fact(name) for name in ("value", "high", "low"))
+    if site.finding.code != "DG302" or not all(isinstance(v, (int, float)) for v in (value, high, low)):
+        return
+    operand = site.operand
+    made = maker(site, "Embedding")
+    if made is not None and value >= high:
+        size = argument_of(made, "num_embeddings", 0)
+        if size is not None:
+            rows = int(_highest(site, operand, value)) + 1
+            yield site.fix(f"Make room for {rows} rows (changes the model)", site.ctx.replace(size, str(rows)))
+            yield site.fix("Make room for one row more (changes the model)", *_one_more(site, size))
+    if operand is None:
+        return
+    text = as_operand(site.ctx, operand)
+    if value == high and low == 0:
+        edit = site.ctx.replace(operand, f"{text} - 1" if not _is_inner(site, operand) else f"({text} - 1)")
+        yield site.fix("Count from 0: subtract 1 (changes which class is meant)", edit)
+    limit = f"clamp({int(low)}, {int(high) - 1})"
+    yield site.fix(f"Limit it with .{limit} (changes what the others mean)", site.with_call(operand, limit))
+
+
+def _highest(site: Site, operand: ast.expr | None, value: float) -> float:
+    """Return the greatest value that the run has seen under the operand's name."""
+    name = site.ctx.text(operand) if operand is not None else None
+    seen = [shape.high for shape in site.result.shapes if shape.name == name and shape.high is not None]
+    return max([value, *seen])
+
+
+def _one_more(site: Site, size: ast.expr) -> list[Edit | None]:
+    return [site.ctx.insert_after(size, " + 1")] if isinstance(size, (ast.Name, ast.Call, ast.Attribute)) else [None]
+
+
+def _is_inner(site: Site, node: ast.expr) -> bool:
+    return isinstance(site.ctx.parent(node), (ast.Attribute, ast.BinOp, ast.Subscript, ast.UnaryOp))

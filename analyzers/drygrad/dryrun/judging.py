@@ -1,0 +1,108 @@
+"""Whether a repaired text is better: the fault gone, nothing new, and no parameter without the gradient that it had."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias, cast
+
+from drygrad.dryrun.merge import Record, merge
+from drygrad.dryrun.refuting import entered, way
+from drygrad.dryrun.result import Result
+from drygrad.dryrun.trial import Trial
+from drygrad.model import SEVERITIES, Finding
+
+GRAVE = SEVERITIES[:2]
+"""What is tried to be repaired, and what a repair must not bring."""
+
+UNNAMED = "a parameter"
+"""What the worker calls parameters that the user has no name for where backward is called."""
+
+Key: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run of a text, and what is grave there by both witnesses."""
+
+    record: Record
+    findings: Sequence[Finding]
+
+    @classmethod
+    def of(cls, record: Record, static: Sequence[Finding]) -> Seen:
+        """Merge what a check and a run say of the run's text."""
+        merged = merge(static, [record], record.plan.source).findings
+        return cls(record, [finding for finding in merged if finding.severity in GRAVE])
+
+    @cached_property
+    def keys(self) -> Counter[Key]:
+        """The findings, counted by code and line."""
+        return Counter((finding.code, finding.span.start.line) for finding in self.findings)
+
+
+def objection(trial: Trial, before: Seen, after: Seen, target: Finding) -> str | None:
+    """Return why a fix of ``target`` does not count as verified; None where it does."""
+    outcome = after.record.result.outcome
+    if outcome != "passed" and (target.witness == "static" or outcome != before.record.result.outcome):
+        return f"the run did not pass: {outcome}"
+    known = _moved(before, trial)
+    new = after.keys - known
+    if new:
+        return "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line in new)
+    place = _key(target, trial, before)
+    if after.keys[place] >= known[place]:
+        return "the fault is still there"
+    if not all(ran(statement, after.record) for statement in trial.statements()):
+        return "the repaired statement did not run"
+    lost = lost_gradients(before.record.result, after.record.result)
+    return f"no gradient reaches {', '.join(lost)} any more" if lost else None
+
+
+def gone(trial: Trial, before: Seen, after: Seen) -> list[Finding]:
+    """Return the findings of a run that a fix has made disappear."""
+    return [
+        finding
+        for finding in before.findings
+        if finding.witness == "dry-run" and not after.keys[_key(finding, trial, before)]
+    ]
+
+
+def ran(statement: ast.stmt, record: Record) -> bool:
+    """Say whether a statement was within what a run executed, and each block around it was entered."""
+    steps, source = record.plan.steps, record.plan.source
+    around = way(source.tree.body, statement)
+    return (steps is None or any(outer in steps for outer in around)) and entered(statement, record.result, source)
+
+
+def lost_gradients(before: Result, after: Result) -> list[str]:
+    """Return the parameters that backward reached, or that had a gradient other than zero, and no longer do."""
+    reached, still = [*_names(before, "reached")], [*_names(after, "reached")]
+    lost = {name for name in reached if name != UNNAMED} - {*still}
+    fewer = {UNNAMED} if len(still) < len(reached) and not lost else set[str]()
+    return sorted({*lost, *fewer, *({*_with_gradient(before)} - {*_with_gradient(after)} - {UNNAMED})})
+
+
+def _moved(before: Seen, trial: Trial) -> Counter[Key]:
+    return Counter(_key(finding, trial, before) for finding in before.findings)
+
+
+def _key(finding: Finding, trial: Trial, before: Seen) -> Key:
+    return finding.code, trial.line(finding.span.start.line, before.record.plan.source)
+
+
+def _names(result: Result, entry: str) -> Iterator[str]:
+    listed = result.data.get(entry)
+    yield from (str(name) for name in cast("list[object]", listed if isinstance(listed, list) else []))
+
+
+def _with_gradient(result: Result) -> Iterator[str]:
+    """Yield the parameters whose gradients were finite and not zero."""
+    listed = result.data.get("gradients")
+    for entry in cast("list[object]", listed if isinstance(listed, list) else []):
+        if isinstance(entry, Mapping):
+            norm = cast("Mapping[str, object]", entry)
+            if norm.get("norm"):
+                yield str(norm.get("name"))

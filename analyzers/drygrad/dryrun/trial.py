@@ -1,0 +1,79 @@
+"""A fix applied to a copy of the text: the plan that runs it, and where the lines have gone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from drygrad.dryrun.plan import Missing, Plan, plan_runs
+from drygrad.dryrun.targets import target_named
+from drygrad.fixing import apply_edits
+from drygrad.model import Edit, Fix, Position
+from drygrad.static.source import Source, SourceError
+from drygrad.static.statements import statement_at
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A fix, the text that it makes, and the plan of the same run on that text."""
+
+    fix: Fix
+    source: Source
+    plan: Plan
+
+    @classmethod
+    def of(cls, plan: Plan, fix: Fix) -> Trial | None:
+        """Return the trial of a fix; None where it changes other files, or its text cannot be run as before."""
+        if not fix.edits or any(edit.path is not None for edit in fix.edits):
+            return None
+        source = Source(apply_edits(plan.source, fix.edits))
+        try:
+            again = _same_run(plan, source)
+        except SourceError:
+            return None
+        return cls(fix, source, again) if again is not None and source.text != plan.source.text else None
+
+    def line(self, old: int, before: Source) -> int:
+        """Return the number that a line of the text before has now."""
+        return old + _growth(self.fix.edits, Position(old, len(before.indentation(old))))
+
+    def statements(self) -> Iterator[ast.stmt]:
+        """Yield the statements that the fix has written or changed."""
+        for edit in self.fix.edits:
+            if edit.new_text.strip():
+                yield from self._in_lines(*self._lines(edit))
+
+    def _lines(self, edit: Edit) -> tuple[int, int]:
+        """Return the first and the last line of what an edit has written."""
+        text = edit.new_text
+        start = edit.span.start.line + _growth(self.fix.edits, edit.span.start, edit)
+        first = start + text[: len(text) - len(text.lstrip())].count("\n")
+        return first, first + text.strip().count("\n")
+
+    def _in_lines(self, first: int, last: int) -> Iterator[ast.stmt]:
+        """Yield the statements that begin in these lines, and the one that the first stands in."""
+        around = statement_at(self.source.tree, first)
+        if isinstance(around, ast.stmt):
+            yield around
+        for node in ast.walk(self.source.tree):
+            if isinstance(node, ast.stmt) and first <= node.lineno <= last and node is not around:
+                yield node
+
+
+def _growth(edits: Iterable[Edit], position: Position, but: Edit | None = None) -> int:
+    """Return how many lines the edits before a position of the old text add."""
+    before = (edit for edit in edits if edit is not but and edit.span.end <= position)
+    return sum(edit.new_text.count("\n") - (edit.span.end.line - edit.span.start.line) for edit in before)
+
+
+def _same_run(plan: Plan, source: Source) -> Plan | None:
+    """Return the plan on another text of the run that a plan describes; among several, the one at the same place."""
+    target = target_named(source, plan.target.qualname)
+    planned = plan_runs(source, plan.path, target, plan.options) if target else []
+    if isinstance(planned, Missing) or not planned:
+        return None
+    before = plan_runs(plan.source, plan.path, plan.target, plan.options)
+    keys = [] if isinstance(before, Missing) else [each.key for each in before]
+    place = keys.index(plan.key) if plan.key in keys else 0
+    return planned[place] if place < len(planned) else None

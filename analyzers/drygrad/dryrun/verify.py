@@ -1,0 +1,174 @@
+"""Tries fixes: each is applied to a copy of the text, the same run is made again, and the two are compared.
+
+What holds comes first, the safe ones before the others. A rule's own fix that was tried in vain stays, last and marked;
+a fix that only a run could think of, and that did not hold, is dropped.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from drygrad.dryrun.findings import findings, statement_of
+from drygrad.dryrun.fixes import Candidates
+from drygrad.dryrun.judging import Seen, gone, objection, ran
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Plan
+from drygrad.dryrun.result import Result
+from drygrad.dryrun.trial import Trial
+from drygrad.model import Edit, Finding, Fix
+from drygrad.settings import Settings
+from drygrad.static.engine import Analyzer
+
+MOST = 8
+"""So many fixes of one finding are tried, two at a time."""
+ENOUGH = 2
+"""So many fixes that hold are offered of one finding; one that is safe is enough."""
+
+Run = Callable[[Plan], Awaitable[Result]]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Judged:
+    """What came of the fixes of one finding; a fix without a verdict was not tried."""
+
+    finding: Finding
+    candidates: tuple[Fix, ...]
+    verdicts: dict[tuple[Edit, ...], Fix] = field(default_factory=dict[tuple[Edit, ...], Fix])
+    inherited: list[Fix] = field(default_factory=list[Fix])
+
+    @property
+    def verified(self) -> list[Fix]:
+        """The fixes that hold, the safe ones first."""
+        held = [fix for fix in self.verdicts.values() if fix.verified] or self.inherited
+        return sorted(held, key=lambda fix: fix.safety != "safe")
+
+    @property
+    def enough(self) -> bool:
+        return len(self.verified) >= ENOUGH or any(fix.safety == "safe" for fix in self.verified)
+
+    def fixes(self) -> tuple[Fix, ...]:
+        """Return what to offer."""
+        verified = self.verified
+        held = {fix.edits for fix in verified}
+        own = [self.verdicts.get(fix.edits, fix) for fix in self.finding.fixes if fix.edits not in held]
+        return (*verified, *sorted(own, key=lambda fix: fix.verified is False))
+
+
+async def verify(record: Record, static: Sequence[Finding], run: Run, settings: Settings, budget: float) -> Record:
+    """Return the record with its fixes tried. ``static`` is what a check of the same text says; ``budget`` in seconds.
+
+    What was not tried in time has no verdict. Cancelling the caller cancels the runs.
+    """
+    trials = _Trials(record, static, run, settings)
+    before, judged = await asyncio.to_thread(trials.prepare)
+    tasks = [asyncio.ensure_future(trials.judge(each, before)) for each in judged]
+    if not tasks:
+        return record
+    try:
+        await asyncio.wait(tasks, timeout=budget)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        await trials.end()
+    for error in ended:
+        if isinstance(error, Exception):
+            _log.error("a fix could not be tried", exc_info=error)
+    trials.share(judged)
+    return _with_fixes(record, judged)
+
+
+class _Trials:
+    """The trials of one run's findings; a text that several fixes make is run once."""
+
+    def __init__(self, record: Record, static: Sequence[Finding], run: Run, settings: Settings) -> None:
+        self._record, self._static, self._run, self._settings = record, static, run, settings
+        self._seen: dict[str, asyncio.Task[Seen]] = {}
+        self._held: list[tuple[Fix, list[Finding]]] = []
+
+    def prepare(self) -> tuple[Seen, list[_Judged]]:
+        """Return what is known without fixes, and the findings whose fixes are to be tried, with the candidates."""
+        before = Seen.of(self._record, self._static)
+        think = Candidates(self._record, self._static, self._settings)
+        return before, [_Judged(f, tuple(think.of(f))) for f in before.findings if _can_tell(f, self._record)]
+
+    async def judge(self, judged: _Judged, before: Seen) -> None:
+        """Try the candidates of a finding, two at a time, until enough of them hold."""
+        candidates = [*judged.candidates[:MOST]]
+        while candidates and not judged.enough:
+            pair, candidates = candidates[:2], candidates[2:]
+            for fix, why in zip(
+                pair, await asyncio.gather(*(self._try(fix, judged, before) for fix in pair)), strict=True
+            ):
+                _log.debug("%s %s: %s", judged.finding.code, fix.title, why or "verified")
+                judged.verdicts[fix.edits] = replace(fix, verified=why is None)
+
+    async def _try(self, fix: Fix, judged: _Judged, before: Seen) -> str | None:
+        trial = await asyncio.to_thread(Trial.of, self._record.plan, fix)
+        if trial is None:
+            return "its text cannot be run as before"
+        text = trial.source.text
+        if text not in self._seen:
+            self._seen[text] = asyncio.ensure_future(self._look(trial))
+        after = await self._seen[text]
+        why = await asyncio.to_thread(objection, trial, before, after, judged.finding)
+        if why is None:
+            self._held.append((fix, gone(trial, before, after)))
+        return why
+
+    async def _look(self, trial: Trial) -> Seen:
+        """Run a repaired text, and check it."""
+        result = await self._run(trial.plan)
+        return await asyncio.to_thread(self._judge_text, trial, result)
+
+    def _judge_text(self, trial: Trial, result: Result) -> Seen:
+        found = findings(result, trial.plan, trial.source, self._settings)
+        analyzer = Analyzer(self._settings)
+        return Seen.of(Record("", trial.plan, result, tuple(found)), analyzer.check(trial.source).findings)
+
+    def share(self, judged: Iterable[_Judged]) -> None:
+        """Offer a fix that holds at the findings, too, that came of the same fault and have none of their own."""
+        for each in judged:
+            if not each.verified:
+                held = (fix for fix, vanished in self._held if each.finding in vanished)
+                each.inherited = [replace(fix, verified=True) for fix in held][:1]
+
+    async def end(self) -> None:
+        """End the runs that are still going on."""
+        for task in self._seen.values():
+            task.cancel()
+        await asyncio.gather(*self._seen.values(), return_exceptions=True)
+
+
+def _can_tell(finding: Finding, record: Record) -> bool:
+    """Say whether a run can tell of a finding's fixes: it has seen the fault, or at least executed the place."""
+    if finding.witness == "dry-run":
+        return True
+    statement = statement_of(record.plan.source, finding.span.start)
+    return bool(finding.fixes) and isinstance(statement, ast.stmt) and ran(statement, record)
+
+
+def _with_fixes(record: Record, judged: Iterable[_Judged]) -> Record:
+    """Return the record with the fixes of its own findings, and of those static ones that it can tell of."""
+    fixes = {(each.finding.code, each.finding.span): each.fixes() for each in judged}
+
+    def fixed(finding: Finding, place: Finding) -> Finding:
+        return replace(finding, fixes=fixes.get((place.code, place.span), finding.fixes))
+
+    seen = [each.finding for each in judged]
+    own = tuple(fixed(finding, _merged(finding, seen)) for finding in record.findings)
+    possible = tuple(fixed(finding, finding) for finding in seen if finding.witness == "static")
+    return replace(record, findings=own, possible=possible)
+
+
+def _merged(finding: Finding, seen: Sequence[Finding]) -> Finding:
+    """Return what a run's finding became when it was merged: it has its words, and perhaps another span."""
+    return next(
+        (f for f in seen if (f.code, f.message, f.run) == (finding.code, finding.message, finding.run)), finding
+    )

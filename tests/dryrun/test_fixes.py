@@ -1,0 +1,183 @@
+"""What is proposed for a fault, without a worker: texts that parse, and that say what they change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plan_harness import PATH, source_of
+
+from drygrad.dryrun.fixes import Candidates
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Plan, RunOptions
+from drygrad.dryrun.result import ErrorInUserCode, Fault, Place, Result, Shape
+from drygrad.dryrun.targets import target_named
+from drygrad.fixing import apply_edits
+from drygrad.model import Finding, Span
+from drygrad.settings import Settings
+from drygrad.static.source import Source
+
+IMPORTS = "import torch\nimport torch.nn as nn\n"
+
+
+def proposed(
+    program: str,
+    code: str,
+    at: str,
+    facts: Mapping[str, Any] | None = None,
+    *,
+    message: str = "it fails",
+    related: Mapping[str, int] | None = None,
+    stack: tuple[int, ...] = (),
+    shapes: tuple[str, ...] = (),
+) -> dict[str, str]:
+    """Return what fixes change by their titles; ``at`` is the text of the culprit, lines count the imports."""
+    source = source_of(IMPORTS + program)
+    start = source.text.index(at)
+    span = Span(source.position(start), source.position(start + len(at)))
+    place = Place(str(PATH), span.start.line, span.start.column, span.end.line, span.end.column)
+    explained = tuple((words, Place(str(PATH), line)) for words, line in (related or {}).items())
+    fault = Fault(code, message, place, related=explained, facts=facts or {})
+    error = ErrorInUserCode("RuntimeError", message, place, tuple(Place(str(PATH), line) for line in stack))
+    seen = tuple(Shape(1, name, (2,), "float32", "cpu") for name in shapes)
+    result = Result("failed", faults=(fault,), error=error, shapes=seen)
+    finding = Finding(code, "fault", message, "error", span, witness="dry-run")
+    target = target_named(source, None)
+    assert target is not None
+    record = Record("run", Plan(source, PATH, target, None, (), None, RunOptions()), result, (finding,))
+    found = Candidates(record, (), Settings()).of(finding)
+    texts = {fix.title: apply_edits(source, fix.edits) for fix in found}
+    for text in texts.values():
+        ast.parse(text)
+    return {title: _changed(source, text) for title, text in texts.items()}
+
+
+def _changed(before: Source, after: str) -> str:
+    """Return the lines that are new."""
+    old = before.text.splitlines()
+    return "\n".join(line.strip() for line in after.splitlines() if line not in old)
+
+
+@pytest.mark.parametrize(
+    ("program", "at", "facts", "expected"),
+    [
+        (
+            "def f(x, mask):\n    return x + mask\n",
+            "x + mask",
+            {"operand": "mask", "device": "cpu", "wanted": "cuda:0", "other": "x"},
+            "return x + mask.to(x.device)",
+        ),
+        (
+            "def f(ids, table):\n    where = torch.arange(ids.shape[1]).unsqueeze(0)\n    return table(where)\n",
+            "table(where)",
+            {"operand": "where", "device": "cpu", "wanted": "cuda:0"},
+            "where = torch.arange(ids.shape[1], device=ids.device).unsqueeze(0)",
+        ),
+        (
+            "DEVICE = 'cuda'\nw = torch.ones(3)\nloss = nn.CrossEntropyLoss(weight=w)\n\n\n"
+            "def f(x, y):\n    x = x.to(DEVICE)\n    return loss(x, y)\n",
+            "loss(x, y)",
+            {"operand": None, "role": "weight", "device": "cpu", "wanted": "cuda:0", "is_parameter": True},
+            "loss = nn.CrossEntropyLoss(weight=w).to(DEVICE)",
+        ),
+        (
+            "class Meter:\n    def __init__(self):\n        self.total = torch.zeros(3)\n\n"
+            "    def add(self, seen):\n        self.total += seen\n",
+            "self.total += seen",
+            {"operand": "self.total", "device": "cpu", "wanted": "cuda:0", "other": "seen"},
+            "self.total = self.total.to(seen.device)",
+        ),
+    ],
+)
+def test_tensors_are_moved(program: str, at: str, facts: dict[str, Any], expected: str) -> None:
+    assert expected in proposed(program, "DG205", at, facts).values()
+
+
+def test_what_a_caller_gave_is_moved_by_the_caller() -> None:
+    program = (
+        "class Net(nn.Module):\n    def forward(self, x):\n        return self.fc(x)\n\n\n"
+        "device = 'cuda'\nnet = Net()\nnet(batch)\n"
+    )
+    facts = {"operand": "x", "role": "mat1", "device": "cpu", "wanted": "cuda:0"}
+    texts = proposed(program, "DG201", "self.fc(x)", facts, stack=(5, 10))
+    assert "net(batch.to(device))" not in texts.values()  # nothing in the file moves to `device`: it may be anything
+    texts = proposed(program.replace("Net()\n", "Net().to(device)\n"), "DG201", "self.fc(x)", facts, stack=(5, 10))
+    assert "net(batch.to(device))" in texts.values()
+
+
+@pytest.mark.parametrize(
+    ("code", "program", "at", "facts", "expected"),
+    [
+        ("DG309", "def f(s, y):\n    return g(s, y)\n", "g(s, y)", {"operand": "y", "wanted": "int64"},
+         "return g(s, y.long())"),
+        ("DG317", "def f(s, y):\n    return s @ (y + 1)\n", "s @ (y + 1)", {"operand": "y + 1", "wanted": "float32"},
+         "return s @ ((y + 1).float())"),
+        ("DG317", "def f(feats, i, z):\n    feats[i] = z.detach()\n", "feats[i] = z.detach()", {},
+         "feats[i] = z.detach().to(feats.dtype)"),
+        ("DG301", "def f(a, b):\n    return g(a, b)\n", "g(a, b)",
+         {"operand": "b", "shape": [8, 1], "other": "a", "other_shape": [8]}, "return g(a, b.squeeze(-1))"),
+        ("DG314", "def f(a, b):\n    return a + b\n", "a + b",
+         {"operand": "b", "shape": [8, 5], "other": "a", "other_shape": [8, 3, 5]}, "return a + b.unsqueeze(1)"),
+        ("DG314", "def f(a, b):\n    return torch.cat([a, b], dim=1)\n", "torch.cat([a, b], dim=1)",
+         {"operand": "b", "shape": [1, 2, 14, 14], "wanted": [1, 2, 15, 15]},
+         "return torch.cat([a, nn.functional.interpolate(b, size=a.shape[2:])], dim=1)"),
+        ("DG302", "table = nn.Embedding(10, 4)\n\n\ndef f(ids):\n    return table(ids)\n", "table(ids)",
+         {"operand": "ids", "value": 12, "low": 0, "high": 10}, "table = nn.Embedding(13, 4)"),
+        ("DG302", "def f(s, y):\n    return g(s, y)\n", "g(s, y)",
+         {"operand": "y", "value": 5, "low": 0, "high": 5}, "return g(s, y - 1)"),
+        ("DG314", "class Net(nn.Module):\n    def __init__(self):\n        self.bn = nn.BatchNorm1d(16)\n\n"
+         "    def forward(self, x):\n        return self.bn(x)\n", "self.bn(x)",
+         {"operand": "x", "shape": [4, 100, 16], "wanted": 16, "found": 100, "attribute": "num_features"},
+         "return self.bn(x.transpose(1, 2)).transpose(1, 2)"),
+        ("DG402", "def f(a, b):\n    return a / b.sum()\n", "a / b.sum()", {}, "return a / b.sum().clamp(min=1e-8)"),
+        ("DG410", "def f(c):\n    return torch.acos(c)\n", "torch.acos(c)", {},
+         "return torch.acos(c.clamp(-1 + 1e-6, 1 - 1e-6))"),
+        ("DG102", "w = nn.Parameter(torch.ones(3))\nw.clamp_(min=0)\n", "w.clamp_(min=0)", {},
+         "with torch.no_grad():\nw.clamp_(min=0)"),
+        ("DG107", "def f(x):\n    return x.sum().numpy()\n", "x.sum().numpy()", {}, "return x.sum().detach().numpy()"),
+        ("DG501", "def f(kept, loss):\n    kept.append(loss)\n", "kept.append(loss)", {}, "kept.append(loss.detach())"),
+    ],
+)  # fmt: skip
+def test_the_edit_is_made_where_the_fault_is(
+    code: str, program: str, at: str, facts: dict[str, Any], expected: str
+) -> None:
+    assert expected in proposed(program, code, at, facts).values()
+
+
+def test_a_state_that_the_run_saw_as_a_tuple_is_detached_as_one() -> None:
+    program = "def f(rnn, xs, h):\n    for x in xs:\n        out, h = rnn(x, h)\n        out.sum().backward()\n"
+    texts = proposed(program, "DG108", "out, h = rnn(x, h)", shapes=("h[0]", "h[1]", "out"))
+    assert "h = tuple(part.detach() for part in h)" in texts.values()
+    assert "h = h.detach()" not in texts.values()
+    assert "h = h.detach()" in proposed(program, "DG108", "out, h = rnn(x, h)", shapes=("h", "out")).values()
+
+
+def test_a_loss_is_computed_after_the_step_that_changes_its_weights() -> None:
+    program = (
+        "for it in range(3):\n    out = D(fake)\n    g_loss = out.mean()\n    other = 1\n"
+        "    opt_d.step()\n    g_loss.backward()\n"
+    )
+    related = {"linear keeps its input for backward": 4}
+    texts = proposed(program, "DG101", "opt_d.step()", {"write": "step"}, related=related)
+    assert list(texts) == ["Compute it after the step that changes these weights (it sees the new ones)"]
+
+
+def test_what_changes_the_meaning_says_so() -> None:
+    program = "table = nn.Embedding(10, 4)\n\n\ndef f(ids):\n    return table(ids)\n"
+    facts = {"operand": "ids", "value": 10, "low": 0, "high": 10}
+    assert all("(changes" in title for title in proposed(program, "DG302", "table(ids)", facts))
+
+
+def test_constructors_call_the_base_class_first() -> None:
+    program = "class Net(nn.Module):\n    def __init__(self):\n        self.fc = nn.Linear(2, 3)\n"
+    message = "cannot assign module before Module.__init__() call"
+    texts = proposed(program, "DG907", "self.fc = nn.Linear(2, 3)", message=message)
+    assert texts == {"Call super().__init__() first": "super().__init__()"}
+
+
+def test_nothing_is_proposed_for_a_fault_in_another_file() -> None:
+    assert Path(PATH) != Path("/elsewhere.py")
+    assert proposed("def f(key):\n    return {}[key]\n", "DG907", "{}[key]") == {}

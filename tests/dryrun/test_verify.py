@@ -1,0 +1,239 @@
+"""Fixes tried by the real worker: each kind that holds, and those that only look as if they did."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from drygrad.dryrun.merge import Record, merge
+from drygrad.dryrun.plan import Missing, RunOptions
+from drygrad.dryrun.service import DryRuns, Home
+from drygrad.dryrun.targets import target_named
+from drygrad.fixing import apply_edits
+from drygrad.model import Edit, Finding, Fix, Span
+from drygrad.settings import Settings
+from drygrad.static.engine import Analyzer
+from drygrad.static.source import Source
+
+pytest.importorskip("torch")
+
+IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+TRAINING = """
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(6, 4)
+"""
+
+
+def written(program: str) -> Source:
+    return Source(IMPORTS + dedent(program).lstrip("\n"))
+
+
+class Lab:
+    """One worker for all tests."""
+
+    def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self._folder, self._loop = folder, loop
+        self._runs = DryRuns()
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._runs.close())
+
+    def run(self, source: Source, qualname: str | None = None) -> tuple[Record, Home]:
+        return self._loop.run_until_complete(_seen(self._runs, self._folder, source, qualname))
+
+    def tried(
+        self, source: Source, qualname: str | None = None, *, own: Fix | None = None, budget: float = 30.0
+    ) -> list[Finding]:
+        """Return the errors and warnings of both witnesses with fixes tried; ``own`` takes the place of the first's."""
+        static: Sequence[Finding] = () if own is not None else Analyzer().check(source).findings
+        record, home = self.run(source, qualname)
+        if own is not None:
+            first = replace(record.findings[0], fixes=(own,))
+            record = replace(record, findings=(first, *record.findings[1:]))
+        verifying = self._runs.verify(record, static, home, Settings(), budget)
+        merged = merge(static, [self._loop.run_until_complete(verifying)], source).findings
+        return [finding for finding in merged if finding.severity in ("error", "warning")]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    loop = asyncio.new_event_loop()
+    lab = Lab(tmp_path_factory.mktemp("verify"), loop)
+    yield lab
+    lab.close()
+    loop.close()
+
+
+async def _seen(runs: DryRuns, folder: Path, source: Source, qualname: str | None) -> tuple[Record, Home]:
+    path = folder / "program.py"
+    path.write_text(source.text, encoding="utf-8")
+    target = target_named(source, qualname)
+    assert target is not None
+    home = Home(Path(sys.executable), folder)
+    device = "sim" if "cuda" in source.text else "cpu"
+    records = await runs.dry_run(source, path, target, home, RunOptions(device=device, root=folder), Settings())
+    assert not isinstance(records, Missing)
+    return records[0], home
+
+
+CASES = {
+    "a class target as float": (
+        "DG309",
+        TRAINING + "y = torch.randint(0, 3, (6,)).float()\nF.cross_entropy(net(x), y).backward()\n",
+        "y = y.long()",
+    ),
+    "an index as float": (
+        "DG317",
+        "table = nn.Embedding(9, 4)\nids = torch.arange(9).float()\nout = table(ids)\nagain = table(ids)\n",
+        "ids = ids.long()\nout = table(ids)",
+    ),
+    "a target with one dimension too many": (
+        "DG301",
+        "scores = torch.randn(5, requires_grad=True)\ntarget = torch.rand(5, 1)\n"
+        "loss = F.binary_cross_entropy_with_logits(scores, target)\nloss.backward()\n",
+        "target.squeeze(",
+    ),
+    "a mask without the dimension of the heads": (
+        "DG314",
+        "scores = torch.randn(4, 2, 7)\nmask = torch.rand(4, 7) > 0.5\nout = scores.masked_fill(mask, -1e9)\n",
+        "mask.unsqueeze(1)",
+    ),
+    "a view of what is not contiguous": (
+        "DG314",
+        "x = torch.randn(2, 3, 4).transpose(1, 2)\ny = x.view(2, 12)\n",
+        "x.reshape(2, 12)",
+    ),
+    "a layer for other features": (
+        "DG314",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.fc = nn.Linear(10, 2)\n\n"
+        "    def forward(self, x):\n        return self.fc(x)\n\n\nNet()(torch.randn(3, int('12')))\n",
+        "nn.Linear(12, 2)",
+    ),
+    "positions made on the CPU": (
+        "DG201",
+        "device = 'cuda'\ntable = nn.Embedding(9, 4).to(device)\n\n\ndef embed(ids):\n"
+        "    positions = torch.arange(ids.size(1))\n    return table(positions) + table(ids)\n\n\n"
+        "embed(torch.zeros(2, 5, dtype=torch.long, device=device))\n",
+        "ids.device",
+    ),
+    "a target left on the CPU": (
+        "DG205",
+        "a = torch.randn(4, device='cuda', requires_grad=True)\nb = torch.tensor([1.0, 2.0, 3.0, 4.0])\n"
+        "loss = (a - b).pow(2).mean()\nloss.backward()\n",
+        "cuda",
+    ),
+    "a write in place to what exp has kept": (
+        "DG101",
+        "w = torch.ones(3, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()\n",
+        "y = y + 1",
+    ),
+    "the logarithm of nothing": (
+        "DG404",
+        "w = torch.zeros(3, requires_grad=True)\ntorch.log(w * w).sum().backward()\n",
+        "1e-8",
+    ),
+    "rows masked throughout": (
+        "DG410",
+        "scores = torch.randn(2, 3, requires_grad=True)\nmask = torch.tensor([[True] * 3, [False] * 3])\n"
+        "masked = scores.masked_fill(mask, float('-inf'))\n(masked.softmax(-1) ** 2).sum().backward()\n",
+        "torch.finfo(scores.dtype).min",
+    ),
+    "a hidden state with the graph of the turn before": (
+        "DG108",
+        "rnn = nn.GRU(3, 4)\nh = torch.zeros(1, 2, 4)\nfor step in range(3):\n"
+        "    out, h = rnn(torch.randn(5, 2, 3), h)\n    out.pow(2).mean().backward()\n",
+        "h = h.detach()",
+    ),
+    "losses kept with their graphs in one graph": (
+        "DG105",
+        "w = torch.randn(3, requires_grad=True)\nloss = torch.tensor([w.sum(), w.prod()]).sum()\nloss.backward()\n",
+        "torch.stack([w.sum(), w.prod()])",
+    ),
+    "gradients that are not cleared": (
+        "DG703",
+        TRAINING + "for step in range(3):\n    net(x).pow(2).mean().backward()\n    optimizer.step()\n",
+        "optimizer.zero_grad()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fix_of_each_kind_holds(name: str, lab: Lab) -> None:
+    code, program, expected = CASES[name]
+    source = written(program)
+    finding = next(f for f in lab.tried(source) if f.code == code and f.status == "confirmed")
+    verified = [fix for fix in finding.fixes if fix.verified]
+    texts = [apply_edits(source, fix.edits) for fix in verified]
+    assert any(expected in text for text in texts), texts
+    assert list(finding.fixes[: len(verified)]) == verified
+    repaired = Source(texts[0])
+    assert [f for f in lab.tried(repaired) if f.code == code] == []
+
+
+OVERWRITTEN = """
+w = torch.ones(3, requires_grad=True)
+v = torch.ones(3, requires_grad=True)
+y = w.exp()
+y.mul_(v)
+(y * v).sum().backward()
+"""
+
+
+def replaced(source: Source, old: str, new: str) -> Fix:
+    start = source.text.index(old)
+    span = Span(source.position(start), source.position(start + len(old)))
+    return Fix("by hand", (Edit(span, new),), "safe")
+
+
+def verdict(lab: Lab, program: str, old: str, new: str, qualname: str | None = None) -> bool | None:
+    source = written(program)
+    finding = lab.tried(source, qualname, own=replaced(source, old, new))[0]
+    return next(fix.verified for fix in finding.fixes if fix.title == "by hand")
+
+
+def test_the_same_fault_repaired_by_hand_is_verified(lab: Lab) -> None:
+    assert verdict(lab, OVERWRITTEN, "y.mul_(v)", "y = y.mul(v)") is True
+
+
+def test_a_detach_that_merely_silences_is_not(lab: Lab) -> None:
+    assert verdict(lab, OVERWRITTEN, "y = w.exp()", "y = w.exp().detach()") is False
+
+
+def test_a_fix_that_brings_another_fault_is_not(lab: Lab) -> None:
+    assert verdict(lab, OVERWRITTEN, "y.mul_(v)", "y = torch.stack([y, v])[:, :2]") is False
+
+
+def test_a_fix_that_keeps_the_statement_from_running_is_not(lab: Lab) -> None:
+    assert verdict(lab, OVERWRITTEN, "y.mul_(v)", "if not w.requires_grad:\n    y.mul_(v)") is False
+
+
+def test_a_fix_under_which_the_fault_stays_is_not(lab: Lab) -> None:
+    assert verdict(lab, OVERWRITTEN, "y.mul_(v)", "y.mul_(v).add_(1)") is False
+
+
+def test_a_text_that_does_not_parse_is_not_run(lab: Lab) -> None:
+    assert verdict(lab, OVERWRITTEN, "y.mul_(v)", "y.mul_(v") is False
+
+
+def test_a_detach_is_found_out_by_the_backward_probe_too(lab: Lab) -> None:
+    function = (
+        "\n\n# dry-run: w=torch.ones(3, requires_grad=True)\ndef f(w):\n    y = w.exp()\n    y += 1\n    return y * w\n"
+    )
+    assert verdict(lab, function, "y += 1", "y = y + 1", "f") is True
+    assert verdict(lab, function, "y = w.exp()", "y = w.detach().exp()", "f") is True  # w is reached otherwise
+    cut = function.replace("return y * w", "return y * y")
+    assert verdict(lab, cut, "y = w.exp()", "y = w.detach().exp()", "f") is False
+    assert verdict(lab, cut, "y += 1", "y = y + 1", "f") is True
+
+
+def test_fixes_that_time_did_not_suffice_for_have_no_verdict(lab: Lab) -> None:
+    findings = lab.tried(written(OVERWRITTEN), budget=0.0)
+    assert {fix.verified for finding in findings for fix in finding.fixes} == {None}
