@@ -124,6 +124,28 @@ def test_the_text_says_it_for_people(folder: Path) -> None:
     assert lines[-1].endswith("1 run: 1 failed.")
 
 
+COPYING = """\
+# dry-run: x=torch.ones(3)
+def copying(x):
+    x = x.cuda()
+    for _ in range(2):
+        total = x.sum().item()
+    return total * x[x > 0].cpu()
+"""
+
+
+def test_the_text_says_what_is_copied_and_waited_for(folder: Path) -> None:
+    (folder / "copying.py").write_text(f"import torch\n\n\n{COPYING}")
+    outcome = call(folder, "copying.py::copying", "--device", "sim")
+    at = outcome.out.index("  waits ")
+    assert outcome.out[at:].splitlines()[:4] == [
+        "  waits    line 6: copied to the device once",
+        "           line 8: a value is read from the device 2 times",
+        "           line 9: copied to the host once",
+        "           line 9: waits for the device (aten::nonzero) once",
+    ]
+
+
 def test_inputs_of_the_command_line(folder: Path) -> None:
     outcome = call(folder, "train.py::unknown", "--device", "cpu", "--inputs", "x=torch.ones(2, 3)")
     assert "x = float32 [2, 3] on cpu" in outcome.out

@@ -163,7 +163,9 @@ class Execution:
         if roots:
             self._tell("backward")
             self.backward = "probe"
+            self.run.probing = True
             probe.backward(roots, int(self.plan.get("seed") or 0))
+            self.run.probing = False
 
     def gather(self, outcome: str) -> dict[str, Any]:
         """Return the result as it stands; also from another thread while the target still runs."""

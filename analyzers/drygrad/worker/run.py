@@ -70,6 +70,8 @@ class Run:
         self.result: dict[str, Any] = {}
         self.op: Op | None = None
         self.phase = "forward"
+        self.probing = False
+        """While the backward probe is at work, whose copies and waits are not the target's."""
         self.transforms = 0
         """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
         self.on_change: list[Callable[[], None]] = []

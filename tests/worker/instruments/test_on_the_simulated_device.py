@@ -158,6 +158,21 @@ def test_round_trips_and_needless_waits(tmp_path: Path) -> None:
     assert rows[8, "aten::copy_"] == 3
 
 
+MOVED = """
+model = nn.Sequential(nn.Linear(4, 4), nn.LSTM(4, 2))
+for device in ("cuda", "cpu", "cuda"):
+    model.to(device)
+x = torch.randn(8, 4).cuda()
+index = x[x > 0].nonzero()[0].item()
+"""
+
+
+def test_a_module_that_moves_is_one_copy_and_a_line_has_one_row_for_each_kind(tmp_path: Path) -> None:
+    (answer,) = answers(tmp_path, [MOVED])
+    rows = [(row["line"], row["kind"], row["count"]) for row in answer["result"]["syncs"]]
+    assert rows == [(7, "d2h", 1), (7, "h2d", 2), (8, "h2d", 1), (9, "sync", 3)]
+
+
 def test_memory_of_the_device(tmp_path: Path) -> None:
     on_host = "x = torch.zeros(1 << 20)\ny = x.cuda()\nz = torch.zeros(3, device='cuda')"
     (answer,) = answers(tmp_path, [on_host])

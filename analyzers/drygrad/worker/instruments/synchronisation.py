@@ -7,12 +7,13 @@ from __future__ import annotations
 import re
 import sys
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 
 from drygrad.worker.lines import Instruction
+from drygrad.worker.moves import Moves
 from drygrad.worker.reading import storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import Op
@@ -51,10 +52,12 @@ class Synchronisation(Instrument):
         self._away: dict[int, Away] = {}
         self._trips: Counter[tuple[Place, Place]] = Counter()
         self._steps = 0
+        self._moves = Moves()
         self._restore: Any = None
 
     def start(self) -> None:
         """Listen to the simulated device, or to ``torch.cuda.synchronize``."""
+        self._moves.listen()
         if self.run.device == "sim":
             sim: Any = sys.modules.get("drygrad.worker.devices.sim")
             if sim is not None:
@@ -82,8 +85,8 @@ class Synchronisation(Instrument):
         self.synchronised(kind, op, self.run.lines.place(at or None))
 
     def synchronised(self, kind: str, op: str, place: Place | None) -> None:
-        """Count a wait or a copy."""
-        if place is not None:
+        """Count a wait or a copy of the target's; the copies of a whole module count as one."""
+        if place is not None and not self.run.probing and self._moves.is_first(kind, place):
             self._counts[place.path, place.line, kind, op] += 1
             if op == _SYNCHRONIZE:
                 self._waits.setdefault(place, set()).add(self._steps)
@@ -142,10 +145,8 @@ class Synchronisation(Instrument):
                 sim.on_sync = None
         if self._restore is not None:
             torch.cuda.synchronize = self._restore
-        self.run.result["syncs"] = [
-            {"path": path, "line": line, "kind": kind, "op": op, "count": count}
-            for (path, line, kind, op), count in sorted(self._counts.items())
-        ]
+        self._moves.end()
+        self.run.result["syncs"] = self._rows()
         for (there, back), count in self._trips.items():
             self._report_trip(there, back, count)
         for place, steps in self._waits.items():
@@ -153,6 +154,16 @@ class Synchronisation(Instrument):
                 count = self._counts[place.path, place.line, "sync", _SYNCHRONIZE]
                 message = f"the host waits for the device in each step ({count} times here), and nothing needs it"
                 self.run.report(Fault(_NEEDLESS, message, place, facts={"count": count}))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return a row for each line and kind, with the operations that caused it."""
+        by_line: defaultdict[tuple[str, int, str], Counter[str]] = defaultdict(Counter)
+        for (path, line, kind, op), count in sorted(self._counts.items()):
+            by_line[path, line, kind][op] += count
+        return [
+            {"path": path, "line": line, "kind": kind, "op": ", ".join(ops), "count": sum(ops.values())}
+            for (path, line, kind), ops in by_line.items()
+        ]
 
     def _report_trip(self, there: Place, back: Place, count: int) -> None:
         times = "once" if count == 1 else f"{count} times"

@@ -17,6 +17,11 @@ SHOWN = 8
 
 _COLOURS = {"passed": "1;32", "failed": "1;31", "deadline": "1;31", "crashed": "1;31", "out-of-memory": "1;31"}
 _LABEL = 8
+_COPIED = {"h2d": "copied to the device", "d2h": "copied to the host"}
+_WAITED = {
+    "aten::_local_scalar_dense": "a value is read from the device",
+    "torch.cuda.synchronize": "waits for the device",
+}
 WIDEST = 60
 """Longer lines of source are cut."""
 
@@ -100,8 +105,9 @@ def _memory(result: Result) -> Iterator[str]:
 
 def _waits(result: Result) -> Iterator[str]:
     for wait in syncs(result):
-        times = f" {wait['count']} times" if wait.get("count", 1) != 1 else ""
-        yield f"line {wait.get('line')}: {wait.get('op')} ({wait.get('kind')}){times}"
+        count, op = wait.get("count", 1), str(wait.get("op"))
+        said = _COPIED.get(str(wait.get("kind"))) or _WAITED.get(op) or f"waits for the device ({op})"
+        yield f"line {wait.get('line')}: {said} {'once' if count == 1 else f'{count} times'}"
 
 
 def _error(record: Record) -> Iterator[str]:
