@@ -70,6 +70,12 @@ class Call:
                 return module, f"`{named}`" if named else type(module).__name__
         return None
 
+    def receiver(self) -> object:
+        """Return the object whose method the line stands in; None in a plain function."""
+        code = self._frame.f_code
+        name = code.co_varnames[0] if code.co_argcount else ""
+        return locals_of(self._frame).get(name)
+
     def function(self) -> str | None:
         """Return the name of the function of ``torch.nn.functional`` that the user has called."""
         outermost = self.inner[0] if self.inner else None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from drygrad.worker.reading import quietly
 
 if TYPE_CHECKING:
-    from drygrad.worker.lines import Lines
+    from drygrad.worker.ledger import Origin
+    from drygrad.worker.lines import Instruction, Lines
     from drygrad.worker.watch import Op
 
 
@@ -54,6 +55,10 @@ class Fault:
         return data
 
 
+def _unknown(subject: Any) -> None:
+    return None
+
+
 class Run:
     """What the instruments share during one run.
 
@@ -74,6 +79,10 @@ class Run:
         """While the backward probe is at work, whose copies and waits are not the target's."""
         self.transforms = 0
         """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
+        self.origin_of: Callable[[Any], Origin | None] = _unknown
+        """Tells what has made a tensor's values, where the instrument that follows memory is at work."""
+        self.made_at: Callable[[Any], Instruction | None] = _unknown
+        """Tells where a module was made."""
         self.on_change: list[Callable[[], None]] = []
         """What to call when an instrument was switched off."""
         self._instruments: list[Instrument] = []

@@ -20,6 +20,7 @@ _INDICES = re.compile(
     r"argument #\d+ '(indices|index)'|tensors used as indices must be|Expected dtype int\S* .*for index"
     r"|index tensor of type LongTensor"
 )
+_PROBABILITIES = "floating point type for target with class probabilities"
 _TARGET = re.compile(r"expected target dtype|expected scalar type Long but found")
 
 
@@ -28,6 +29,8 @@ def dtype_fault(scene: Scene) -> Fault | None:
     text = scene.text
     if _TARGET.search(text):
         return _index_target(scene)
+    if _PROBABILITIES in text:
+        return _probabilities(scene)
     if scene.what.startswith("binary_cross_entropy") or _is_bce(scene):
         return _float_target(scene)
     if _INDICES.search(text):
@@ -51,6 +54,14 @@ def _index_target(scene: Scene) -> Fault | None:
     if target is None:
         return None
     return _conversion(scene, _CLASSES, target, torch.int64, f"{scene.what} takes class indices as int64")
+
+
+def _probabilities(scene: Scene) -> Fault | None:
+    target = _target(scene)
+    if target is None:
+        return None
+    why = f"{scene.what} takes a target of the input's shape as probabilities, which are floats"
+    return _conversion(scene, _DTYPE, target, torch.float32, why)
 
 
 def _float_target(scene: Scene) -> Fault | None:
@@ -112,6 +123,7 @@ def _conversion(
     return scene.fault(
         code,
         f"{wrong.text} is {mine}{joined}{why}: {advice}",
+        wrong,
         operand=wrong.name,
         role=wrong.role,
         dtype=mine,

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import Call, tensors_in
 from drygrad.worker.reading import storage_of
-from drygrad.worker.run import Fault, Place
+from drygrad.worker.run import Fault, Place, Run
 from drygrad.worker.watch import Op, Watch
 
 _DEVICES = "drygrad.worker.devices"
@@ -33,12 +34,13 @@ class Operand(NamedTuple):
 class Scene:
     """One error in the user's code, with all that its text leaves out."""
 
-    def __init__(self, error: BaseException, place: Place | None, call: Call, op: Op | None) -> None:
+    def __init__(self, run: Run, error: BaseException, place: Place | None, call: Call) -> None:
+        self.run = run
         self.error = error
         self.text = str(error)
         self.place = place
         self.call = call
-        self.op = op if op is not None and _came_from_op(error) else None
+        self.op = run.op if run.op is not None and _came_from_op(error) else None
         self.module = call.module()
 
     @property
@@ -74,9 +76,24 @@ class Scene:
             return given[0]
         return next((operand for operand in self.operands() if not operand.is_parameter), None)
 
-    def fault(self, code: str, message: str, **facts: Any) -> Fault:
-        """Return the fault behind this error."""
-        return Fault(code, message, self.place, self.text, facts=facts)
+    def fault(self, code: str, message: str, blamed: Operand | None = None, **facts: Any) -> Fault:
+        """Return the fault behind this error, related to where the operand that is wrong, and the module, were made."""
+        made = [(blamed.text, self.made_at(blamed))] if blamed is not None else []
+        if self.module:
+            made.append((self.module[1], self.elsewhere(self.run.made_at(self.module[0]))))
+        related = {place.line: (f"{text} is made here", place) for text, place in reversed(made) if place}
+        return Fault(code, message, self.place, self.text, related=[*related.values()][::-1], facts=facts)
+
+    def made_at(self, operand: Operand) -> Place | None:
+        """Return where a tensor's values were made, if it was in another line than the error came from."""
+        origin = self.run.origin_of(operand.tensor)
+        return self.elsewhere(origin.instruction) if origin else None
+
+    def elsewhere(self, instruction: Instruction | None) -> Place | None:
+        """Return the place of an instruction, if it is in another line than the error came from."""
+        place = self.run.lines.place(instruction)
+        same = place and self.place and (place.path, place.line) == (self.place.path, self.place.line)
+        return None if same else place
 
     @property
     def is_loss(self) -> bool:

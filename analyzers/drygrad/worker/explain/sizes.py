@@ -37,7 +37,7 @@ def _count(number: object, noun: str) -> str:
 def _fault(scene: Scene, code: str, message: str, operand: Operand | None, **facts: Any) -> Fault:
     if operand is not None:
         facts = {"operand": operand.name, "shape": list(operand.tensor.shape), **facts}
-    return scene.fault(code, message, **facts)
+    return scene.fault(code, message, operand, **facts)
 
 
 def _product(scene: Scene, found: re.Match[str]) -> Fault | None:

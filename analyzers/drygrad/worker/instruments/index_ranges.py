@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import torch
 
+from drygrad.worker import graphs
 from drygrad.worker.explain.ranges import CHECKED, Breach, Range, breach, is_index, outside
 from drygrad.worker.naming import Call, call_here, call_of_error
 from drygrad.worker.reading import is_readable
@@ -74,7 +75,22 @@ class IndexRanges(Instrument):
         message, name = _sentence(found, call)
         facts = {"operand": name, "value": _fact(found.value), "position": list(found.position), "count": found.count}
         facts.update(low=found.range.low, high=_fact(found.range.high))
-        return Fault(code, message, place, facts=facts)
+        return Fault(code, message, place, related=self._origins(found, op, name, place), facts=facts)
+
+    def _origins(self, found: Breach, op: Op, name: str, place: Place | None) -> list[tuple[str, Place]]:
+        """Say where the values were made, and the layer that the bound comes from."""
+        origin = self.run.origin_of(found.range.values)
+        made = [(f"`{name}` is made here", origin.instruction)] if origin else []
+        source = op.args[0]
+        if is_index(found.range) and source.grad_fn is not None:
+            layer = next((p for p in graphs.leaves([source]) if p.dim() == 1 and len(p) == found.range.high), None)
+            bound = self.run.origin_of(layer) if layer is not None else None
+            made += [(f"the {found.range.high} classes come from here", bound.instruction)] if bound else []
+        elif source.is_leaf and source.dim() == 2:
+            bound = self.run.origin_of(source)
+            made += [(f"the {len(source)} rows come from here", bound.instruction)] if bound else []
+        places = [(message, self.run.lines.place(instruction)) for message, instruction in made]
+        return [(message, at) for message, at in places if at and (place is None or at.line != place.line)]
 
 
 def _wraps(call: Call) -> str:

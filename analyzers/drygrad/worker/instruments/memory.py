@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-import weakref
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -14,31 +13,19 @@ from typing import Any, ClassVar, cast
 import torch
 
 from drygrad.worker.explain.holders import find_holders
+from drygrad.worker.ledger import Held, Key, Ledger, Origin
 from drygrad.worker.lines import Instruction
 from drygrad.worker.reading import bytes_text, storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import Op
 
 _OUT_OF_MEMORY, _GROWS = "DG507", "DG508"
+_COPY, _FROM_NUMBERS = "aten::_to_copy", "aten::lift_fresh"
 _GRANULE = 512
 _ROWS = 10
 _NOTEWORTHY = 1 << 20
 _COMPARED = 3
 _PHASES = {"backward": "gradients", "optimizer": "optimizer state"}
-
-Key = tuple[int, int, str]
-"""What storages are counted by: the identity of the code and the offset that made them, and what they are."""
-
-
-class Held(weakref.ref):  # pyright: ignore[reportMissingTypeArgument]
-    """A live storage: its bytes, what made it, and in which step of the optimizer it was made."""
-
-    __slots__ = ("address", "born", "key", "size")
-
-    address: int
-    born: int
-    key: Key
-    size: int
 
 
 class Memory(Instrument):
@@ -48,29 +35,32 @@ class Memory(Instrument):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._on_device = run.device != "cpu"
+        self._device, self._host = Ledger(), Ledger()
         self._held: dict[int, Held] = {}
-        self._fresh: dict[Any, str | None] = {}
+        self._fresh: dict[Any, str] = {}
         self._instructions: dict[tuple[int, int], Instruction] = {}
-        self._by_key: defaultdict[Key, int] = defaultdict(int)
-        self._live = self._peak = self._step = 0
-        self._at_peak: dict[Key, int] | None = None
-        self._by_phase = {"forward": 0, "backward": 0, "optimizer": 0}
+        self._step = 0
         self._parameters: defaultdict[tuple[int, int], int] = defaultdict(int)
         self._parameters_known = False
         self._numbers: list[int] = []
-        self._steps: list[int] = []
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
-        self._kept: defaultdict[int, list[dict[Key, int]]] = defaultdict(list)
         self._growth: dict[int, list[Fault]] = {}
+        run.origin_of = self._origin_of
+
+    @property
+    def _ledger(self) -> Ledger:
+        """The memory that counts: the device's; the host's where the program keeps nothing on a device."""
+        return self._device if self._device.peak else self._host
+
+    def wants(self, hook: str, func: Any) -> bool:
+        """Leave out what makes no storage."""
+        return _kind(func) is not None
 
     def after_op(self, op: Op, result: Any) -> None:
         """Enter the storages that the operation has made."""
-        fresh = self._fresh.get(op.func, "")
-        if fresh == "":
-            fresh = self._fresh[op.func] = _kind(op.func)
+        fresh = self._fresh.get(op.func)
         if fresh is None:
-            return
+            fresh = self._fresh[op.func] = _kind(op.func) or ""
         if isinstance(result, torch.Tensor):
             self._enter(op, result, fresh)
         elif isinstance(result, (list, tuple)):
@@ -79,35 +69,31 @@ class Memory(Instrument):
                     self._enter(op, item, fresh)
 
     def _enter(self, op: Op, tensor: torch.Tensor, kind: str) -> None:
-        if self._on_device and not tensor.is_cuda:
-            return
         storage = storage_of(tensor)
         if storage is None or storage._cdata in self._held:
             return
-        size = storage.nbytes()
-        if self._on_device:
-            size = -(-size // _GRANULE) * _GRANULE
         held = Held(storage, self._left)
-        held.address, held.size, held.born = storage._cdata, size, self._step
+        held.address, held.size, held.born = storage._cdata, storage.nbytes(), self._step
+        held.ledger = self._host
+        if tensor.is_cuda:
+            held.size, held.ledger = -(-held.size // _GRANULE) * _GRANULE, self._device
         where = (0, 0)
         if op.instruction is not None:
             where = (id(op.instruction.code), op.instruction.offset)
             self._instructions.setdefault(where, op.instruction)
         held.key = (where[0], where[1], _PHASES.get(op.phase, kind))
+        copied = self._of(op.args[0]) if op.name == _COPY else None
+        held.origin = copied.origin if copied else Origin(op.instruction, op.name, kind == "inputs")
         self._held[held.address] = held
-        self._by_key[held.key] += size
-        self._live += size
-        if self._live > self._peak:
-            self._peak, self._at_peak = self._live, None
-        phase = op.phase if op.phase in self._by_phase else "backward"
-        self._by_phase[phase] = max(self._by_phase[phase], self._live)
+        held.ledger.enter(held, op.phase)
 
     def _left(self, held: Held) -> None:
-        if self._live == self._peak and self._at_peak is None:
-            self._at_peak = dict(self._by_key)
         self._held.pop(held.address, None)
-        self._by_key[held.key] -= held.size
-        self._live -= held.size
+        held.ledger.leave(held)
+
+    def _origin_of(self, tensor: torch.Tensor) -> Origin | None:
+        held = self._of(tensor)
+        return held.origin if held else None
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Learn which storages are parameters: the leaves of the first graph."""
@@ -131,12 +117,10 @@ class Memory(Instrument):
     def step_ends(self, optimizer: Any) -> None:
         """Compare what is live after each step."""
         self._step += 1
-        self._steps.append(self._live)
         self._numbers.append(self._next_number())
-        kept = self._kept[id(optimizer)]
-        kept.append({key: size for key, size in self._by_key.items() if size and key[2] != "optimizer state"})
+        on_host, on_device = (ledger.step(id(optimizer), _COMPARED) for ledger in (self._host, self._device))
+        kept = on_device if self._device.peak else on_host
         if len(kept) >= _COMPARED:
-            del kept[:-_COMPARED]
             self._growth[id(optimizer)] = self._compare(kept)
 
     def _compare(self, kept: list[dict[Key, int]]) -> list[Fault]:
@@ -171,8 +155,8 @@ class Memory(Instrument):
         on_host = isinstance(error, MemoryError) or "can't allocate memory" in text
         if not isinstance(error, torch.OutOfMemoryError) and not on_host:
             return None
-        wanted, rows = _wanted(text), self._rows(self._by_key)
-        live = f"{bytes_text(self._live)} live"
+        wanted, rows = _wanted(text), self._rows(self._ledger.by_key)
+        live = f"{bytes_text(self._ledger.live)} live"
         if wanted and (not rows or wanted >= rows[0][1]):
             message = f"out of memory: {bytes_text(wanted)} more were asked for with {live}"
             related = [(f"{bytes_text(size)} of {kind}", held) for held, size, kind in rows[:1]]
@@ -188,26 +172,27 @@ class Memory(Instrument):
             return Fault(_OUT_OF_MEMORY, what, otherwise)
         place, size, kind = rows[0]
         message = f"{what}: this line holds most, {bytes_text(size)} of {kind}"
-        return Fault(_OUT_OF_MEMORY, message, place, facts={"bytes": size, "peak": self._peak})
+        return Fault(_OUT_OF_MEMORY, message, place, facts={"bytes": size, "peak": self._ledger.peak})
 
     def finish(self) -> None:
         """Add the peak with its lines; compare it with the memory that the user's GPU has."""
         for faults in self._growth.values():
             for fault in faults:
                 self.run.report(fault)
-        by_key = self._at_peak if self._at_peak is not None else dict(self._by_key)
-        rows = self._rows(by_key)
+        ledger = self._ledger
+        rows = self._rows(ledger.at_peak())
         self.run.result["memory"] = {
-            "peak_bytes": self._peak,
-            "by_phase": self._by_phase,
+            "device": "cuda" if ledger is self._device else "cpu",
+            "peak_bytes": ledger.peak,
+            "by_phase": ledger.by_phase,
             "by_line": [
                 {"path": place.path, "line": place.line, "bytes": size, "what": kind} for place, size, kind in rows
             ],
-            "steps": self._steps,
+            "steps": ledger.steps,
         }
         limit = self.run.plan.get("gpu_memory")
-        if limit and self._peak > limit:
-            what = f"the peak of {bytes_text(self._peak)} is above the {bytes_text(limit)} of the GPU"
+        if limit and ledger.peak > limit:
+            what = f"the peak of {bytes_text(ledger.peak)} is above the {bytes_text(limit)} of the GPU"
             self.run.report(self._holding(what, rows, None))
 
     def _rows(self, by_key: dict[Any, int]) -> list[tuple[Place, int, str]]:
@@ -260,7 +245,9 @@ def _leaves(roots: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
 def _kind(func: Any) -> str | None:
     """Say what a forward operation makes: inputs if it takes no tensor; None if it makes no storage."""
     schema = func._schema
+    if schema.name == _FROM_NUMBERS:
+        return "inputs"
     if all(returned.alias_info is not None for returned in schema.returns):
         return None
     takes = any("Tensor" in str(argument.type) for argument in schema.arguments)
-    return "activations" if takes and func._schema.name != "aten::_to_copy" else "inputs"
+    return "activations" if takes and schema.name != _COPY else "inputs"

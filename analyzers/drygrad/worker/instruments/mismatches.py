@@ -24,5 +24,5 @@ class Mismatches(Instrument):
         call = call_of_error(self.run, error) if isinstance(error, _RAISED) and raised_by_torch(error) else None
         if call is None:
             return None
-        scene = Scene(error, place, call, self.run.op)
+        scene = Scene(self.run, error, place, call)
         return device_fault(scene) or dtype_fault(scene) or size_fault(scene)

@@ -1,0 +1,75 @@
+"""What the storages of one kind of memory come to: live now, at the peak, after each step; each with its origin."""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from typing import NamedTuple
+
+from drygrad.worker.lines import Instruction
+
+Key = tuple[int, int, str]
+"""What storages are counted by: the identity of the code and the offset that made them, and what they are."""
+
+
+class Origin(NamedTuple):
+    """The operation that has made a tensor's values, wherever they were copied to since."""
+
+    instruction: Instruction | None
+    op: str
+    from_nothing: bool
+    """Whether it was made of no other tensor: by a factory such as ``torch.arange``."""
+
+
+class Held(weakref.ref):  # pyright: ignore[reportMissingTypeArgument]
+    """A live storage: its bytes, what made it, and in which step of the optimizer it was made."""
+
+    __slots__ = ("address", "born", "key", "ledger", "origin", "size")
+
+    address: int
+    born: int
+    key: Key
+    ledger: Ledger
+    origin: Origin
+    size: int
+
+
+class Ledger:
+    """Counts the bytes of one device."""
+
+    def __init__(self) -> None:
+        self.by_key: defaultdict[Key, int] = defaultdict(int)
+        self.live = self.peak = 0
+        self.by_phase = {"forward": 0, "backward": 0, "optimizer": 0}
+        self.steps: list[int] = []
+        self.kept: defaultdict[int, list[dict[Key, int]]] = defaultdict(list)
+        """The last few steps of each optimizer."""
+        self._at_peak: dict[Key, int] | None = None
+
+    def enter(self, held: Held, phase: str) -> None:
+        """Count a new storage."""
+        self.by_key[held.key] += held.size
+        self.live += held.size
+        if self.live > self.peak:
+            self.peak, self._at_peak = self.live, None
+        phase = phase if phase in self.by_phase else "backward"
+        self.by_phase[phase] = max(self.by_phase[phase], self.live)
+
+    def leave(self, held: Held) -> None:
+        """Count a storage no more."""
+        if self.live == self.peak and self._at_peak is None:
+            self._at_peak = dict(self.by_key)
+        self.by_key[held.key] -= held.size
+        self.live -= held.size
+
+    def step(self, optimizer: int, most: int) -> list[dict[Key, int]]:
+        """Note what is live after a step; return that of the last ``most`` steps of this optimizer."""
+        self.steps.append(self.live)
+        kept = self.kept[optimizer]
+        kept.append({key: size for key, size in self.by_key.items() if size and key[2] != "optimizer state"})
+        del kept[:-most]
+        return kept
+
+    def at_peak(self) -> dict[Key, int]:
+        """Return what was live when most was."""
+        return self._at_peak if self._at_peak is not None else dict(self.by_key)

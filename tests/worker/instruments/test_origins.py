@@ -1,0 +1,111 @@
+"""An error is related to the lines that made what met there, or told at the line that is to be changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from instrument_harness import related, watch
+
+from drygrad.worker.instruments import all_instruments
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from drygrad.worker.devices import sim
+sim.enable(devices=1)
+from drygrad.worker.instruments import all_instruments
+from instrument_harness import related, spots, watch
+for program in json.load(sys.stdin):
+    run = watch(Path(sys.argv[1]), program, *all_instruments().values(), device="sim")
+    print(json.dumps([spots(run), [related(fault) for fault in run.faults], run.result["memory"]["device"], run.notes]))
+"""
+SUPPORT = Path(__file__).parents[2] / "support"
+
+MODULE = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(5, 3)
+        {attribute}
+    def forward(self, x):
+        {before}
+        return self.table(x) + {added}
+Net().cuda()(torch.zeros(3, dtype=torch.long).cuda())
+"""
+
+DEVICES: dict[str, tuple[list[Any], dict[str, int]]] = {
+    MODULE.format(attribute="", before="p = torch.ones(3)", added="p"): (["DG203", 7], {"it fails here": 8}),
+    MODULE.format(attribute="", before="p = torch.ones(3)\n        p = p[None].expand(3, 3)", added="p"): (
+        ["DG203", 7],
+        {"it fails here": 9},
+    ),
+    MODULE.format(attribute="self.m = torch.ones(3)", before="", added="self.m"): (
+        ["DG204", 5],
+        {"it fails here": 8},
+    ),
+    MODULE.format(attribute="", before="p = torch.ones(3, device='cpu')", added="p"): (
+        ["DG205", 8],
+        {"`p` is made here": 7},
+    ),
+    "a = torch.ones(3)\nb = a.cuda()\na + b": (["DG205", 3], {"`a` is made here": 1}),
+    "m = nn.Linear(2, 3)\nm(torch.ones(1, 2).cuda())": (["DG201", 2], {"the bias of `m` is made here": 1}),
+    "w = torch.ones(2)\nloss = nn.CrossEntropyLoss(weight=w)\n"
+    "loss(torch.ones(4, 2).cuda(), torch.zeros(4).long().cuda())": (
+        ["DG205", 2],
+        {"the weight of `loss` is made here": 1, "it fails here": 3},
+    ),
+    "x = torch.ones(3).cuda()\ng = torch.Generator()\ntorch.randn(3, generator=g, device='cuda')": (["DG205", 3], {}),
+}
+
+HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
+    "fc = nn.Linear(5, 3)\nx = torch.ones(4, 6)\nfc(x)": (
+        ["DG314", 3],
+        {"`x` is made here": 2, "`fc` is made here": 1},
+    ),
+    "a = torch.ones(3)\nb = torch.ones(4)\na + b": (["DG314", 3], {"`a` is made here": 1}),
+    "fc = nn.Linear(5, 3)\nx = torch.ones(4, 5, dtype=torch.float64)\nfc(x)": (
+        ["DG317", 3],
+        {"`x` is made here": 2, "`fc` is made here": 1},
+    ),
+    "fc = nn.Linear(5, 3)\ny = torch.tensor([1, 3])\nF.cross_entropy(fc(torch.ones(2, 5)), y)": (
+        ["DG302", 3],
+        {"`y` is made here": 2, "the 3 classes come from here": 1},
+    ),
+    "e = nn.Embedding(5, 3)\ni = torch.tensor([1, 5])\ne(i)": (
+        ["DG302", 3],
+        {"`i` is made here": 2, "the 5 rows come from here": 1},
+    ),
+    "p = torch.tensor([[0, 1]])\nF.cross_entropy(torch.ones(1, 2), p)": (["DG317", 2], {"`p` is made here": 1}),
+}
+
+
+@pytest.mark.parametrize("program", HERE)
+def test_what_met_is_told_with_its_origin(tmp_path: Path, program: str) -> None:
+    run = watch(tmp_path, program, *all_instruments().values())
+    (spot, places) = HERE[program]
+    assert [[fault.code, fault.at and fault.at.line - 3] for fault in run.faults] == [spot]
+    assert related(run.faults[0]) == places
+    assert run.notes == []
+
+
+def test_operands_on_two_devices_are_told_where_they_were_made(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        input=json.dumps([*DEVICES, "x = torch.ones(1 << 20)"]),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SUPPORT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    *answers, on_host = map(json.loads, done.stdout.splitlines())
+    for (program, (spot, places)), (spots, found, device, notes) in zip(DEVICES.items(), answers, strict=True):
+        assert (spots, found, device, notes) == ([spot], [places], "cuda", []), program
+    assert on_host[2] == "cpu"
