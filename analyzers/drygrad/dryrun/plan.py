@@ -24,12 +24,13 @@ from drygrad.dryrun.inputs.arguments import Argument, Problem, listed, missing_p
 from drygrad.dryrun.inputs.call_site import find_call, stands_alone
 from drygrad.dryrun.inputs.classes import constructor_text, objects_of
 from drygrad.dryrun.inputs.comment import comments_above, comments_of_script, read_flag
+from drygrad.dryrun.inputs.docstrings import example_of
 from drygrad.dryrun.inputs.proposing import Proposal, propose
 from drygrad.dryrun.names import bound_names, needed_names
 from drygrad.dryrun.slicing import GIVEN, Bind, Enter, Imports, Step, backward_slice, free_of_text, steps_before
 from drygrad.dryrun.targets import Target
 from drygrad.model import Span
-from drygrad.static.source import Source, SourceError
+from drygrad.static.source import Located, Source, SourceError
 
 LENT = frozenset(("torch", "types"))
 """Names that the text of an input may use though the file does not bind them."""
@@ -223,7 +224,7 @@ class _Planner:
             steps, arguments = _without_clashes(called.slice.steps, called.site.arguments, called.site.call)
             return [self._plan(steps, arguments, called.site.receiver)]
         if self._required(()) or (self.needs_receiver and self._receiver() is None):
-            return self._searched() or self._no_inputs(called.unresolved)
+            return self._documented() or self._searched() or self._no_inputs(called.unresolved)
         plan = self._from_text(())
         return plan if isinstance(plan, Missing) else [plan]
 
@@ -268,6 +269,21 @@ class _Planner:
                     f"nothing makes the `{name}` of `{self.target.qualname}`", () if given else (str(name),)
                 )
         return self._sliced(arguments, receiver)
+
+    def _documented(self) -> list[Plan] | None:
+        """Plan the run that an example in the docstring gives; None where there is none that stands alone."""
+        example = example_of(self.target)
+        if example is None:
+            return None
+        wanted = {str(self.target.qualname).partition(".")[0]}
+        for argument in (*example.arguments, *([example.receiver] if example.receiver else ())):
+            wanted |= free_of_text(argument.text)
+        steps = [*steps_before(self.source.tree.body, (), self.imports), *example.before]
+        sliced = backward_slice(steps, wanted, (), self.imports)
+        if sliced.unresolved or not stands_alone(sliced.steps):
+            return None
+        steps, arguments = _without_clashes(sliced.steps, example.arguments, self.target.node.body[0])
+        return [self._plan(steps, arguments, example.receiver)]
 
     def _searched(self) -> list[Plan] | None:
         """Plan a run whose inputs the worker searches; None where nothing can be proposed."""
@@ -350,7 +366,7 @@ def missing_names(tree: ast.Module) -> list[str]:
 
 
 def _without_clashes(
-    steps: tuple[Step, ...], arguments: tuple[Argument, ...], call: ast.Call
+    steps: tuple[Step, ...], arguments: tuple[Argument, ...], call: Located
 ) -> tuple[tuple[Step, ...], tuple[Argument, ...]]:
     """Keep a call's arguments apart: evaluated by name, an earlier one would hide what a later one reads."""
     earlier: set[str] = set()

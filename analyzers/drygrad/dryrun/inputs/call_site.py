@@ -164,9 +164,11 @@ def _parameters(scope: Scope, outer: CallSite | None) -> list[Step] | None:
 
 
 def stands_alone(steps: Sequence[Step]) -> bool:
-    """Say whether the statements can be executed outside of their function: no ``return``, no ``await``."""
+    """Say whether the statements can be executed outside of their function: no ``return``, ``await``, ``super()``."""
     for step in steps:
         if isinstance(step, ast.stmt):
+            if _calls_super(step):
+                return False
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # about the user's literals, which are not ours to judge
@@ -174,6 +176,14 @@ def stands_alone(steps: Sequence[Step]) -> bool:
             except (SyntaxError, ValueError):
                 return False
     return True
+
+
+def _calls_super(node: ast.AST) -> bool:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+        return True
+    return any(_calls_super(child) for child in ast.iter_child_nodes(node))
 
 
 def _collides(site: CallSite, sliced: Slice) -> bool:

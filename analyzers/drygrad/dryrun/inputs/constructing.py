@@ -124,8 +124,9 @@ class Constructors:
         if usage.is_called or stored.is_called:
             models = self.models_for(name, depth + 1)[:2] if depth == 0 else []
             return with_others(conventions.stand_in_callable(), *models, number(8))
-        several = row("list", [number(8), number(16)])
+        several = row("tuple", [number(8), number(16)])
         if usage.items or (usage.is_sequence and lowered.endswith("s")):
             return with_others(several, number(8))
-        others = (text(conventions.IDENTITY, "search"), several, text("None", "search"), text("0.5", "search"))
+        more = row("tuple", [number(size) for size in (8, 8, 16, 16)])
+        others = (text(conventions.IDENTITY, "search"), several, more, text("None", "search"), text("0.5", "search"))
         return with_others(conventions.number_by_name(name), *others)

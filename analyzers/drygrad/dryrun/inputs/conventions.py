@@ -30,6 +30,7 @@ _TEXTS: tuple[tuple[str, str], ...] = (
      r"|lambda_?|lam|theta|threshold|margin|decay|.*_scale|.*_ratio|ratio)", "0.5"),
     (r"(name|prefix|tag)", "'name'"),
     (r"(reduction)", "'mean'"),
+    (r"(.*_)?pattern", "'* d'"),
     (r"(mode)", "'train'"),
     (r"(padding_mode)", "'zeros'"),
     (r"(.*_)?(path|dir|folder|file|filename|checkpoint_path)", "'dry-run.tmp'"),
@@ -107,6 +108,8 @@ def by_name(name: str) -> Node | None:
     for pattern, expression in _TEXTS:
         if re.fullmatch(pattern, lowered):
             return text(expression, SOURCE)
+    if lowered.startswith(("num_", "n_")):
+        return None
     made = next((make for pattern, make in _TENSORS if re.fullmatch(pattern, lowered)), None)
     return made() if made is not None else None
 

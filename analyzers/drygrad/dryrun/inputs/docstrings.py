@@ -4,45 +4,83 @@ from __future__ import annotations
 
 import ast
 import doctest
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from drygrad.dryrun.inputs.arguments import Argument, missing_parameters
+from drygrad.dryrun.slicing import Bind
+from drygrad.dryrun.targets import Target
+
+SOURCE = "docstring"
 
 
 @dataclass(frozen=True)
 class Example:
-    """A call in an example, the statements before it, and the text of the object it is made on, if on one."""
+    """A call of the target: what it passes, and the assignments before it."""
 
-    call: ast.Call
-    before: tuple[ast.stmt, ...]
-    receiver: str | None
+    before: tuple[Bind, ...]
+    arguments: tuple[Argument, ...]
+    receiver: Argument | None
 
 
-def examples(documented: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, name: str) -> list[Example]:
-    """Return the calls of ``name`` (``*`` for a call of any object) that the docstring's examples make."""
-    docstring = ast.get_docstring(documented)
-    if not docstring or ">>>" not in docstring:
-        return []
+def example_of(target: Target) -> Example | None:
+    """Return the first call in the docstring of a function, or of a method's class, that gives all it needs."""
+    function = target.function
+    assert function is not None
+    for documented in filter(None, (function, target.owner)):
+        body = _statements(documented)
+        for index, statement in enumerate(body):
+            for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
+                found = _read(call, body[:index], target)
+                if found is not None and not missing_parameters(function, target.receiver, found.arguments):
+                    return found
+    return None
+
+
+def _statements(documented: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.stmt]:
+    docstring = ast.get_docstring(documented) or ""
     try:
-        text = "".join(example.source for example in doctest.DocTestParser().get_examples(docstring))
-        body = ast.parse(text).body
+        return ast.parse("".join(e.source for e in doctest.DocTestParser().get_examples(docstring))).body
     except (ValueError, SyntaxError):
         return []
-    found: list[Example] = []
-    for index, statement in enumerate(body):
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and (receiver := _receiver(node, name, body[:index])) is not None:
-                found.append(Example(node, tuple(body[:index]), receiver or None))
-    return found
 
 
-def _receiver(call: ast.Call, name: str, before: list[ast.stmt]) -> str | None:
-    """Return the object that a call is made on, empty where it is on none; None where it calls something else."""
+def _read(call: ast.Call, before: Sequence[ast.stmt], target: Target) -> Example | None:
+    function, place = target.function, target.owner or target.function
+    assert function is not None
+    assert place is not None
+    receiver = _receiver(call, before, target)
+    if (
+        receiver is None
+        or any(isinstance(a, ast.Starred) for a in call.args)
+        or any(k.arg is None for k in call.keywords)
+    ):
+        return None
+    names = [p.arg for p in (*function.args.posonlyargs, *function.args.args) if p.arg != target.receiver]
+    if len(call.args) > len(names):
+        return None
+    passed = [*zip(names, call.args, strict=False), *((str(k.arg), k.value) for k in call.keywords)]
+    assigned = [s for s in before if isinstance(s, ast.Assign) and len(s.targets) == 1]
+    return Example(
+        tuple(Bind(ast.unparse(s.targets[0]), ast.unparse(s.value), place) for s in assigned),
+        tuple(Argument(name, ast.unparse(value), SOURCE) for name, value in passed),
+        Argument(target.receiver, receiver, SOURCE) if receiver else None,
+    )
+
+
+def _receiver(call: ast.Call, before: Sequence[ast.stmt], target: Target) -> str | None:
+    """Return the object that a call of the target is made on, empty for a function; None: it calls something else."""
     written = ast.unparse(call.func)
-    if written.rpartition(".")[2] == name:
-        owner = written.rpartition(".")[0]
-        return owner if owner in _objects(before) else ""
-    return written if name == "*" and written in _objects(before) else None
+    owner = target.owner
+    if owner is None:
+        return "" if written.rpartition(".")[2] == str(target.qualname) else None
+    objects = {ast.unparse(s.targets[0]) for s in before if isinstance(s, ast.Assign) and _makes(s.value, owner.name)}
+    if isinstance(call.func, ast.Attribute) and call.func.attr == str(target.qualname).rpartition(".")[2]:
+        written = ast.unparse(call.func.value)
+    elif not str(target.qualname).endswith(".forward"):
+        return None
+    return written if written in objects or _makes(call.func, owner.name) else None
 
 
-def _objects(before: list[ast.stmt]) -> set[str]:
-    assigned = (s for s in before if isinstance(s, ast.Assign))
-    return {t.id for s in assigned for t in s.targets if isinstance(t, ast.Name)}
+def _makes(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name

@@ -34,6 +34,12 @@ _OF_TENSORS = frozenset(
     "long contiguous detach cpu cuda clone new_zeros expand repeat chunk split T mT item backward requires_grad "
     "sigmoid softmax exp log pow abs max min argmax std var norm masked_fill type unbind matmul bmm is_cuda".split()
 )
+_OF_PLAIN = (
+    (frozenset(("keys", "items", "values", "pop", "setdefault")), "{'name': torch.randn(2, 64)}"),
+    (frozenset(("startswith", "endswith", "lower", "upper", "format", "strip", "encode")), "'name'"),
+    (frozenset(("append", "extend")), "[]"),
+    (frozenset(("weight", "bias", "in_features", "out_features")), "torch.nn.Linear(64, 64)"),
+)
 _DEPTH = 3
 _STAND_IN = f"torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({FEATURES}, 10))"
 
@@ -75,7 +81,7 @@ class Proposer:
     def parameters(self, names: Sequence[str]) -> dict[str, Node]:
         """Return a proposal for each name, in an order in which those that read others come after them."""
         found = {name: self.parameter(name) for name in names}
-        models = [name for name, node in found.items() if self._is_model(name, node)]
+        models = [n for n, node in found.items() if self._is_model(n, node) and not self._is_optimizer(n)]
         for name in names:
             if self._is_optimizer(name):
                 found[name] = (
@@ -121,6 +127,9 @@ class Proposer:
             return self._mapping(usage, depth)
         if self._is_optimizer(name):
             return text("None", conventions.SOURCE)
+        plain = next((value for methods, value in _OF_PLAIN if used & methods), None)
+        if plain is not None and not used & _OF_TENSORS:
+            return text(plain, conventions.SOURCE)
         if usage.items and (conventions.LOADERS.fullmatch(lowered) or not used & _OF_TENSORS):
             if depth == 0 and not lowered.startswith("batch"):
                 return self._loader(usage)
@@ -135,7 +144,8 @@ class Proposer:
             return self._named(known, usage)
         if usage.is_called:
             return conventions.stand_in_callable()
-        if not used & _OF_TENSORS and not usage.least_rank and (usage.is_number or conventions.is_number_name(name)):
+        counts = usage.is_number or (known is None and depth == 0 and conventions.is_number_name(name))
+        if counts and not used & _OF_TENSORS and not usage.least_rank:
             return with_others(conventions.number_by_name(name), self._tensor(name, usage, ""))
         if usage.is_sequence and not used & _OF_TENSORS and name.endswith("s"):
             return with_others(row("list", [tensor((BATCH, FEATURES))] * 2), self._tensor(name, usage, ""))

@@ -53,15 +53,16 @@ def _answer(plan: dict[str, Any], start: Node, seconds: float, tell: isolated.Te
     execution.instruments.append(steps)
     execution.prepare()
     namespace = Namespace(plan)
-    try:
-        with watching(execution.run, execution.instruments):
+    with watching(execution.run, execution.instruments):
+        try:
             namespace.import_parent()
             namespace.execute(plan.get("setup") or [])
-            begun = time.monotonic()
-            tell({"begun": True})
-            found = _searched(execution, namespace, steps, start, seconds, tell)
-    except Exception as error:  # noqa: BLE001 - the run itself will meet it again and report it
-        return {**_written(start), "found": False, "why": f"{type(error).__name__}: {error}"[:200]}
+        except Exception as error:  # noqa: BLE001 - the run itself will meet it again and report it
+            why = f"{type(error).__name__}: {error}"[:200]
+            return {**_written(start), "found": False, "why": why, "independent": True}
+        begun = time.monotonic()
+        tell({"begun": True})
+        found = _searched(execution, namespace, steps, start, seconds, tell)
     return {**_said(found, execution), "seconds": round(time.monotonic() - begun, 3)}
 
 
@@ -83,7 +84,7 @@ def _searched(
         isolated.alarm(seconds)
         return search.run(start)
     except isolated.Overdue:
-        return search.best or seeking.Found(start, None, search.made)
+        return search.best or seeking.Found(start, None, search.made, is_over=False)
     finally:
         isolated.alarm(0)
 
@@ -91,7 +92,7 @@ def _searched(
 def _said(found: seeking.Found, execution: Execution) -> dict[str, Any]:
     answer = {
         **_written(found.proposal),
-        "found": found.failure is None,
+        "found": found.failure is None and found.is_over,
         "why": seeking.said(found),
         "independent": found.is_independent,
         "trials": found.trials,

@@ -48,7 +48,7 @@ def repairs(proposal: Node, failure: Failure) -> list[Change]:
 def _sized(proposal: Node, want: Want) -> Iterator[Node]:
     """Change what has the size that was met; else what the size could be a product of."""
     new = -(-want.got // want.want) * want.want if want.multiple and want.want else want.want
-    if new <= 0 or new == want.got:
+    if new <= 0 or new == want.got or want.got <= 0:
         return
     places = [*_places(proposal, want.got, want.paths)]
     if len(places) > 1:
@@ -86,6 +86,9 @@ def _scaled(proposal: Node, want: Want, new: int) -> Iterator[Node]:
     for path, leaf in proposal.leaves():
         if leaf.kind != "tensor" or (want.paths is not None and path not in want.paths):
             continue
+        if len(leaf.shape) >= 4 and leaf.shape[-1] % want.got == 0:
+            side = leaf.shape[-1] // want.got * new
+            yield proposal.replaced(path, replace(leaf, shape=(*leaf.shape[:-2], side, side), why=want.why))
         if len(leaf.shape) >= 4:
             yield from _square(proposal, path, leaf, (new / want.got) ** 0.5, want.why)
         for axis in range(1, len(leaf.shape)):

@@ -27,6 +27,8 @@ class Found:
     proposal: Node
     failure: Failure | None
     trials: int
+    is_over: bool = True
+    """False where the time was up before the first attempt came to an end."""
     is_independent: bool = False
     """Whether the failure is the same whatever the sizes of the proposal."""
 
@@ -143,6 +145,6 @@ def _varied(proposal: Node) -> Iterator[Node]:
 def said(found: Found) -> str:
     """Return the failure of a search in one line."""
     if found.failure is None:
-        return ""
+        return "" if found.is_over else "the time was up in the first attempt"
     line = first_line(found.failure.error)
     return f"{type(found.failure.error).__name__}: {line}" if line else type(found.failure.error).__name__

@@ -168,10 +168,11 @@ class Trials:
         hook = _before_forward(lambda module, _: entered.add(id(module)))
         trace = _Trace(origins)
         try:
+            made = self._all_made(proposal, origins, building)
             with trace:
-                self._run(proposal, origins, building)
-                if trace.suspects:
-                    raise Mismatch("the two sides of the loss differ in shape")
+                self._call(made.pop(proposal.text, None), made)
+            if trace.suspects:
+                raise Mismatch("the two sides of the loss differ in shape")
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises is what the search reads
             failed = trace.failed[1] if trace.failed and trace.failed[0] is error else None
             call = trace.suspects[0] if isinstance(error, Mismatch) else failed
@@ -189,15 +190,14 @@ class Trials:
         failure.building = building[-1] if building else None
         return failure
 
-    def _run(self, proposal: Node, origins: Origins, building: list[Path]) -> None:
+    def _all_made(self, proposal: Node, origins: Origins, building: list[Path]) -> dict[str, Any]:
         earlier: dict[str, Any] = {}
         for name, node in proposal.parts:
             building.append((name,))
             earlier[name] = self._build(node, (name,), earlier, origins)
         building.clear()
         self._steps.seen = set()
-        owner = earlier.pop(proposal.text, None)
-        self._call(owner, earlier)
+        return earlier
 
     def _build(self, node: Node, path: Path, earlier: dict[str, Any], origins: Origins) -> Any:
         whole = text_of(node)

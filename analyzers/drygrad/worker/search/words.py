@@ -46,6 +46,7 @@ _RANKS = tuple(
             r"not enough values to unpack \(expected (?:at least )?(?P<want>\d), got (?P<got>\d)\)",
             r"number of dimensions in the tensor input does not match .*input\.dim\(\) = (?P<got>\d) is not equal "
             r"to len\(dims\) = (?P<want>\d)",
+            r"number of subscripts in the equation \((?P<want>\d)\) does not match the number of dimensions",
             r"batch1 must be a (?P<want>\d)D tensor",
             r"must be a (?P<want>\d)D? tensor",
         ),

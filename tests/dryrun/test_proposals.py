@@ -1,0 +1,116 @@
+"""What is proposed for parameters before anything is searched: by annotation, convention, use, constructor, parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from plan_harness import plan, steps
+
+from drygrad.dryrun.plan import RunOptions
+from drygrad.worker.search.nodes import read, text_of
+
+HEAD = "from typing import Annotated, Literal\nimport torch\nimport torch.nn as nn\nfrom jaxtyping import Float\n"
+
+
+def proposed(text: str, qualname: str = "f") -> dict[str, str]:
+    """Return the expression that the search begins with for each input."""
+    found = plan(HEAD + text, qualname, RunOptions(root=Path("/project")))
+    assert found.proposal is not None
+    assert "search" in found.input_sources
+    return {name: text_of(node) for name, node in read(dict(found.proposal.inputs)).parts}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expression"),
+    [
+        ('x: Float[torch.Tensor, "b 7 h w"]', "torch.randn(2, 7, 32, 32)"),
+        ('x: Annotated[torch.Tensor, "b t 12"]', "torch.randn(2, 8, 12)"),
+        ('x: Literal["mean", "sum"]', "'mean'"),
+        ("x: torch.LongTensor", "torch.randint(0, 10, (2, 64))"),
+        ("x: list[torch.Tensor]", "[torch.randn(2, 64), torch.randn(2, 64)]"),
+        ("x: bool", "False"),
+        ("hidden_dim: int", "64"),
+        ("images", "torch.randn(2, 3, 32, 32)"),
+        ("mask", "(torch.arange(8).expand(2, 8) < 7)"),
+        ("num_classes", "10"),
+        ("generator", "torch.Generator()"),
+    ],
+)
+def test_one_parameter(parameter: str, expression: str) -> None:
+    assert [*proposed(f"def f({parameter}):\n    pass\n").values()] == [expression]
+
+
+@pytest.mark.parametrize(
+    ("body", "expression"),
+    [
+        ("b, t, c = x.shape", "torch.randn(2, 8, 64)"),
+        ("return x.permute(0, 2, 3, 1)", "torch.randn(2, 3, 32, 32)"),
+        ('return rearrange(x, "b (h w) c -> b c h w", h=4)', "torch.randn(2, 8, 64)"),
+        ("return torch.zeros(9)[x]", "torch.randint(0, 10, (2, 64))"),
+        ("return x['a'] + x['b']", "{'a': torch.randn(2, 64), 'b': torch.randn(2, 64)}"),
+    ],
+)
+def test_how_a_parameter_is_used(body: str, expression: str) -> None:
+    assert proposed(f"def f(x):\n    {body}\n")["x"] == expression
+
+
+TRAIN = """\
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--clip-norm", type=float, default=0.7)
+class Critic(nn.Module):
+    def __init__(self, dim, heads): ...
+    def forward(self, x): ...
+def f(opt_critic, critic, loader, args):
+    for epoch in range(args.num_epochs):
+        for step, (images, labels) in enumerate(loader):
+            critic(images)
+            print(args.clip_norm)
+"""
+
+
+def test_a_training_function() -> None:
+    batch = "(torch.randn(2, 3, 32, 32), torch.randint(0, 2, (2,)))"
+    assert proposed(TRAIN) == {
+        "critic": "Critic(dim=64, heads=4)",
+        "loader": f"torch.utils.data.DataLoader([{batch} for _ in range(2)], batch_size=None)",
+        "args": "types.SimpleNamespace(num_epochs=2, clip_norm=0.7)",
+        "opt_critic": "torch.optim.SGD(critic.parameters(), lr=0.01)",
+    }
+
+
+def test_a_method_gets_an_object_made_by_its_constructor() -> None:
+    text = "class Net(nn.Module):\n    def __init__(self, cfg): self.d = nn.Linear(cfg.d_model, cfg.num_classes)\n"
+    found = proposed(text + "    def forward(self, x): return self.d(x)\n", "Net.forward")
+    assert found == {"self": "Net(cfg=types.SimpleNamespace(d_model=64, num_classes=10))", "x": "torch.randn(2, 64)"}
+
+
+DOCUMENTED = """\
+import torch
+import torch.nn as nn
+
+class Scale(nn.Module):
+    \'\'\'Scales.
+
+    >>> layer = Scale(3)
+    >>> x = torch.ones(2, 3)
+    >>> layer(x).shape
+    torch.Size([2, 3])
+    \'\'\'
+    def __init__(self, n): self.n = n
+    def forward(self, x): return x * self.n
+
+def f(x, *, by):
+    \'\'\'>>> f(torch.ones(5), by=2)\'\'\'
+    return x * by
+"""
+
+
+def test_examples_of_the_docstring_come_first() -> None:
+    method, function = (plan(DOCUMENTED, name, RunOptions()) for name in ("Scale.forward", "f"))
+    assert method.receiver is not None
+    assert (method.receiver.text, method.receiver.source) == ("layer", "docstring")
+    assert steps(method) == ["<layer = Scale(3)>", "<x = torch.ones(2, 3)>"]
+    assert [(a.name, a.text) for a in function.arguments] == [("x", "torch.ones(5)"), ("by", "2")]
+    assert method.proposal is None
