@@ -327,7 +327,7 @@ def test_a_fault_of_structure_stays(worker: WorkerClient, tmp_path: Path) -> Non
     text = IMPORTS + "def step(layer: nn.Module, x):\n    y = torch.exp(layer(x))\n    y += 1\n    return y.sum()\n"
     text = text.replace("layer: nn.Module, x", "x").replace("layer(x)", "x * torch.ones(1, requires_grad=True)")
     _, found = ran(worker, planned(tmp_path, text, "step"))
-    assert [(f.code, f.severity) for f in found] == [("DG101", "warning")]
+    assert [(f.code, f.severity) for f in found] == [("DG101", "error")]
 
 
 def test_a_searched_run_refutes_nothing(worker: WorkerClient, tmp_path: Path) -> None:
