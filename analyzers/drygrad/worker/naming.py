@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import re
 import sys
@@ -29,6 +30,7 @@ class Call:
     def __init__(self, run: Run, user: Instruction, frame: FrameType, inner: list[FrameType]) -> None:
         self.place: Place | None = run.lines.place(user)
         self.inner = inner
+        self._lines = run.lines
         self._frame = frame
         self.text = run.lines.text(self.place) if self.place else None
 
@@ -75,6 +77,19 @@ class Call:
         code = self._frame.f_code
         name = code.co_varnames[0] if code.co_argcount else ""
         return locals_of(self._frame).get(name)
+
+    def binding(self, name: str) -> Place | None:
+        """Return the next line after this one, in the same function, that binds a name or an attribute."""
+        source = self._lines.source(self.place.path) if self.place else None
+        if self.place is None or source is None:
+            return None
+        last = max((line for _, line in dis.findlinestarts(self._frame.f_code) if line), default=0)
+        bind = re.compile(rf"(?:.*,)?\s*{re.escape(name)}\s*(?:,[^=]*)?=(?!=)")
+        for line in range(self.place.line + 1, last + 1):
+            text = source[line - 1]
+            if bind.match(text):
+                return Place(self.place.path, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))
+        return None
 
     def function(self) -> str | None:
         """Return the name of the function of ``torch.nn.functional`` that the user has called."""

@@ -105,3 +105,27 @@ def test_a_state_that_is_detached_and_an_evaluation_pass_unseen(tmp_path: Path) 
             print(head(model(torch.randn(2, 5, 3))[0]).argmax().item(), loss.item())
     """
     assert said(watch(tmp_path, program, Graph)) == []
+
+
+def test_a_state_is_carried_where_its_name_is_bound(tmp_path: Path) -> None:
+    program = """\
+class Trainer:
+    def __init__(self):
+        self.state = torch.zeros(4)
+    def step(self):
+        new = torch.tanh(self.state * w)
+        loss = new.sum()
+        loss.backward()
+        w.grad = None
+        self.state = new
+trainer = Trainer()
+trainer.step(), trainer.step()
+"""
+    run = watch(tmp_path, LEAF + program, Graph)
+    assert spots(run) == [("DG108", 10)]
+    assert related(run.faults[0]) == {
+        "tanh, of an earlier pass": 6,
+        "backward fails here": 8,
+        "the graph is freed here": 8,
+    }
+    assert "`self.state`, which is carried from there, has to be detached" in said(run)[0][1]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -17,6 +18,7 @@ from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import operands, spelled, text_of
 from drygrad.worker.watch import Op
 
+_NUMBER = re.compile(r"\[\d+\]$")
 _CUTS = 512
 _NAMES = 5
 _NO_GRAPH, _SECOND = "does not require grad", "backward through the graph a second time"
@@ -191,8 +193,10 @@ class Graph(Instrument):
         return Fault("DG106", sentence, place, text, None, _here(at, "it is left"))
 
     def _second(self, roots: tuple[Any, ...], place: Place, text: str) -> Fault:
-        freed = [node for node in graphs.nodes(roots) if _is_freed(node)]
-        node = max(freed, key=lambda n: n._sequence_nr(), default=None)
+        last = max((number for number, _ in self._done), default=-1)
+        passed = [node for node in graphs.nodes(roots) if node._sequence_nr() <= last]
+        # This pass frees what it goes through before it fails: what an earlier one has freed is older.
+        node = max(filter(_is_freed, passed), key=lambda n: n._sequence_nr(), default=None)
         number = node._sequence_nr() if node is not None else 0
         first_root, first = next(((n, at) for n, at in self._done if n >= number), (-1, None))
         at = self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
@@ -202,16 +206,31 @@ class Graph(Instrument):
         if mine == first_root:
             sentence = f"backward() goes through one graph twice; the first time{freed_by} has freed what it keeps"
             return Fault("DG113", sentence, place, text, None, related[1:])
+        carried = self._carried(passed)
+        if carried is not None and at is not None:
+            related.insert(0, (f"{graphs.operation(node)}, of an earlier pass", at))
+        advice = f"`{carried[0]}`, which is carried from there," if carried else "what is carried from there"
         what = f"{graphs.operation(node)} in line {at.line}" if node is not None and at else "an earlier pass"
         return Fault(
             "DG108",
             f"backward() in line {place.line} goes back into the graph of an earlier pass, to {what}, which was freed"
-            f"{freed_by}: what is carried from there has to be detached",
-            at or place,
+            f"{freed_by}: {advice} has to be detached",
+            carried[1] if carried else at or place,
             text,
             None,
             related,
         )
+
+    def _carried(self, passed: list[Any]) -> tuple[str, Place] | None:
+        """Return the name that holds a tensor of an earlier pass, and the line that binds it after backward."""
+        call = call_here(self.run)
+        for name, value in call.visible() if call is not None else ():
+            if isinstance(value, torch.Tensor) and value.grad_fn is not None and value.grad_fn in passed:
+                bound = _NUMBER.sub("", name)
+                place = call.binding(bound) if call is not None else None
+                if place is not None:
+                    return bound, place
+        return None
 
 
 def _first(result: Any) -> Any:
