@@ -158,3 +158,35 @@ def test_values_that_are_returned(tmp_path: Path) -> None:
     run = watch(tmp_path, "with torch.no_grad():\n    y = torch.ones(3).log().log()\n", Returning)
     assert [(fault.code, fault.severity) for fault in run.faults] == [("DG404", "info")]
     assert said(run)[0][1] == "logarithm of 0: `self.kept` is 0 at 3 of 3 places; an infinite value is returned"
+
+
+CLIPPED = """\
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for number in range(2):
+    model(torch.ones(3, 4)).sum().backward()
+    {spoil}
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("value", "norm"), [("inf", "infinite"), ("nan", "NaN")])
+def test_clipping_spreads_what_one_gradient_has(tmp_path: Path, value: str, norm: str) -> None:
+    run = watch(tmp_path, CLIPPED.format(spoil=f"model.bias.grad[0] = float({value!r})"), Births)
+    assert spots(run) == [("DG410", 6)]
+    assert f"the total norm of the gradients is {norm}" in said(run)[0][1]
+    assert watch(tmp_path, CLIPPED.format(spoil="pass"), Births).faults == []
+
+
+def test_what_a_spoilt_step_leaves_behind_is_not_told_again(tmp_path: Path) -> None:
+    program = """\
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for number in range(3):
+    loss = (model(torch.ones(3, 4)) - model(torch.ones(3, 4))).sqrt().sum()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+"""
+    assert spots(watch(tmp_path, program, Births)) == [("DG407", 4)]

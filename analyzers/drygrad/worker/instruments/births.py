@@ -22,11 +22,13 @@ from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import call_here
 from drygrad.worker.reading import is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.spelling import text_of
 from drygrad.worker.watch import Op
 
 _FINITE, _INFINITE, _NAN = 0, 1, 2
 _BIRTHS = 100
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
+_CLIP = "aten::_foreach_mul_"
 _PASS_ON = frozenset(
     f"aten::{name}"
     for name in (
@@ -60,6 +62,7 @@ class Births(Instrument):
         self._births: dict[int, Birth] = {}
         self._backwards: list[tuple[tuple[Any, ...], Place | None, bool]] = []
         self._overflows: list[Fault] = []
+        self._told = self._spoilt = self._scaled = False
         self._sum = _sum_on_host if run.device == "sim" else _sum
 
     def wants(self, hook: str, func: Any) -> bool:
@@ -72,7 +75,10 @@ class Births(Instrument):
             return
         checked = op.name not in _PASS_ON
         if op.name == _UNSCALE:
+            self._scaled = True
             self._overflows.clear()
+        elif op.name == _CLIP and op.phase == "forward":
+            self._clipped(op)
         elif checked or self._births:
             for tensor in result if type(result) in (tuple, list) else (result,):
                 if _is_float(tensor):
@@ -95,11 +101,29 @@ class Births(Instrument):
 
     def _new(self, op: Op, result: Any, level: int, given: int) -> Birth | None:
         """Return the birth of what is worse than the operands, and of NaN that was there before."""
-        if level <= given < _NAN:
+        if level <= given < _NAN or (level == given and self._spoilt):
             return None
         self._count += 1
         reason = self._reason(op, result) if level > given else came_in(op, self._name())
         return Birth(op.instruction, reason, op.name, op.phase == "backward")
+
+    def _clipped(self, op: Op) -> None:
+        """Look at the number that clipping scales all gradients by: it is NaN if one of them is, 0 if one is infinite.
+
+        A gradient scaler leaves such a step out; and what a backward pass was blamed for is not told again.
+        """
+        factor = op.args[1]
+        if self._told or self._scaled or not _is_float(factor) or factor.dim() or "clip" not in self._written(op):
+            return
+        scale = float(factor)
+        if not scale > 0.0:
+            norm, becomes = ("NaN", "NaN") if math.isnan(scale) else ("infinite", "0, or NaN where it was infinite")
+            sentence = f"the total norm of the gradients is {norm}: clipping makes each gradient {becomes}"
+            self.run.report(Fault(OTHER, sentence, self.run.lines.place(op.instruction), severity="error"))
+            self._told = True
+
+    def _written(self, op: Op) -> str:
+        return text_of(self.run.lines, op.instruction) or "clip"
 
     def _inherited(self, op: Op) -> Birth | None:
         """Return the birth that an operand comes from."""
@@ -132,7 +156,7 @@ class Births(Instrument):
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Look whether the loss is finite."""
         lost = [root for root in roots if _is_float(root) and not math.isfinite(self._sum(root))]
-        for root in lost:
+        for root in lost if not self._spoilt else ():
             self._report(self._births.get(_memory(root)), f"the loss is {kind_of(root)}", place, "error")
         self._backwards.append((roots, place, bool(lost)))
 
@@ -151,7 +175,11 @@ class Births(Instrument):
                 self._report(birth, f"the gradient of {name} is {kind_of(gradient)}", place, "error")
 
     def step_ends(self, optimizer: Any) -> None:
-        """Look whether parameters of half precision are finite: an epsilon may be 0 there."""
+        """Expect no finite parameters after a step that was told to go wrong; look at those of half precision.
+
+        There an epsilon may be 0.
+        """
+        self._spoilt = self._told
         for parameter in (p for group in optimizer.param_groups for p in group["params"]):
             if parameter.dtype is torch.float16 and _level(parameter) != _FINITE and _level(parameter.grad) == _FINITE:
                 at = self.run.lines.caller()
@@ -181,6 +209,7 @@ class Births(Instrument):
         if birth is not None and birth.backward and birth.reason.code == HALF:
             self._overflows.append(fault)
         else:
+            self._told = self._told or severity == "error"
             self.run.report(fault)
 
 
