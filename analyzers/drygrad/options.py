@@ -356,6 +356,16 @@ OPTIONS: tuple[Option, ...] = (
         '"drygrad.searchTime": 5',
     ),
     Option(
+        "verify-time",
+        "seconds",
+        "10",
+        "How long the fixes of what a dry run has found may be tried, in the background, by running the repaired text.",
+        "editor",
+        _seconds,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},
+        '"drygrad.verifyTime": 3',
+    ),
+    Option(
         "dry-run-on-save",
         "true or false",
         "true",

@@ -81,6 +81,13 @@ class FakeDryRuns:
         await asyncio.sleep(0)
         return [_seen(f"record-{self._count}", source, target, how)]
 
+    async def verify(self, seen: Seen, source: Source, how: RunSettings) -> FakeSeen:
+        """Every fix holds."""
+        assert isinstance(seen, FakeSeen)
+        await asyncio.sleep(0)
+        held = (replace(f, fixes=tuple(replace(fix, verified=True) for fix in f.fixes)) for f in seen.findings)
+        return replace(seen, findings=tuple(held))
+
     def run_json(self, seen: Seen) -> dict[str, Any]:
         return {"id": seen.run_id, "outcome": seen.result.outcome}
 

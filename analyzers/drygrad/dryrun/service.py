@@ -16,7 +16,7 @@ from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing, Plan, RunOptions, plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.states import State
-from drygrad.dryrun.supervisor import Supervisor
+from drygrad.dryrun.supervisor import PARALLEL, Supervisor
 from drygrad.dryrun.targets import Target
 from drygrad.dryrun.verify import verify
 from drygrad.model import Finding
@@ -43,22 +43,30 @@ def launch_at(home: Home) -> Launch:
 
 
 class DryRuns:
-    """The workers of all interpreters in use. ``on_state`` hears of every change of any of them."""
+    """The workers of all interpreters in use, each with so many runs at once.
+
+    ``on_state`` hears of every change of any of them.
+    """
 
     def __init__(
         self,
         on_state: Callable[[State], None] | None = None,
         launch_at: Callable[[Home], Launch] = launch_at,
+        parallel: int = PARALLEL,
     ) -> None:
+        self._parallel = parallel
         self._on_state = on_state
         self._launch_at = launch_at
         self._supervisors: dict[Home, Supervisor] = {}
 
     def supervisor(self, home: Home) -> Supervisor:
         """Return the supervisor of an interpreter, the most recently used now."""
-        supervisor = self._supervisors.pop(home, None) or Supervisor(self._launch_at(home), self._on_state)
+        supervisor = self._supervisors.pop(home, None) or self._started(home)
         self._supervisors[home] = supervisor
         return supervisor
+
+    def _started(self, home: Home) -> Supervisor:
+        return Supervisor(self._launch_at(home), self._on_state, parallel=self._parallel)
 
     async def dry_run(
         self,

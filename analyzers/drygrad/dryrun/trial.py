@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from drygrad.dryrun.inventions import is_invented, written
 from drygrad.dryrun.plan import Missing, Plan, plan_runs
+from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
 from drygrad.fixing import apply_edits
 from drygrad.model import Edit, Fix, Position
@@ -23,13 +25,13 @@ class Trial:
     plan: Plan
 
     @classmethod
-    def of(cls, plan: Plan, fix: Fix) -> Trial | None:
+    def of(cls, plan: Plan, result: Result, fix: Fix) -> Trial | None:
         """Return the trial of a fix; None where it changes other files, or its text cannot be run as before."""
         if not fix.edits or any(edit.path is not None for edit in fix.edits):
             return None
         source = Source(apply_edits(plan.source, fix.edits))
         try:
-            again = _same_run(plan, source)
+            again = _same_run(plan, result, source)
         except SourceError:
             return None
         return cls(fix, source, again) if again is not None and source.text != plan.source.text else None
@@ -67,10 +69,14 @@ def _growth(edits: Iterable[Edit], position: Position, but: Edit | None = None) 
     return sum(edit.new_text.count("\n") - (edit.span.end.line - edit.span.start.line) for edit in before)
 
 
-def _same_run(plan: Plan, source: Source) -> Plan | None:
-    """Return the plan on another text of the run that a plan describes; among several, the one at the same place."""
+def _same_run(plan: Plan, result: Result, source: Source) -> Plan | None:
+    """Return the plan on another text of the run that a plan describes; among several, the one at the same place.
+
+    Inputs that were searched are given as they were found.
+    """
     target = target_named(source, plan.target.qualname)
-    planned = plan_runs(source, plan.path, target, plan.options) if target else []
+    options = replace(plan.options, inputs=written(result)) if is_invented(plan) else plan.options
+    planned = plan_runs(source, plan.path, target, options) if target else []
     if isinstance(planned, Missing) or not planned:
         return None
     before = plan_runs(plan.source, plan.path, plan.target, plan.options)

@@ -110,7 +110,7 @@ class _Trials:
                 judged.verdicts[fix.edits] = replace(fix, verified=why is None)
 
     async def _try(self, fix: Fix, judged: _Judged, before: Seen) -> str | None:
-        trial = await asyncio.to_thread(Trial.of, self._record.plan, fix)
+        trial = await asyncio.to_thread(Trial.of, self._record.plan, self._record.result, fix)
         if trial is None:
             return "its text cannot be run as before"
         text = trial.source.text

@@ -81,8 +81,16 @@ def _run(run: argparse.ArgumentParser) -> None:
     bounds.add_argument(
         "--search-time", type=_seconds, default=2.0, metavar="S", help="seconds to search inputs (default: 2)"
     )
+    bounds.add_argument(
+        "--verify-time", type=_seconds, default=10.0, metavar="S", help="seconds to try fixes after a run (default: 10)"
+    )
     bounds.add_argument("--gpu-memory", type=_bytes, metavar="SIZE", help="of the GPU to simulate, or to use: 24GiB")
+    fixes = run.add_argument_group("fixes")
+    fixes.add_argument("--fix", action="store_true", help="apply the safe fixes that were tried and hold")
+    fixes.add_argument("--unsafe-fixes", action="store_true", help="apply the unsafe ones that hold, too")
+    fixes.add_argument("--diff", action="store_true", help="show what fixing would change, and write nothing")
     output = run.add_argument_group("output")
+    output.add_argument("--watch", action="store_true", help="run again what changes, until Ctrl-C")
     output.add_argument("--output-format", choices=("text", "json", "sarif", "github"), default="text")
     output.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="gravity from which the status is 1")
     output.add_argument("--no-progress", dest="progress", action="store_false", help="show no progress line")

@@ -21,7 +21,7 @@ from drygrad.project import Project, load_project
 from drygrad.static.registry import all_rules
 from drygrad.version import __version__
 
-from .run import interpreter_of
+from .running import interpreter_of
 
 PACKAGES = ("pygls", "lsprotocol", "jedi", "pathspec", "rich")
 EDITORS = {"code": "VS Code", "nvim": "Neovim", "emacs": "Emacs", "hx": "Helix", "zed": "Zed", "subl": "Sublime Text"}

@@ -204,7 +204,7 @@ def _fixed_result(check: _Check, document: Document, fixed: Fixed) -> FileResult
         problems.append("not applied: fixes that reach over several cells")
         text, fixed = document.text, Fixed(before)
     if mode == "diff":
-        result, diff = _result(check, before, notebook), _diff(check.job.shown, document.text, text)
+        result, diff = _result(check, before, notebook), diff_of(check.job.shown, document.text, text)
         return replace(result, problems=tuple(problems), fixed=fixed.applied, diff=diff)
     result = _result(check, fixed.text, Notebook.load(text) if notebook else None)
     changed = encode(text, document.data) if fixed.applied else document.data
@@ -221,7 +221,8 @@ def _write(path: Path, data: bytes) -> str | None:
     return None
 
 
-def _diff(shown: str, before: str, after: str) -> str:
+def diff_of(shown: str, before: str, after: str) -> str:
+    """Return the unified difference of two texts of a file."""
     old, new = (Source(text).lines for text in (before, after))
     lines = difflib.unified_diff(old, new, shown, shown)
     ended = (line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n" for line in lines)

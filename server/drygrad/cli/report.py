@@ -93,8 +93,8 @@ class Report:
         return {severity: counted[severity] for severity in SEVERITIES if counted[severity]}
 
     def fixable(self, safety: Safety) -> int:
-        """Count the findings whose best fix has this safety."""
-        return sum(best_safety(item.finding) == safety for item in self.items)
+        """Count the findings whose best fix has this safety; after runs, of those fixes that were tried and hold."""
+        return sum(best_safety(item.finding, verified=bool(self.runs)) == safety for item in self.items)
 
     def reaches(self, severity: Severity) -> bool:
         """Say whether a finding is at least so grave."""
@@ -102,8 +102,7 @@ class Report:
         return any(item.finding.severity in grave for item in self.items)
 
 
-def best_safety(finding: Finding) -> Safety | None:
-    """Return the safety of a finding's safest fix; None if it has no fix."""
-    if not finding.fixes:
-        return None
-    return "safe" if any(fix.safety == "safe" for fix in finding.fixes) else "unsafe"
+def best_safety(finding: Finding, *, verified: bool = False) -> Safety | None:
+    """Return the safety of a finding's safest (verified) fix; None if it has none."""
+    kinds = {fix.safety for fix in finding.fixes if fix.verified or not verified}
+    return "safe" if "safe" in kinds else "unsafe" if kinds else None

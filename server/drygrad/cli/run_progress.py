@@ -1,12 +1,14 @@
-"""One line on a terminal that says what the run is doing, and for how long."""
+"""A bar on a terminal that says how many runs have ended, what is run, and what phase it is in."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
-import time
 from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 WORDS = {
     "waiting": "waiting",
@@ -16,50 +18,63 @@ WORDS = {
     "inputs": "inputs",
     "target": "running",
     "backward": "backward probe",
+    "verifying": "trying fixes",
 }
-_TICK = 0.1
-_CLEAR = "\r\x1b[K"
 
 
-class ProgressLine:
-    """What is being run, and its phase; drawn by ``drawing``."""
+class Progress:
+    """What is being run, of how many; drawn where there is a bar."""
 
-    def __init__(self) -> None:
-        self._target = ""
-        self._phase = ""
-        self._since = time.monotonic()
+    def __init__(self, bar: Bar | None = None) -> None:
+        self._bar = bar
+        self._going: list[str] = []
+        self._phase = "waiting"
+        self._total = self._done = 0
+
+    def expect(self, count: int) -> None:
+        """Count on more runs."""
+        self._total += count
+        self._draw()
 
     def begin(self, target: str) -> None:
-        """Speak of another target from now on."""
-        self._target, self._phase, self._since = target, "waiting", time.monotonic()
+        """Hear of a target that is run now."""
+        self._going.append(target)
+        self._draw()
+
+    def end(self, target: str) -> None:
+        """Hear that a target's runs have ended."""
+        self._going.remove(target)
+        self._done += 1
+        self._draw()
 
     def phase(self, name: str) -> None:
         """Hear of a phase."""
         self._phase = name
+        self._draw()
 
     def text(self) -> str:
-        """Return the line as it is now."""
-        elapsed = time.monotonic() - self._since
-        return f"{self._target}  {WORDS.get(self._phase, self._phase)}  {elapsed:.1f} s"
+        """Return what is going on, in words."""
+        going = self._going[0] if self._going else ""
+        more = f" and {len(self._going) - 1} more" if len(self._going) > 1 else ""
+        return f"{going}{more}  {WORDS.get(self._phase, self._phase)}"
+
+    def _draw(self) -> None:
+        if self._bar:
+            task = self._bar.task_ids[0]
+            self._bar.update(task, total=self._total, completed=self._done, description=self.text())
 
 
 @contextlib.asynccontextmanager
-async def drawing(line: ProgressLine, *, wanted: bool) -> AsyncGenerator[None]:
-    """Draw the line on stderr again and again, if that is a terminal; wipe it at the end."""
+async def drawing(*, wanted: bool) -> AsyncGenerator[Progress]:
+    """Provide a progress that is drawn on stderr, if that is a terminal; the bar goes at the end."""
     if not wanted or not sys.stderr.isatty():
-        yield
+        yield Progress()
         return
-    task = asyncio.create_task(_draw(line))
-    try:
-        yield
-    finally:
-        task.cancel()
-        sys.stderr.write(_CLEAR)
-        sys.stderr.flush()
+    from rich.console import Console  # noqa: PLC0415 - rich takes a tenth of a second
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import Progress as Bar  # noqa: PLC0415
 
-
-async def _draw(line: ProgressLine) -> None:
-    while True:
-        sys.stderr.write(_CLEAR + line.text())
-        sys.stderr.flush()
-        await asyncio.sleep(_TICK)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task("", total=None)
+        yield Progress(bar)

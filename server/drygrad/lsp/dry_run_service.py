@@ -22,6 +22,7 @@ class RunSettings:
     launcher: tuple[str, ...] = ()
     device: str = "auto"
     timeout: float = 30.0
+    verify_time: float = 10.0
     search_time: float = 2.0
     settings: Settings = field(default_factory=Settings)
     buffers: Mapping[Path, str] = field(default_factory=dict[Path, str])
@@ -99,6 +100,10 @@ class DryRunService(Protocol):
         self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
     ) -> Sequence[Seen]:
         """Run a target; cancelling the caller ends the run. There is always something to tell."""
+        ...
+
+    async def verify(self, seen: Seen, source: Source, how: RunSettings) -> Seen:
+        """Return a run of a text with its fixes tried; cancelling the caller ends that."""
         ...
 
     def run_json(self, seen: Seen) -> dict[str, Any]:

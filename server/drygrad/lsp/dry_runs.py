@@ -14,13 +14,13 @@ from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 
+from drygrad.dryrun.workspace_imports import imported_files
 from drygrad.interpreters import find_interpreter
 from drygrad.lsp.dry_run_service import DryRunService, RunSettings, Seen, Target
 from drygrad.lsp.progress import Progress
 from drygrad.lsp.run_memory import Outcome, RunMemory, View, WithRuns
 from drygrad.lsp.run_words import words_of
 from drygrad.lsp.settings import path_of
-from drygrad.lsp.workspace_imports import imported_files
 from drygrad.model import Position
 from drygrad.static.source import Source, SourceError
 
@@ -77,6 +77,7 @@ class DryRuns:
         self._finished: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
         self._last: dict[str, Any] | None = None
         self._told: dict[str, Any] | None = None
+        self._verifying: dict[tuple[str, str | None], asyncio.Task[None]] = {}
         self._workers: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         server.session.amend = self.amend
         server.session.closing.append(self.closed)
@@ -167,6 +168,8 @@ class DryRuns:
     async def restart_workers(self) -> None:
         """End all runs, and start new processes for the next."""
         self.cancel(None)
+        for uri in {uri for uri, _ in self._verifying}:
+            self._end_verifying(uri)
         await self.service.restart()
 
     def saved(self, uri: str) -> None:
@@ -197,6 +200,7 @@ class DryRuns:
 
     def closed(self, checker: Checker) -> None:
         """Forget a document."""
+        self._end_verifying(checker.uri)
         for run in [run for run in self._running.values() if run.checker is checker]:
             run.cancel()
         self._memories.pop(unquote(checker.uri), None)
@@ -207,6 +211,8 @@ class DryRuns:
         for run in list(self._running.values()):
             if not self.trusts(run.checker.uri):
                 run.cancel()
+        for uri in {uri for uri, _ in self._verifying if not self.trusts(uri)}:
+            self._end_verifying(uri)
         before = dict(self._workers)
         self._note_workers()
         if any(self._workers.get(uri, kind) != kind for uri, kind in before.items()):
@@ -241,6 +247,7 @@ class DryRuns:
             source = document.snapshot if document else Source("")
             targets = await self._chosen(run, source)
             run.names |= {target.qualname for target in targets}
+            self._end_verifying(run.checker.uri, run.names)
             self.refresh()
             for target in targets:
                 await self._run_target(run, source, target, progress)
@@ -270,10 +277,34 @@ class DryRuns:
         if run.checker.closed or (len(run.names) > 1 and _has_no_inputs(seen)):
             return
         shapes = tuple(shape for one in seen for shape in one.result.shapes)
-        self._keep(run, Outcome(target.qualname, source, seen, shapes, imports))
+        outcome = Outcome(target.qualname, source, seen, shapes, imports)
+        self._keep(run, outcome)
         run.checker.edited(0)
         await run.checker.settled()
         self.refresh()
+        self._verify_later(run.checker, outcome, how)
+
+    def _verify_later(self, checker: Checker, outcome: Outcome, how: RunSettings) -> None:
+        """Have the fixes of an outcome tried while the user reads it; a newer run of the target ends that."""
+        if any(seen.findings for seen in outcome.seen):
+            name = f"trying fixes of {outcome.qualname or 'the script'}"
+            self._verifying[checker.uri, outcome.qualname] = self._server.spawn(
+                self._verify(checker, outcome, how), name
+            )
+
+    async def _verify(self, checker: Checker, outcome: Outcome, how: RunSettings) -> None:
+        seen = tuple([await self.service.verify(one, outcome.source, how) for one in outcome.seen])
+        if seen == outcome.seen or checker.closed or not self.memory(checker.uri).complete(outcome, seen):
+            return
+        checker.edited(0)
+        await checker.settled()
+        self.refresh()
+
+    def _end_verifying(self, uri: str, names: Iterable[str | None] | None = None) -> None:
+        for key, task in list(self._verifying.items()):
+            if key[0] == uri and (names is None or key[1] in names):
+                task.cancel()
+                del self._verifying[key]
 
     def _settings_of(self, run: Running, path: Path) -> RunSettings:
         session = self._server.session
@@ -285,6 +316,7 @@ class DryRuns:
             launcher=resolved.personal.launcher,
             device=run.device or resolved.personal.device,
             timeout=resolved.personal.timeout,
+            verify_time=resolved.personal.verify_time,
             search_time=resolved.personal.search_time,
             settings=resolved.settings,
             buffers=session.texts(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from drygrad.dryrun.targets import Target as PlannedTarget
 from drygrad.dryrun.targets import target_at, target_named, targets
 from drygrad.lsp.dry_run_service import RunSettings, Seen, Target, WorkerState
 from drygrad.model import Finding, Position
+from drygrad.static.engine import Analyzer
 from drygrad.static.source import Source
 
 
@@ -85,6 +87,14 @@ class LocalDryRuns:
         planned = cast("PlannedTarget", target)
         records = await self._runs.dry_run(source, path, planned, home, _options(how), how.settings, on_phase)
         return [_unplanned(records, source, path, how)] if isinstance(records, Missing) else records
+
+    async def verify(self, seen: Seen, source: Source, how: RunSettings) -> Seen:
+        """Return a run of a text with its fixes tried; cancelling the caller ends that."""
+        if not isinstance(seen, Record):
+            return seen
+        analysis = await asyncio.to_thread(Analyzer(how.settings).check, source)
+        home = Home(how.interpreter, how.root, how.launcher)
+        return await self._runs.verify(seen, analysis.findings, home, how.settings, how.verify_time)
 
     @property
     def state(self) -> WorkerState:

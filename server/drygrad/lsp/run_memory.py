@@ -15,6 +15,9 @@ from drygrad.model import Finding
 from drygrad.static.engine import Analysis
 from drygrad.static.source import Source, SourceError
 
+KEPT = 4
+"""So many earlier outcomes of a target are kept: undo brings their findings back without a run."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -64,6 +67,7 @@ class RunMemory:
     def __init__(self, service: DryRunService) -> None:
         self._service = service
         self._outcomes: Mapping[str | None, Outcome] = MappingProxyType({})
+        self._earlier: Mapping[str | None, tuple[Outcome, ...]] = MappingProxyType({})
         self.view = View(Source(""))
         self._targets: tuple[Source, Mapping[str | None, Target]] = (self.view.source, {})
         self._places: tuple[Source, tuple[TargetPlace, ...]] = (self.view.source, ())
@@ -74,18 +78,31 @@ class RunMemory:
         return self._outcomes
 
     def keep(self, outcome: Outcome) -> None:
-        """Add an outcome, in the place of the target's older one."""
+        """Add an outcome, in the place of the target's older one, which is kept for the time its text comes back."""
+        older = self._outcomes.get(outcome.qualname)
+        if older is not None and older.source.text != outcome.source.text:
+            earlier = (older, *self._earlier.get(outcome.qualname, ()))[:KEPT]
+            self._earlier = MappingProxyType({**self._earlier, outcome.qualname: earlier})
         others = {name: old for name, old in self._outcomes.items() if name != outcome.qualname}
         self._outcomes = MappingProxyType({**others, outcome.qualname: outcome})
+
+    def complete(self, outcome: Outcome, seen: tuple[Seen, ...]) -> bool:
+        """Let an outcome say more, if it is still there; say whether it is."""
+        if self._outcomes.get(outcome.qualname) is not outcome:
+            return False
+        self._outcomes = MappingProxyType({**self._outcomes, outcome.qualname: replace(outcome, seen=seen)})
+        return True
 
     def forget(self) -> None:
         """Drop all outcomes."""
         self._outcomes = MappingProxyType({})
+        self._earlier = MappingProxyType({})
 
     def outdate_importers(self, path: Path) -> bool:
         """Show the outcomes no longer that depend on a file; say whether there were any."""
         outdated = {name: o for name, o in self._outcomes.items() if path in o.imports and not o.stale}
         marked = {name: replace(outcome, stale=True) for name, outcome in outdated.items()}
+        self._earlier = MappingProxyType({name: o for name, o in self._earlier.items() if name not in outdated})
         self._outcomes = MappingProxyType({**self._outcomes, **marked})
         return bool(outdated)
 
@@ -128,15 +145,22 @@ class RunMemory:
 
     def _true_outcomes(self, source: Source) -> Iterator[tuple[str | None, Outcome]]:
         targets = self._targets_of(source)
-        for name, outcome in self._outcomes.items():
-            if outcome.stale:
-                continue
-            if outcome.source.text == source.text:
-                yield name, outcome
-            elif name in targets:
-                applied = [self._service.applied(seen, source) for seen in outcome.seen]
-                if present := tuple(seen for seen in applied if seen is not None):
-                    yield name, replace(_moved(outcome, source), seen=present)
+        for name, latest in self._outcomes.items():
+            known = (latest, *self._earlier.get(name, ()))
+            present = (self._present(outcome, source, targets) for outcome in known if not outcome.stale)
+            found = next((outcome for outcome in present if outcome is not None), None)
+            if found is not None:
+                yield name, found
+
+    def _present(self, outcome: Outcome, source: Source, targets: Mapping[str | None, Target]) -> Outcome | None:
+        """Return an outcome as it speaks of a text; None where it says nothing of it."""
+        if outcome.source.text == source.text:
+            return outcome
+        if outcome.qualname not in targets:
+            return None
+        applied = [self._service.applied(seen, source) for seen in outcome.seen]
+        present = tuple(seen for seen in applied if seen is not None)
+        return replace(_moved(outcome, source), seen=present) if present else None
 
     def _moved_view(self, source: Source) -> View:
         """Return what is left of the last view in a text that does not parse."""

@@ -9,6 +9,8 @@ from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Edit, Fix, Position, Span
 from drygrad.static.context import Context
 from drygrad.static.editing import inserted, is_plain
+from drygrad.static.facts.events import InplaceWrite
+from drygrad.static.rules.autograd.inplace import out_of_place
 from drygrad.static.syntax import block_of
 
 _SIGNS: dict[type[ast.operator], str] = {
@@ -32,6 +34,10 @@ def fixes(site: Site) -> Iterator[Fix | None]:
 
 
 def _out_of_place(site: Site, statement: ast.stmt) -> Iterator[Fix | None]:
+    """Yield the rule's own edit where the text tells of the write: it knows whether it is safe; then the like."""
+    for event in site.ctx.facts.recording.events.values():
+        if isinstance(event, InplaceWrite) and site.ctx.statement(event.node) is statement:
+            yield out_of_place(event, site.ctx)
     if isinstance(statement, ast.AugAssign) and type(statement.op) in _SIGNS:
         target, value = (site.ctx.source_of(node) for node in (statement.target, statement.value))
         right = (

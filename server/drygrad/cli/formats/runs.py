@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from drygrad.cli.formats.text import mark, painted
-from drygrad.cli.report import Ran
+from drygrad.cli.report import Ran, Report
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.report import syncs, target_name
@@ -27,9 +27,15 @@ WIDEST = 60
 
 
 def blocks(runs: Sequence[Ran], *, coloured: bool) -> Iterator[str]:
-    """Yield a block for each run. Of several, the shapes are left out, and a note is told once."""
+    """Yield a block for each run.
+
+    Of several, the shapes are left out, and a note is told once; of several files, those that passed have no block.
+    """
     told: set[str] = set()
+    several = len({ran.path for ran in runs}) > 1
     for ran in runs:
+        if several and _went_well(ran):
+            continue
         if isinstance(ran.outcome, Missing):
             yield f"{target_name(ran.path, ran.outcome.target)}: not run: {ran.outcome.message}\n"
             continue
@@ -37,6 +43,27 @@ def blocks(runs: Sequence[Ran], *, coloured: bool) -> Iterator[str]:
         told.update(notes)
         lines = _block(ran, ran.outcome, notes, brief=len(runs) > 1, coloured=coloured)
         yield "\n".join(lines) + "\n"
+
+
+def _went_well(ran: Ran) -> bool:
+    return isinstance(ran.outcome, Missing) or ran.outcome.result.outcome in ("passed", "no-inputs")
+
+
+def table(report: Report) -> str:
+    """Return a line for each file: how many targets ran, how many passed, what was found, how many had no inputs."""
+    rows: list[tuple[str, ...]] = [("file", "run", "passed", "findings", "no inputs")]
+    for result in report.results:
+        outcomes = [_outcome(ran) for ran in report.runs if ran.path == result.path]
+        missing = outcomes.count("no-inputs")
+        counts = (len(outcomes) - missing, outcomes.count("passed"), len(result.items), missing)
+        rows.append((result.path, *map(str, counts)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:]))) for row in rows)
+    return "\n".join(lines) + "\n"
+
+
+def _outcome(ran: Ran) -> str:
+    return "no-inputs" if isinstance(ran.outcome, Missing) else ran.outcome.result.outcome
 
 
 def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, coloured: bool) -> Iterator[str]:

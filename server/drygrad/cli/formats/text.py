@@ -20,19 +20,23 @@ _EDGE = "34"
 
 def render(report: Report, *, coloured: bool) -> str:
     """Return the findings, one block each, what was run, and the summary."""
-    blocks = ["\n".join(Block(item, coloured=coloured).lines()) + "\n" for item in report.items]
+    blocks = [
+        "\n".join(Block(item, coloured=coloured, tried=bool(report.runs)).lines()) + "\n" for item in report.items
+    ]
     if report.runs:
         from . import runs  # noqa: PLC0415 - a check has none
 
         blocks += runs.blocks(report.runs, coloured=coloured)
+        blocks += [runs.table(report)] if len(report.results) > 1 else []
     return "\n".join([*blocks, summary.render(report, coloured=coloured)])
 
 
 class Block:
     """One finding as lines of a terminal."""
 
-    def __init__(self, item: Item, *, coloured: bool) -> None:
+    def __init__(self, item: Item, *, coloured: bool, tried: bool = False) -> None:
         self._item = item
+        self._tried = tried
         self._coloured = coloured
         self._gutter = max((len(str(line)) for line in item.excerpts), default=1)
 
@@ -48,7 +52,7 @@ class Block:
         for related in finding.related:
             yield from self._related(related)
         yield from (self._note(line) for line in (finding.detail or "").splitlines())
-        yield from (self._note(_fix(fix)) for fix in finding.fixes)
+        yield from (self._note(_fix(fix, tried=self._tried)) for fix in finding.fixes)
 
     def _related(self, related: Related) -> Iterator[str]:
         if related.path is not None or related.span.start.line not in self._item.excerpts:
@@ -84,10 +88,16 @@ def _place(path: str, cell: int | None, span: Span) -> str:
     return f"{where}:{span.start.line}:{span.start.column + 1}"
 
 
-def _fix(fix: Fix) -> str:
+def _fix(fix: Fix, *, tried: bool) -> str:
+    """Return a fix in words; after a run only what was tried and holds can be applied by an option."""
     option = "--fix" if fix.safety == "safe" else "--unsafe-fixes"
-    verified = "verified, " if fix.verified else ""
-    return f"fix ({verified}{fix.safety}, {option}): {fix.title}"
+    verdict = {True: "verified", False: "did not hold", None: "not tried"}[fix.verified]
+    notes = [
+        *([verdict] if tried or fix.verified is not None else []),
+        fix.safety,
+        *([option] if fix.verified or not tried else []),
+    ]
+    return f"fix ({', '.join(notes)}): {fix.title}"
 
 
 def mark(line: str, start: int, end: int) -> tuple[str, int, int]:

@@ -92,8 +92,10 @@ class QuickFixes:
         return next((d for d in known if (d.code, d.range) == (diagnostic.code, diagnostic.range)), None)
 
     def _fixes(self, diagnostic: lsp.Diagnostic, fixes: list[OfferedFix]) -> Iterator[lsp.CodeAction]:
+        verified = next((fix for fix in fixes if fix.verified), None)
         first_safe = next((fix for fix in fixes if fix.safe), None)
-        preferred = first_safe or (fixes[0] if len(fixes) == 1 else None)
+        preferred = verified or first_safe or (fixes[0] if len(fixes) == 1 else None)
+        preferred = None if preferred is not None and preferred.verified is False else preferred
         for fix in fixes:
             if all(self._is_present(change) for change in fix.changes):
                 yield lsp.CodeAction(

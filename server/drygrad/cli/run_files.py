@@ -1,0 +1,138 @@
+"""The files of ``drygrad run``: which there are, what of them is run, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from drygrad.dryrun.findings import missing_finding
+from drygrad.dryrun.merge import Merged, Record, merge
+from drygrad.dryrun.plan import Missing
+from drygrad.dryrun.targets import Target, target_named, targets
+from drygrad.interpreters import find_interpreter, site_packages
+from drygrad.model import Finding
+from drygrad.options import did_you_mean
+from drygrad.project import Project
+from drygrad.settings import Settings
+from drygrad.static.rules.reports.no_inputs import NoInputs
+from drygrad.static.source import Source, SourceError, decode
+
+from .errors import Failure, complain
+from .inspection import Job, inspect, item_of
+from .report import FileResult, Ran
+from .walk import Projects, files_in
+
+Outcomes = list[Record | Missing]
+
+
+@dataclass
+class File:
+    """One file: what of it is run, and what the runs brought. ``qualname`` None means the whole of it.
+
+    ``data`` is what the disk has; ``source`` the text that is run, which fixes change. ``outcomes`` has the runs of
+    each target by its name, None for the script.
+    """
+
+    shown: str
+    path: Path
+    data: bytes
+    source: Source
+    project: Project
+    qualname: str | None = None
+    static: list[Finding] = field(default_factory=list[Finding])
+    outcomes: dict[str | None, Outcomes] = field(default_factory=dict[str | None, Outcomes])
+    fixed: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the file is run."""
+        return self.qualname is None
+
+    @property
+    def targets(self) -> Sequence[Target]:
+        """What is run of it, the script last."""
+        if self.qualname is None:
+            return [target for target in targets(self.source) if not target.skipped]
+        target = target_named(self.source, self.qualname)
+        return [target] if target else []
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that hold for the file."""
+        return self.project.settings_for(self.path)
+
+    @property
+    def ended(self) -> Outcomes:
+        """What came of all targets, in their order."""
+        return [outcome for target in self.targets for outcome in self.outcomes.get(target.qualname, ())]
+
+    def check(self) -> None:
+        """Have the text checked: the whole file, or the function that was named."""
+        installed = site_packages(find_interpreter(self.project.root))
+        data = self.source.text.encode("utf-8", "surrogatepass")
+        job = Job(self.path, self.shown, self.settings, root=self.project.root, site_packages=installed, data=data)
+        result = inspect(job)
+        for problem in result.problems:
+            complain(f"{self.shown}: {problem}")
+        found = [item.finding for item in result.items]
+        self.static = found if self.whole else [f for f in found if any(f.span.overlaps(t.span) for t in self.targets)]
+
+    def merged(self) -> Merged:
+        """Return what both witnesses say."""
+        return merge(self.static, [o for o in self.ended if isinstance(o, Record)], self.source)
+
+
+def judged(file: File) -> tuple[FileResult, list[Ran]]:
+    """Return the findings of both witnesses, and the runs with what each disproved."""
+    merged = file.merged()
+    missing = [outcome for outcome in file.ended if isinstance(outcome, Missing)]
+    told = [f for m in missing for f in missing_finding(m, file.source, file.settings)]
+    every = sorted([*merged.findings, *told], key=lambda finding: finding.span)
+    found = [finding for finding in every if not (file.whole and finding.code == NoInputs.code)]
+    items = tuple(item_of(file.shown, file.source, finding) for finding in found)
+    lines = tuple(file.source.lines)
+    ran = [Ran(file.shown, outcome, _refuted(merged, outcome), lines) for outcome in file.ended]
+    return FileResult(file.shown, items, fixed=file.fixed), ran
+
+
+def _refuted(merged: Merged, outcome: Record | Missing) -> tuple[Finding, ...]:
+    if isinstance(outcome, Missing):
+        return ()
+    return tuple(refutation.finding for refutation in merged.refuted if refutation.run_id == outcome.run_id)
+
+
+def files_of(given: str, projects: Projects) -> Iterator[File]:
+    """Yield what is to be run. Failure where there is no such thing."""
+    name, _, qualname = given.partition("::")
+    if Path(name).is_dir():
+        if qualname:
+            raise Failure(f"{name} is a folder; name the file that has {qualname}")
+        for shown in files_in(name, projects):
+            if shown.endswith(".py"):
+                yield _file(shown, None, projects)
+        return
+    if not Path(name).exists():
+        raise Failure(f"{name}: no such file or folder")
+    yield _file(name, qualname or None, projects)
+
+
+def _file(shown: str, qualname: str | None, projects: Projects) -> File:
+    path = Path(shown)
+    if path.suffix == ".ipynb":
+        raise Failure(f"{shown}: a notebook can be checked, but not run; its editor runs its cells")
+    try:
+        data = path.read_bytes()
+        source = Source(decode(data))
+        known = targets(source)
+        source.tree  # noqa: B018 - parses, or says why it cannot
+    except SourceError as error:
+        line, column = error.position
+        raise Failure(f"{shown}: {error.message} (line {line}, column {column + 1})") from error
+    except OSError as error:
+        raise Failure(f"{shown}: cannot read: {error.strerror or error}") from error
+    file = File(shown, path, data, source, projects.of_folder(path.parent), qualname)
+    if qualname is not None and not file.targets:
+        names = [each.qualname for each in known if each.qualname]
+        raise Failure(f"{shown} has no function `{qualname}`{did_you_mean(qualname, names)}")
+    return file

@@ -1,0 +1,122 @@
+"""Running the files of a command: their targets side by side, the fixes of what was found tried."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from drygrad.dryrun.capacity import parallel_runs
+from drygrad.dryrun.merge import Record, applied
+from drygrad.dryrun.plan import Missing, RunOptions
+from drygrad.dryrun.report import target_name
+from drygrad.dryrun.service import DryRuns, Home
+from drygrad.dryrun.supervisor import NO_TORCH
+from drygrad.dryrun.targets import Target
+from drygrad.interpreters import Interpreter, find_interpreter, python_in
+
+from .errors import Failure
+from .run_files import File, Outcomes
+from .run_progress import Progress
+
+
+class Runner:
+    """Carries out the runs of one command; the workers live as long as it does."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        parallel = parallel_runs()
+        self._runs = DryRuns(parallel=parallel)
+        self._slots = asyncio.Semaphore(2 * parallel)
+
+    async def close(self) -> None:
+        """End the workers."""
+        await self._runs.close()
+
+    async def run(self, files: Sequence[File], progress: Progress) -> None:
+        """Check the files and run their targets; what a file already has an outcome of is not run again."""
+        await asyncio.gather(*(asyncio.to_thread(file.check) for file in files))
+        buffers = {str(file.path.absolute()): file.source.text for file in files if file.fixed}
+        waiting = [(file, t) for file in files for t in file.targets if t.qualname not in file.outcomes]
+        progress.expect(len(waiting))
+        tasks = [asyncio.ensure_future(self._target(file, target, buffers, progress)) for file, target in waiting]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _target(self, file: File, target: Target, buffers: dict[str, str], progress: Progress) -> None:
+        async with self._slots:
+            name = target_name(file.shown, target)
+            progress.begin(name)
+            file.outcomes[target.qualname] = await self._outcomes(file, target, buffers, progress)
+            progress.end(name)
+
+    async def _outcomes(self, file: File, target: Target, buffers: dict[str, str], progress: Progress) -> Outcomes:
+        interpreter = interpreter_of(file.project.root, self._arguments.python)
+        launcher = tuple(shlex.split(self._arguments.launcher or ""))
+        home = Home(interpreter.path, file.project.root.absolute(), launcher)
+        path = file.path.absolute()
+        options = _options(self._arguments, {at: text for at, text in buffers.items() if at != str(path)})
+        found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
+        if isinstance(found, Missing):
+            return [found]
+        _must_work(found, interpreter)
+        progress.phase("verifying")
+        return [await self._verified(record, file, home) for record in found]
+
+    async def _verified(self, record: Record, file: File, home: Home) -> Record:
+        return await self._runs.verify(record, file.static, home, file.settings, self._arguments.verify_time)
+
+
+def taken_over(file: File, before: File) -> None:
+    """Give a file the outcomes of an earlier version of it that are true of this one."""
+    for target in file.targets:
+        old = before.outcomes.get(target.qualname, [])
+        records = [applied(outcome, file.source) for outcome in old if isinstance(outcome, Record)]
+        if records and len(records) == len(old) and all(records):
+            file.outcomes[target.qualname] = [record for record in records if record is not None]
+
+
+def _must_work(records: Sequence[Record], interpreter: Interpreter) -> None:
+    """Raise Failure where the interpreter cannot run anything."""
+    for record in records:
+        for fault in record.result.faults:
+            if fault.code == NO_TORCH:
+                raise Failure(
+                    f"{fault.message} (interpreter from {interpreter.origin}); "
+                    "choose another with --python, or install torch 2.7 or newer there"
+                )
+
+
+def _options(arguments: argparse.Namespace, buffers: dict[str, str]) -> RunOptions:
+    return RunOptions(
+        device=arguments.device,
+        timeout=arguments.timeout,
+        search_seconds=arguments.search_time,
+        seed=arguments.seed,
+        inputs=arguments.inputs,
+        gpu_memory=arguments.gpu_memory,
+        buffers=buffers,
+    )
+
+
+def interpreter_of(root: Path, chosen: str | None) -> Interpreter:
+    """Return the interpreter: of a name on PATH, of an environment's folder, or the project's. Failure without one."""
+    found = find_interpreter(root, chosen)
+    if not chosen:
+        return found
+    if found.path.is_dir():
+        inside = python_in(found.path)
+        if inside is None:
+            raise Failure(f"--python: there is no interpreter in {chosen}")
+        return Interpreter(inside, "--python")
+    on_path = shutil.which(chosen)
+    if on_path is None:
+        raise Failure(f"--python: {chosen}: no such interpreter")
+    return Interpreter(Path(on_path), "--python")
