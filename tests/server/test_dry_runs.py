@@ -91,8 +91,19 @@ def test_a_run_confirms_what_is_found_and_adds_what_is_not(trusted: Client, uri:
     fault, leak = shown(trusted, uri, [("DG102", 4), ("DG101", 8)])
     assert fault["source"] == "drygrad"
     assert fault["relatedInformation"][0]["location"]["range"]["start"]["line"] == 2
-    (fix, *_) = trusted.actions(uri, [fault])
-    assert fix["title"] == "Mend it"
+
+
+def test_fixes_are_tried_when_a_run_has_ended(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, TEXT)
+    ran(trusted, uri, "step")
+
+    def tried() -> list[JSON]:
+        published = [p["diagnostics"] for p in trusted.sent("textDocument/publishDiagnostics") if p["uri"] == uri]
+        return [d for d in published[-1] if any(fix["verified"] for fix in d["data"]["fixes"])]
+
+    trusted.wait(lambda message: "method" in message and tried())
+    (fix, *_) = trusted.actions(uri, tried())
+    assert (fix["title"], fix["isPreferred"]) == ("Mend it (verified)", True)
 
 
 def test_a_refuted_finding_is_gone_until_the_function_changes(trusted: Client, uri: str) -> None:

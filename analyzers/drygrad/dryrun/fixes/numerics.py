@@ -27,14 +27,14 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             yield from _divided(site, node.right)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            yield _limited(site, node.left, "clamp(min=1e-12)")
+            yield _limited(site, node.left, "the base above 0", "clamp(min=1e-12)")
         elif isinstance(node, ast.Call):
             yield from _called(site, node)
 
 
 def _divided(site: Site, denominator: ast.expr) -> Iterator[Fix | None]:
     if not isinstance(denominator, ast.Constant):
-        yield _limited(site, denominator, "clamp(min=1e-8)")
+        yield _limited(site, denominator, "the denominator above 0", "clamp(min=1e-8)")
         text = site.ctx.source_of(denominator)
         yield site.fix("Add a small number to the denominator", site.ctx.replace(denominator, f"({text} + 1e-8)"))
 
@@ -44,15 +44,15 @@ def _called(site: Site, call: ast.Call) -> Iterator[Fix | None]:
     if given is None:
         return
     if name in _LOGS:
-        yield _limited(site, given, "clamp(min=1e-8)")
+        yield _limited(site, given, "the logarithm's input above 0", "clamp(min=1e-8)")
     elif name == "norm":
         yield site.fix("Add a small number before the norm", site.ctx.insert_after(given, " + 1e-8"))
     elif name in _ROOTS:
-        yield _limited(site, given, "clamp(min=1e-12)")
+        yield _limited(site, given, "the root's input above 0", "clamp(min=1e-12)")
     elif name in _ARCS:
-        yield _limited(site, given, "clamp(-1 + 1e-6, 1 - 1e-6)")
+        yield _limited(site, given, "it between -1 and 1", "clamp(-1 + 1e-6, 1 - 1e-6)")
     elif name == "exp":
-        yield _limited(site, given, "clamp(max=80)")
+        yield _limited(site, given, "the exponent below 80", "clamp(max=80)")
     elif name in ("std", "var"):
         yield site.fix(
             "Take the deviation of the values as they are: unbiased=False",
@@ -71,8 +71,8 @@ def _operation(site: Site, call: ast.Call) -> tuple[str, ast.expr | None]:
     return call.func.attr, given
 
 
-def _limited(site: Site, node: ast.expr, call: str) -> Fix | None:
-    return site.fix(f"Keep it off the edge: .{call}", site.with_call(node, call))
+def _limited(site: Site, node: ast.expr, what: str, call: str) -> Fix | None:
+    return site.fix(f"Keep {what}: .{call}", site.with_call(node, call))
 
 
 def _masked(site: Site) -> Iterator[Fix | None]:
