@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code: one for each rule, their index, and the table of settings.
+"""Write what is made from the code: pages of the rules, their index, the settings, and those of the VS Code extension.
 
 ``python tools/make_docs.py`` writes them; with ``--check`` it only says which ones are stale.
 """
@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from drygrad.documentation import page
 from drygrad.model import Rule
@@ -27,6 +29,9 @@ FAMILIES = {
     "8": "API, data and security",
     "9": "drygrad's own reports",
 }
+MANIFEST = Path("editor-client", "vscode", "package.json")
+EDITOR_ONLY = frozenset({"trusted"})
+"""Settings that the extension fills in by itself."""
 NOTE = "<!-- Made by `make docs`; do not edit. -->\n\n"
 
 
@@ -34,7 +39,8 @@ def pages() -> dict[Path, str]:
     """Return the text of every page by its path below ``docs``."""
     rules = all_rules()
     made = {Path("rules", f"{rule.code}.md"): NOTE + page(rule) for rule in rules}
-    return {**made, Path("rules/README.md"): index(rules), Path("settings.md"): settings()}
+    extension = {Path("..", MANIFEST): manifest()}
+    return {**made, Path("rules/README.md"): index(rules), Path("settings.md"): settings(), **extension}
 
 
 def index(rules: tuple[type[Rule], ...]) -> str:
@@ -83,6 +89,22 @@ def _table(options: list[Option]) -> Iterator[str]:
     yield "| setting | type | default | |\n|---|---|---|---|\n"
     for option in options:
         yield f"| `drygrad.{option.editor_name}` | {option.kind} | `{option.default}` | {option.description} |\n"
+
+
+def manifest() -> str:
+    """Return the extension's package.json with the settings of the table; its own settings stay behind them."""
+    data = json.loads((DOCS.parent / MANIFEST).read_text(encoding="utf-8"))
+    configuration = data["contributes"]["configuration"]
+    offered = {f"drygrad.{o.editor_name}": o for o in OPTIONS if o.scope != "file" and o.name not in EDITOR_ONLY}
+    own = {name: value for name, value in configuration["properties"].items() if "x-own" in value}
+    configuration["properties"] = {name: _property(option) for name, option in offered.items()} | own
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _property(option: Option) -> dict[str, Any]:
+    path = option.name in ("interpreter", "launcher")
+    scope = "machine-overridable" if path else "resource" if option.scope == "both" else "window"
+    return {**option.schema, "scope": scope, "markdownDescription": option.description}
 
 
 def stale(folder: Path) -> list[Path]:

@@ -1,0 +1,35 @@
+/** The doctor's report, as a document that can be copied into a message. */
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import * as vscode from "vscode";
+import { tell } from "./log";
+import { Server } from "./server";
+
+const run = promisify(execFile);
+const PATIENCE_MS = 60_000;
+
+export async function showDoctor(server: Server): Promise<void> {
+    const command = await server.cliCommand();
+    if (!command) {
+        await tell("The doctor needs a Python 3.10 or later, and found none.");
+        return;
+    }
+    const [python, ...start] = command.command;
+    const options = command.interpreter ? ["--python", command.interpreter] : [];
+    const report = await vscode.window.withProgress(
+        { location: vscode.ProgressLocation.Window, title: "drygrad: looking around" },
+        () => output(python ?? "", [...start, "doctor", ...options]),
+    );
+    const document = await vscode.workspace.openTextDocument({ content: report, language: "plaintext" });
+    await vscode.window.showTextDocument(document, { preview: true });
+}
+
+async function output(command: string, args: string[]): Promise<string> {
+    try {
+        return (await run(command, args, { timeout: PATIENCE_MS, env: { ...process.env, PYTHONUTF8: "1" } })).stdout;
+    } catch (error) {
+        const { stdout, stderr, message } = error as { stdout?: string; stderr?: string; message: string };
+        return [stdout, stderr].filter(Boolean).join("\n") || message;
+    }
+}

@@ -1,0 +1,52 @@
+/** A rule's page, in a preview. */
+
+import * as vscode from "vscode";
+import { ExecuteCommandRequest } from "vscode-languageclient/node";
+import { Server } from "./server";
+
+const SCHEME = "drygrad-rule";
+
+/** Serve the rules' pages as documents. */
+export function registerRulePages(context: vscode.ExtensionContext, server: Server): void {
+    const provider: vscode.TextDocumentContentProvider = {
+        provideTextDocumentContent: async (uri) => {
+            const code = uri.path.replace(/^\/|\.md$/g, "");
+            return server.running?.sendRequest(ExecuteCommandRequest.type, {
+                command: "drygrad.explain",
+                arguments: [{ code }],
+            });
+        },
+    };
+    context.subscriptions.push(vscode.workspace.registerTextDocumentContentProvider(SCHEME, provider));
+}
+
+/** Show the page of the rule whose finding is under the cursor, or of one that the user names. */
+export async function explainRule(server: Server): Promise<void> {
+    const code = codeUnderCursor() ?? (await ask());
+    if (!code || !server.running) {
+        return;
+    }
+    const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${code}.md` });
+    await vscode.commands.executeCommand("markdown.showPreviewToSide", uri);
+}
+
+function codeUnderCursor(): string | null {
+    const editor = vscode.window.activeTextEditor;
+    if (!editor) {
+        return null;
+    }
+    const findings = vscode.languages
+        .getDiagnostics(editor.document.uri)
+        .filter((finding) => finding.source === "drygrad" && finding.range.contains(editor.selection.active));
+    const code = findings[0]?.code;
+    return typeof code === "object" ? String(code.value) : code === undefined ? null : String(code);
+}
+
+async function ask(): Promise<string | null> {
+    const given = await vscode.window.showInputBox({
+        title: "Explain a rule",
+        placeHolder: "DG101",
+        validateInput: (text) => (/^DG\d{3}$/i.test(text) ? null : "A code has three digits: DG101"),
+    });
+    return given?.toUpperCase() ?? null;
+}

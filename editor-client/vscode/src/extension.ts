@@ -1,0 +1,53 @@
+/** drygrad in VS Code: starts the server, and gives its dry runs commands, a status item and a result panel. */
+
+import * as vscode from "vscode";
+import { registerCommands } from "./commands";
+import { registerRulePages } from "./explain";
+import { log } from "./log";
+import { ResultPanel } from "./panel/panel";
+import { STATUS, Status } from "./protocol";
+import { Environments } from "./python/environments";
+import { Server } from "./server";
+import { StatusItem } from "./status";
+
+/** What the tests may look at. */
+export interface Api {
+    server: Server;
+    lastStatus(): Status | null;
+}
+
+export async function activate(context: vscode.ExtensionContext): Promise<Api> {
+    const environments = await Environments.create();
+    const server = new Server(context, environments);
+    const status = new StatusItem();
+    const panel = new ResultPanel(context, server);
+    let last: Status | null = null;
+    context.subscriptions.push(log, environments, server, status, panel);
+    registerCommands(context, server, panel);
+    registerRulePages(context, server);
+    server.onState((state) => status.serverIs(state));
+    server.onStarted((client) =>
+        client.onNotification(STATUS, (news: Status) => {
+            last = news;
+            status.update(news);
+            panel.runEnded(news);
+        }),
+    );
+    followChanges(context, server, environments);
+    await server.restart();
+    return { server, lastStatus: () => last };
+}
+
+function followChanges(context: vscode.ExtensionContext, server: Server, environments: Environments): void {
+    context.subscriptions.push(
+        environments.changed(() => void server.tellSettingsChanged()),
+        vscode.workspace.onDidGrantWorkspaceTrust(() => void server.tellSettingsChanged()),
+        vscode.workspace.onDidChangeConfiguration((event) => {
+            if (event.affectsConfiguration("drygrad.serverPython") || event.affectsConfiguration("drygrad.importStrategy")) {
+                void server.restart();
+            } else if (event.affectsConfiguration("drygrad")) {
+                void server.tellSettingsChanged();
+            }
+        }),
+    );
+}

@@ -1,0 +1,30 @@
+/** Gradient norms, one bar for each parameter, on a logarithmic scale. */
+
+import { RunReport } from "../protocol";
+import { element, section, svg } from "./dom";
+
+const DECADES = 8;
+
+export function gradients(report: RunReport): HTMLElement[] {
+    const rows = (report.gradients ?? []).map((gradient) => {
+        const norm = gradient.norm;
+        const odd = norm === null || !Number.isFinite(norm);
+        const bar = svg("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none" });
+        bar.append(svg("rect", { width: odd ? 100 : length(norm), height: 8, rx: 1, class: odd ? "odd" : "" }));
+        return element(
+            "tr",
+            {},
+            element("td", { class: "name" }, gradient.name),
+            element("td", { class: "amount" }, odd ? "not finite" : norm === 0 ? "0" : norm.toPrecision(3)),
+            element("td", { class: "bars" }, bar as unknown as Node),
+        );
+    });
+    const hint = element("p", { class: "hint" }, `Length on a logarithmic scale, from 10⁻${DECADES / 2} to 10${"⁴"}.`);
+    return rows.length ? [section("Gradient norms", element("table", { class: "ranked" }, element("tbody", {}, ...rows)), hint)] : [];
+}
+
+/** Return the length of a norm's bar, 0 to 100. */
+function length(norm: number): number {
+    const decades = Math.log10(norm) + DECADES / 2;
+    return norm === 0 ? 0 : Math.max(1, Math.min(100, (100 * decades) / DECADES));
+}

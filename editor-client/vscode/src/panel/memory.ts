@@ -1,0 +1,83 @@
+/** Memory over time, coloured by phase, and the lines that hold most of it at the peak. */
+
+import { RunReport } from "../protocol";
+import { element, section, svg } from "./dom";
+import { bytes, duration } from "./words";
+
+const WIDTH = 640;
+const HEIGHT = 180;
+const LEFT = 64;
+const BOTTOM = 22;
+const TOP = 10;
+const PHASES = ["forward", "backward", "optimizer"];
+
+export function overTime(report: RunReport): HTMLElement[] {
+    const samples = report.memory_over_time ?? [];
+    const last = samples.at(-1);
+    if (samples.length < 2 || !last) {
+        return [];
+    }
+    const peak = Math.max(...samples.map((sample) => sample.bytes), 1);
+    const x = (seconds: number): number => LEFT + ((WIDTH - LEFT) * seconds) / (last.seconds || 1);
+    const y = (count: number): number => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - TOP) * count) / peak;
+    const areas = runs(samples).map(({ phase, points }) =>
+        svg("path", {
+            class: `phase ${phase}`,
+            d: `M${x(points[0]?.seconds ?? 0)},${y(0)} ${points
+                .map((point) => `L${x(point.seconds)},${y(point.bytes)}`)
+                .join(" ")} L${x(points.at(-1)?.seconds ?? 0)},${y(0)}Z`,
+        }),
+    );
+    const plot = svg(
+        "svg",
+        { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Memory over time; peak ${bytes(peak)}` },
+        ...[0, 0.5, 1].flatMap((part) => [
+            svg("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(part * peak), y2: y(part * peak) }),
+            svg("text", { class: "tick", x: LEFT - 8, y: y(part * peak) + 4, "text-anchor": "end" }, bytes(part * peak)),
+        ]),
+        ...areas,
+        svg("text", { class: "tick", x: LEFT, y: HEIGHT - 6 }, "0"),
+        svg("text", { class: "tick", x: WIDTH, y: HEIGHT - 6, "text-anchor": "end" }, duration(last.seconds)),
+    );
+    const keys = PHASES.filter((phase) => report.peak_by_phase[phase]).map((phase) =>
+        element("li", { class: `phase ${phase}` }, `${phase}: peak ${bytes(report.peak_by_phase[phase] ?? 0)}`),
+    );
+    return [section("Memory over time", plot as unknown as Node, element("ul", { class: "legend" }, ...keys))];
+}
+
+type Sample = NonNullable<RunReport["memory_over_time"]>[number];
+
+/** Group the samples by phase; each group begins at the last point of the one before, so that the areas touch. */
+function runs(samples: Sample[]): { phase: string; points: Sample[] }[] {
+    const grouped: { phase: string; points: Sample[] }[] = [];
+    for (const sample of samples) {
+        const current = grouped.at(-1);
+        if (current?.phase === sample.phase) {
+            current.points.push(sample);
+        } else {
+            const before = current?.points.at(-1);
+            grouped.push({ phase: sample.phase, points: before ? [before, sample] : [sample] });
+        }
+    }
+    return grouped;
+}
+
+export function largestLines(report: RunReport, reveal: (path: string, line: number) => void): HTMLElement[] {
+    const lines = report.memory_by_line ?? [];
+    const most = Math.max(...lines.map((line) => line.bytes), 1);
+    const rows = lines.map((line) => {
+        const bar = svg("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none" });
+        bar.append(svg("rect", { width: (100 * line.bytes) / most, height: 8, rx: 1 }));
+        const row = element(
+            "tr",
+            {},
+            element("td", {}, `line ${line.line}`),
+            element("td", {}, line.what ?? ""),
+            element("td", { class: "amount" }, bytes(line.bytes)),
+            element("td", { class: "bars" }, bar as unknown as Node),
+        );
+        row.addEventListener("click", () => reveal(line.path, line.line));
+        return row;
+    });
+    return rows.length ? [section("Held at the peak", element("table", { class: "ranked" }, element("tbody", {}, ...rows)))] : [];
+}

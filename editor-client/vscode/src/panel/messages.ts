@@ -1,0 +1,6 @@
+/** What the panel and its page say to each other. */
+
+import { RunReport } from "../protocol";
+
+export type ToView = { type: "report"; report: RunReport; source: string | null };
+export type FromView = { type: "ready" } | { type: "reveal"; path: string; line: number };

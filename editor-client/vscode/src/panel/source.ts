@@ -1,0 +1,42 @@
+/** The lines that were run, each with the shapes that were seen there. */
+
+import { RunReport } from "../protocol";
+import { element, section } from "./dom";
+
+const AROUND = 2;
+
+export function sourceWithShapes(report: RunReport, text: string, reveal: (line: number) => void): HTMLElement {
+    const lines = text.split(/\r\n|\r|\n/);
+    const found = new Map((report.findings ?? []).map((finding) => [finding.start.line, finding]));
+    const interesting = [...report.shapes.map((shape) => shape.line), ...found.keys()];
+    const rows: HTMLElement[] = [];
+    const first = Math.max(1, Math.min(...interesting) - AROUND);
+    const last = Math.min(lines.length, Math.max(...interesting) + AROUND);
+    for (let number = first; number <= last; number++) {
+        const finding = found.get(number);
+        const row = element(
+            "tr",
+            { class: finding ? `hit ${finding.severity}` : "", title: finding?.message ?? "" },
+            element("td", { class: "number" }, String(number)),
+            element("td", { class: "text" }, lines[number - 1] ?? ""),
+            element("td", { class: "shapes" }, ...shapesOf(report, number)),
+        );
+        row.addEventListener("click", () => reveal(number));
+        rows.push(row);
+    }
+    return section("Shapes", element("table", { class: "source" }, element("tbody", {}, ...rows)));
+}
+
+function shapesOf(report: RunReport, line: number): HTMLElement[] {
+    return report.shapes
+        .filter((shape) => shape.line === line)
+        .map((shape) =>
+            element(
+                "span",
+                { class: "shape" },
+                element("b", {}, shape.name),
+                ` ${shape.dtype.replace("torch.", "")} [${shape.shape.join(", ")}]`,
+                element("i", {}, shape.device === "cpu" ? "" : ` ${shape.device}`),
+            ),
+        );
+}

@@ -1,0 +1,116 @@
+/** The script of the result panel: draws a report. */
+
+import { RunReport } from "../protocol";
+import { element, section } from "./dom";
+import { gradients } from "./gradients";
+import { largestLines, overTime } from "./memory";
+import { FromView, ToView } from "./messages";
+import { sourceWithShapes } from "./source";
+import { bytes, duration, outcomeWords } from "./words";
+
+declare function acquireVsCodeApi(): { postMessage(message: FromView): void };
+
+const vscode = acquireVsCodeApi();
+const root = document.getElementById("report") as HTMLElement;
+
+function reveal(path: string, line: number): void {
+    vscode.postMessage({ type: "reveal", path, line });
+}
+
+function draw(report: RunReport, source: string | null): void {
+    const path = report.path ?? "";
+    root.replaceChildren(
+        header(report),
+        ...findings(report),
+        ...inputs(report),
+        ...(source ? [sourceWithShapes(report, source, (line) => reveal(path, line))] : []),
+        ...overTime(report),
+        ...largestLines(report, reveal),
+        ...syncs(report),
+        ...gradients(report),
+        ...notes(report),
+        ...output(report),
+    );
+}
+
+function header(report: RunReport): HTMLElement {
+    const [mood, words] = outcomeWords(report);
+    const facts: [string, string | null][] = [
+        ["device", report.device],
+        ["time", duration(report.seconds)],
+        ["peak memory", report.peak_memory_bytes ? bytes(report.peak_memory_bytes) : null],
+        ["waits for the device", String(report.syncs.reduce((sum, row) => sum + row.count, 0))],
+        ["torch", report.torch],
+        ["seed", String(report.seed)],
+    ];
+    return element(
+        "header",
+        {},
+        element("h1", {}, report.target),
+        element("p", { class: `outcome ${mood}` }, words),
+        element(
+            "dl",
+            { class: "facts" },
+            ...facts
+                .filter(([, value]) => value)
+                .map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value ?? ""))),
+        ),
+    );
+}
+
+function findings(report: RunReport): HTMLElement[] {
+    const found = (report.findings ?? []).map((finding) => {
+        const item = element(
+            "li",
+            { class: `finding ${finding.severity}` },
+            element("span", { class: "code" }, finding.code),
+            element("span", { class: "message" }, finding.message),
+            element("button", { class: "line", title: "Go to the line" }, `line ${finding.start.line}`),
+        );
+        item.querySelector("button")?.addEventListener("click", () => reveal(finding.path, finding.start.line));
+        return item;
+    });
+    const refuted = report.refuted.map((one) =>
+        element(
+            "li",
+            { class: "finding refuted" },
+            element("span", { class: "code" }, one.code),
+            element("span", { class: "message" }, `did not happen at line ${one.line}`),
+        ),
+    );
+    const all = [...found, ...refuted];
+    return all.length ? [section("Findings", element("ul", { class: "findings" }, ...all))] : [];
+}
+
+function inputs(report: RunReport): HTMLElement[] {
+    const rows = report.inputs.map((input) => [input.name, input.value, input.source]);
+    return rows.length ? [section("Inputs", table(["name", "value", "from"], rows))] : [];
+}
+
+function syncs(report: RunReport): HTMLElement[] {
+    const kinds: Record<string, string> = { sync: "wait", h2d: "copy to the device", d2h: "copy to the host" };
+    const rows = report.syncs.map((row) => [`line ${row.line}`, kinds[row.kind] ?? row.kind, row.op, `${row.count} ×`]);
+    return rows.length ? [section("Waits and copies", table(["where", "what", "operation", "times"], rows))] : [];
+}
+
+function notes(report: RunReport): HTMLElement[] {
+    const items = report.notes.map((note) => element("li", {}, note));
+    return items.length ? [section("Notes", element("ul", {}, ...items))] : [];
+}
+
+function output(report: RunReport): HTMLElement[] {
+    const text = report.output?.text;
+    return text ? [section("Printed", element("pre", {}, text))] : [];
+}
+
+function table(titles: string[], rows: string[][]): HTMLElement {
+    return element(
+        "table",
+        {},
+        element("thead", {}, element("tr", {}, ...titles.map((title) => element("th", {}, title)))),
+        element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))))),
+    );
+}
+
+window.addEventListener("message", (event: MessageEvent<ToView>) => draw(event.data.report, event.data.source));
+vscode.postMessage({ type: "ready" });

@@ -1,0 +1,35 @@
+/** How the page says numbers and outcomes. */
+
+import { RunReport } from "../protocol";
+
+export function bytes(count: number): string {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    const power = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(count) / 10));
+    const value = count / 1024 ** power;
+    return `${value >= 100 || power === 0 ? Math.round(value) : value.toFixed(1)} ${units[power]}`;
+}
+
+export function duration(seconds: number): string {
+    return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
+}
+
+const OUTCOMES: Record<string, [string, string]> = {
+    failed: ["bad", "failed"],
+    deadline: ["bad", "did not end within its time"],
+    "no-inputs": ["open", "not run: inputs are missing"],
+    blocked: ["open", "stopped at something that a dry run does not do"],
+    unsupported: ["open", "needs something that this device cannot do"],
+    cancelled: ["open", "cancelled"],
+    crashed: ["bad", "the process crashed"],
+    "out-of-memory": ["bad", "out of memory"],
+    error: ["bad", "drygrad could not run it"],
+};
+
+/** Return the mood of the outcome (good, bad, open) and its words. */
+export function outcomeWords(report: RunReport): [string, string] {
+    if (report.outcome !== "passed") {
+        return OUTCOMES[report.outcome] ?? ["open", report.outcome];
+    }
+    const count = (report.findings ?? []).filter((finding) => finding.severity === "error" || finding.severity === "warning").length;
+    return count ? ["bad", `ran to its end, with ${count} finding${count > 1 ? "s" : ""}`] : ["good", "passed"];
+}

@@ -1,0 +1,59 @@
+/** What the server and the extension say to each other besides the language server protocol. */
+
+/** `drygrad/status`: the state of the workers and of what they did last. */
+export interface Status {
+    state: string;
+    why?: string | null;
+    device?: string | null;
+    torch?: string | null;
+    interpreter?: string | null;
+    running?: string[];
+    last?: { runId: string; text: string; outcome: string; uri?: string } | null;
+}
+
+export interface Position {
+    line: number;
+    column: number;
+}
+
+export interface RunFinding {
+    code: string;
+    name: string;
+    message: string;
+    severity: "error" | "warning" | "info" | "hint";
+    path: string;
+    start: Position;
+    end: Position;
+    status: string;
+    detail: string | null;
+}
+
+/** One run as `drygrad run --output-format json` prints it; positions count from 1. */
+export interface RunReport {
+    id: string;
+    target: string;
+    path?: string;
+    uri?: string;
+    text?: string;
+    device: string;
+    seed: number;
+    inputs: { name: string; value: string; source: string }[];
+    outcome: string;
+    seconds: number;
+    peak_memory_bytes: number | null;
+    peak_by_phase: Record<string, number>;
+    memory_by_line?: { path: string; line: number; bytes: number; what?: string }[];
+    memory_over_time?: { seconds: number; bytes: number; phase: string }[];
+    syncs: { line: number; path?: string; kind: string; op: string; count: number }[];
+    shapes: { line: number; name: string; shape: number[]; dtype: string; device: string; low?: number | null; high?: number | null }[];
+    gradients?: { name: string; norm: number | null; shape: number[] }[];
+    findings?: RunFinding[];
+    refuted: { code: string; line: number }[];
+    notes: string[];
+    output?: { text: string; cut: boolean } | null;
+    torch: string | null;
+    interpreter: string | null;
+}
+
+export const STATUS = "drygrad/status";
+export const RUN = "drygrad/run";

@@ -1,0 +1,159 @@
+/** Starts, stops and restarts the language server; one restart at a time, at most one waiting. */
+
+import * as path from "node:path";
+import * as vscode from "vscode";
+import {
+    ConfigurationParams,
+    DidChangeConfigurationNotification,
+    LanguageClient,
+    LanguageClientOptions,
+    ServerOptions,
+    State,
+} from "vscode-languageclient/node";
+import { log, tell } from "./log";
+import { Environments } from "./python/environments";
+import { serverPython } from "./python/serverPython";
+
+const NO_PYTHON =
+    "drygrad needs Python 3.10 or later to run, and found none. Install one, or set `drygrad.serverPython` to its path.";
+
+export class Server implements vscode.Disposable {
+    private client: LanguageClient | null = null;
+    private restarting: Promise<void> | null = null;
+    private again = false;
+    private readonly started = new vscode.EventEmitter<LanguageClient>();
+    private readonly states = new vscode.EventEmitter<State>();
+    /** A client has started; notifications can be subscribed to. */
+    readonly onStarted = this.started.event;
+    readonly onState = this.states.event;
+
+    constructor(
+        private readonly context: vscode.ExtensionContext,
+        private readonly environments: Environments,
+    ) {}
+
+    /** The running client; null while there is none. */
+    get running(): LanguageClient | null {
+        return this.client?.isRunning() ? this.client : null;
+    }
+
+    async restart(): Promise<void> {
+        if (this.restarting) {
+            this.again = true;
+            return this.restarting;
+        }
+        this.restarting = this.startAnew();
+        try {
+            await this.restarting;
+        } finally {
+            this.restarting = null;
+        }
+        if (this.again) {
+            this.again = false;
+            await this.restart();
+        }
+    }
+
+    private async startAnew(): Promise<void> {
+        await this.stop();
+        const program = await this.program();
+        if (!program) {
+            await tell(NO_PYTHON);
+            return;
+        }
+        const command = [...program, "server"];
+        log.info(`starting ${command.join(" ")}`);
+        this.client = new LanguageClient("drygrad", "drygrad", serverOptions(command), this.clientOptions());
+        this.client.onDidChangeState((event) => this.states.fire(event.newState));
+        await this.client.start();
+        this.started.fire(this.client);
+    }
+
+    /** Return how drygrad is started: the one that the extension carries, or the one installed in the environment. */
+    private async program(): Promise<string[] | null> {
+        const configuration = vscode.workspace.getConfiguration("drygrad");
+        if (configuration.get("importStrategy") === "fromEnvironment" && vscode.workspace.isTrusted) {
+            const own = await this.environments.interpreter(vscode.workspace.workspaceFolders?.[0]?.uri);
+            return own ? [own, "-m", "drygrad"] : null;
+        }
+        const python = await serverPython(this.environments);
+        return python ? [python, path.join(this.context.extensionPath, "bundled", "drygrad.py")] : null;
+    }
+
+    /** Return the command line of drygrad, and the interpreter of the file that the user looks at. */
+    async cliCommand(): Promise<{ command: string[]; interpreter: string | null } | null> {
+        const command = await this.program();
+        const scope = vscode.window.activeTextEditor?.document.uri;
+        return command && { command, interpreter: await this.environments.interpreter(scope) };
+    }
+
+    private clientOptions(): LanguageClientOptions {
+        return {
+            documentSelector: [
+                { scheme: "file", language: "python" },
+                { scheme: "untitled", language: "python" },
+                { scheme: "vscode-notebook-cell", language: "python" },
+            ],
+            outputChannel: log,
+            initializationOptions: { drygrad: { trusted: vscode.workspace.isTrusted } },
+            synchronize: { fileEvents: [] },
+            middleware: {
+                workspace: {
+                    configuration: async (params, token, next) => this.withEnvironment(params, await next(params, token)),
+                },
+            },
+        };
+    }
+
+    /** Add to the settings what only the editor knows: the interpreter of each scope, and whether it is trusted. */
+    private async withEnvironment(params: ConfigurationParams, answer: unknown): Promise<unknown[]> {
+        const settings = Array.isArray(answer) ? answer : [];
+        return Promise.all(
+            params.items.map(async (item, index) => {
+                if (item.section !== "drygrad") {
+                    return settings[index];
+                }
+                const scope = item.scopeUri ? vscode.Uri.parse(item.scopeUri) : vscode.workspace.workspaceFolders?.[0]?.uri;
+                const given = forServer(settings[index]);
+                return {
+                    ...given,
+                    interpreter: await this.environments.interpreter(scope),
+                    trusted: vscode.workspace.isTrusted,
+                };
+            }),
+        );
+    }
+
+    /** Let the server ask for its settings anew; only the workers of an interpreter that changed are restarted. */
+    async tellSettingsChanged(): Promise<void> {
+        await this.running?.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
+    }
+
+    private async stop(): Promise<void> {
+        const client = this.client;
+        this.client = null;
+        if (client && client.state !== State.Stopped) {
+            await client.stop().catch((error: unknown) => log.warn(`the server did not stop cleanly: ${String(error)}`));
+        }
+    }
+
+    async dispose(): Promise<void> {
+        await this.stop();
+    }
+}
+
+function serverOptions([command, ...args]: string[]): ServerOptions {
+    // Nothing of the user's environment may change how the server itself is imported.
+    const env = { ...process.env, PYTHONUTF8: "1" };
+    delete (env as NodeJS.ProcessEnv)["PYTHONPATH"];
+    const executable = { command: command ?? "", args, options: { env } };
+    return { run: executable, debug: executable };
+}
+
+/** Settings of the extension itself; the server does not know them. */
+const OWN = new Set(["serverPython", "importStrategy", "trace"]);
+
+function forServer(settings: unknown): Record<string, unknown> {
+    const all = (settings ?? {}) as Record<string, unknown>;
+    return Object.fromEntries(Object.entries(all).filter(([name, value]) => !OWN.has(name) && value !== null && value !== ""));
+}
