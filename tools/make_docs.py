@@ -104,7 +104,13 @@ def manifest() -> str:
 def _property(option: Option) -> dict[str, Any]:
     path = option.name in ("interpreter", "launcher")
     scope = "machine-overridable" if path else "resource" if option.scope == "both" else "window"
-    return {**option.schema, "scope": scope, "markdownDescription": option.description}
+    # Null means "not set": VS Code's own default for a list is an empty one, which would select no rule.
+    schema = dict(option.schema)
+    if "enum" in schema:
+        schema["enum"] = [*schema["enum"], None]
+    else:
+        schema["type"] = [schema["type"], "null"]
+    return {**schema, "default": None, "scope": scope, "markdownDescription": option.description}
 
 
 def stale(folder: Path) -> list[Path]:
