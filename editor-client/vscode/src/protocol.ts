@@ -55,5 +55,12 @@ export interface RunReport {
     interpreter: string | null;
 }
 
+/** The answer to `drygrad/run`: a function with several input comments is run several times. */
+export interface RunAnswer {
+    runId: string;
+    running: boolean;
+    runs: RunReport[];
+}
+
 export const STATUS = "drygrad/status";
 export const RUN = "drygrad/run";

@@ -2,5 +2,10 @@
 
 import { RunReport } from "../protocol";
 
-export type ToView = { type: "report"; report: RunReport; source: string | null };
+export interface Shown {
+    report: RunReport;
+    source: string | null;
+}
+
+export type ToView = { type: "runs"; runs: Shown[] };
 export type FromView = { type: "ready" } | { type: "reveal"; path: string; line: number };

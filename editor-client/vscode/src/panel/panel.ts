@@ -2,14 +2,14 @@
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import { RUN, RunReport, Status } from "../protocol";
+import { RUN, RunAnswer, RunReport, Status } from "../protocol";
 import { Server } from "../server";
 import { FromView, ToView } from "./messages";
 
 export class ResultPanel implements vscode.Disposable {
     private panel: vscode.WebviewPanel | null = null;
     private last: string | null = null;
-    private shown: RunReport | null = null;
+    private shown: RunReport[] = [];
 
     constructor(
         private readonly context: vscode.ExtensionContext,
@@ -60,18 +60,20 @@ export class ResultPanel implements vscode.Disposable {
     }
 
     private async refresh(): Promise<void> {
-        const report = await this.server.running?.sendRequest<RunReport | null>(RUN, { runId: this.last });
-        if (!report || !this.panel) {
+        const answer = await this.server.running?.sendRequest<RunAnswer | null>(RUN, { runId: this.last });
+        const [first] = answer?.runs ?? [];
+        if (!answer || !first || !this.panel) {
             return;
         }
-        this.shown = report;
-        this.panel.title = `Dry run: ${report.target}`;
-        const message: ToView = { type: "report", report, source: await source(report) };
+        this.shown = answer.runs;
+        this.panel.title = `Dry run: ${first.target}`;
+        const runs = answer.runs.map((report) => ({ report, source: source(report) }));
+        const message: ToView = { type: "runs", runs };
         await this.panel.webview.postMessage(message);
     }
 
-    /** The report that the panel shows; for tests. */
-    get report(): RunReport | null {
+    /** The reports that the panel shows; for tests. */
+    get reports(): RunReport[] {
         return this.shown;
     }
 
@@ -102,7 +104,7 @@ export class ResultPanel implements vscode.Disposable {
 }
 
 /** Return the text that was run, as the editor has it now; null if the file is gone. */
-async function source(report: RunReport): Promise<string | null> {
+function source(report: RunReport): string | null {
     if (report.text !== undefined) {
         return report.text;
     }

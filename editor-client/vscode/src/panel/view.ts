@@ -4,7 +4,7 @@ import { RunReport } from "../protocol";
 import { element, section } from "./dom";
 import { gradients } from "./gradients";
 import { largestLines, overTime } from "./memory";
-import { FromView, ToView } from "./messages";
+import { FromView, Shown, ToView } from "./messages";
 import { sourceWithShapes } from "./source";
 import { bytes, duration, outcomeWords } from "./words";
 
@@ -17,9 +17,11 @@ function reveal(path: string, line: number): void {
     vscode.postMessage({ type: "reveal", path, line });
 }
 
-function draw(report: RunReport, source: string | null): void {
+function draw({ report, source }: Shown): HTMLElement {
     const path = report.path ?? "";
-    root.replaceChildren(
+    return element(
+        "article",
+        {},
         header(report),
         ...findings(report),
         ...inputs(report),
@@ -112,5 +114,5 @@ function table(titles: string[], rows: string[][]): HTMLElement {
     );
 }
 
-window.addEventListener("message", (event: MessageEvent<ToView>) => draw(event.data.report, event.data.source));
+window.addEventListener("message", (event: MessageEvent<ToView>) => root.replaceChildren(...event.data.runs.map(draw)));
 vscode.postMessage({ type: "ready" });
