@@ -1,6 +1,6 @@
-"""What the instruments cost: training steps of a small GPT on the plain CPU, and on the simulated device under them.
+"""What the instruments cost: training steps of a small GPT on the plain CPU, and on the simulated device with them.
 
-``python tests/bench/bench_instruments.py`` prints one row for each: nothing watching, each instrument alone, all of them.
+``python tests/bench/bench_instruments.py`` prints a row for each: nothing watching, each instrument alone, all.
 The measurements are taken in turn, so that a busy machine slows all of them alike.
 """
 

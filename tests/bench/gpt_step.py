@@ -15,7 +15,7 @@ class Block(nn.Module):
         self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
         self.feed = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -30,7 +30,7 @@ class GPT(nn.Module):
         self.blocks = nn.Sequential(*[Block() for _ in range(LAYERS)])
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY)
 
-    def forward(self, ids):
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.tokens(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
         return self.head(self.norm(self.blocks(x)))
 
@@ -40,7 +40,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 ids = torch.randint(0, VOCABULARY, (BATCH, LENGTH + 1), device=DEVICE)
 
 
-def step():
+def step() -> torch.Tensor:
     optimizer.zero_grad()
     logits = model(ids[:, :-1])
     loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
