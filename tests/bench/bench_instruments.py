@@ -43,7 +43,7 @@ def worker(device: str, names: list[str] | None, steps: int) -> float:
         from drygrad.worker.devices import sim  # noqa: PLC0415
 
         sim.enable()
-    torch.manual_seed(0)
+    torch.manual_seed(0)  # pyright: ignore[reportUnknownMemberType]
     run = Run({"device": device, "path": str(PROGRAM)}, Lines(str(PROGRAM)))
     run.lines.give_source(str(PROGRAM), PROGRAM.read_text())
     instruments = [made(run) for name, made in all_instruments().items() if name in (names or [])]
