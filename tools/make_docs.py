@@ -15,6 +15,7 @@ from typing import Any
 from drygrad.documentation import page
 from drygrad.model import Rule
 from drygrad.options import OPTIONS, Option
+from drygrad.settings import EditorSettings
 from drygrad.static.registry import all_rules
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -104,13 +105,12 @@ def manifest() -> str:
 def _property(option: Option) -> dict[str, Any]:
     path = option.name in ("interpreter", "launcher")
     scope = "machine-overridable" if path else "resource" if option.scope == "both" else "window"
+    described = {**option.schema, "scope": scope, "markdownDescription": option.description}
+    default = getattr(EditorSettings(), option.attribute, None)
+    if isinstance(default, bool | int | float | str):
+        return {**described, "default": default}
     # Null means "not set": VS Code's own default for a list is an empty one, which would select no rule.
-    schema = dict(option.schema)
-    if "enum" in schema:
-        schema["enum"] = [*schema["enum"], None]
-    else:
-        schema["type"] = [schema["type"], "null"]
-    return {**schema, "default": None, "scope": scope, "markdownDescription": option.description}
+    return {**described, "type": [option.schema["type"], "null"], "default": None}
 
 
 def stale(folder: Path) -> list[Path]:

@@ -98,6 +98,7 @@ export class Server implements vscode.Disposable {
             initializationOptions: { drygrad: { trusted: vscode.workspace.isTrusted } },
             synchronize: { fileEvents: [] },
             middleware: {
+                provideCodeLenses: async (document, token, next) => withResults((await next(document, token)) ?? []),
                 workspace: {
                     configuration: async (params, token, next) => this.withEnvironment(params, await next(params, token)),
                 },
@@ -156,4 +157,14 @@ const OWN = new Set(["serverPython", "importStrategy", "trace"]);
 function forServer(settings: unknown): Record<string, unknown> {
     const all = (settings ?? {}) as Record<string, unknown>;
     return Object.fromEntries(Object.entries(all).filter(([name, value]) => !OWN.has(name) && value !== null && value !== ""));
+}
+
+/** A lens that only tells how a run ended names no command; here it opens the result. */
+function withResults(lenses: vscode.CodeLens[]): vscode.CodeLens[] {
+    for (const lens of lenses) {
+        if (lens.command && !lens.command.command) {
+            lens.command = { ...lens.command, command: "drygrad.showResult", tooltip: "Show the result of the last run" };
+        }
+    }
+    return lenses;
 }
