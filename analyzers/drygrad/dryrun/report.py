@@ -38,6 +38,27 @@ def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None =
     }
 
 
+def panel_json(record: Record) -> dict[str, Any]:
+    """Return a run with what a panel shows beyond it: the text that ran, the findings, gradients, memory, output."""
+    data = record.result.data
+    memory = _object(data.get("memory"))
+    return {
+        **run_json(record),
+        "path": str(record.plan.path),
+        "text": record.plan.source.text,
+        "findings": [_finding(finding) for finding in record.findings],
+        "gradients": data.get("gradients") or [],
+        "memory_by_line": memory.get("by_line") or [],
+        "memory_over_time": memory.get("over_time") or [],
+        "output": data.get("output"),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    line = finding.span.start.line
+    return {"code": finding.code, "message": finding.message, "severity": finding.severity, "line": line}
+
+
 def missing_json(missing: Missing, path: str) -> dict[str, Any]:
     """Return the entry of a target that could not be run."""
     empty: dict[str, list[object]] = {key: [] for key in ("inputs", "syncs", "shapes", "refuted")}

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from drygrad.worker.lines import Instruction
+from drygrad.worker.timeline import Timeline
 
 Key = tuple[int, int, str]
 """What storages are counted by: the identity of the code and the offset that made them, and what they are."""
@@ -44,6 +45,7 @@ class Ledger:
         self.steps: list[int] = []
         self.kept: defaultdict[int, list[dict[Key, int]]] = defaultdict(list)
         """The last few steps of each optimizer."""
+        self.timeline = Timeline()
         self._at_peak: dict[Key, int] | None = None
 
     def enter(self, held: Held, phase: str) -> None:
@@ -54,6 +56,7 @@ class Ledger:
             self.peak, self._at_peak = self.live, None
         phase = phase if phase in self.by_phase else "backward"
         self.by_phase[phase] = max(self.by_phase[phase], self.live)
+        self.timeline.add(self.live, phase)
 
     def leave(self, held: Held) -> None:
         """Count a storage no more."""

@@ -2,38 +2,26 @@
 
 /** `drygrad/status`: the state of the workers and of what they did last. */
 export interface Status {
-    state: string;
-    why?: string | null;
-    device?: string | null;
-    torch?: string | null;
-    interpreter?: string | null;
-    running?: string[];
-    last?: { runId: string; text: string; outcome: string; uri?: string } | null;
-}
-
-export interface Position {
-    line: number;
-    column: number;
+    worker: { state: string; why: string | null };
+    device: string | null;
+    torch: string | null;
+    interpreter: string | null;
+    running: string[];
+    lastRun: { runId: string; text: string; outcome: string } | null;
 }
 
 export interface RunFinding {
     code: string;
-    name: string;
     message: string;
     severity: "error" | "warning" | "info" | "hint";
-    path: string;
-    start: Position;
-    end: Position;
-    status: string;
-    detail: string | null;
+    line: number;
 }
 
-/** One run as `drygrad run --output-format json` prints it; positions count from 1. */
+/** One run as `drygrad run --output-format json` prints it, and more; a run without inputs has only the former. */
 export interface RunReport {
     id: string;
     target: string;
     path?: string;
-    uri?: string;
     text?: string;
     device: string;
     seed: number;

@@ -40,19 +40,19 @@ export class StatusItem implements vscode.Disposable {
     private render(): void {
         this.item.text = `$(${this.icon()}) drygrad${this.short()}`;
         this.item.tooltip = this.tooltip();
-        this.item.command = this.status?.last ? "drygrad.showResult" : "drygrad.showLogs";
-        const failed = this.server === State.Stopped || this.status?.state === "failed";
+        this.item.command = this.status?.lastRun ? "drygrad.showResult" : "drygrad.showLogs";
+        const failed = this.server === State.Stopped || this.status?.worker.state === "failed";
         this.item.backgroundColor = failed ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
     }
 
     private icon(): string {
-        if (this.server === State.Starting || this.status?.running?.length) {
+        if (this.server === State.Starting || this.status?.running.length) {
             return "sync~spin";
         }
-        if (this.server === State.Stopped || this.status?.state === "failed") {
+        if (this.server === State.Stopped || this.status?.worker.state === "failed") {
             return "warning";
         }
-        const outcome = this.status?.last?.outcome;
+        const outcome = this.status?.lastRun?.outcome;
         return outcome === undefined ? "pulse" : outcome === "passed" ? "check" : "error";
     }
 
@@ -84,12 +84,13 @@ export class StatusItem implements vscode.Disposable {
         if (!status) {
             return ["Static checks are on. The worker starts with the first dry run."];
         }
-        const lines = [`Worker: ${WORDS[status.state] ?? status.state}${status.why ? ` (${status.why})` : ""}`];
+        const { state, why } = status.worker;
+        const lines = [`Worker: ${WORDS[state] ?? state}${why ? ` (${why})` : ""}`];
         if (status.interpreter) {
             lines.push(`Interpreter: ${status.interpreter}${status.torch ? `, torch ${status.torch}` : ""}`);
         }
-        if (status.last) {
-            lines.push(`Last run: ${status.last.text}`);
+        if (status.lastRun) {
+            lines.push(`Last run: ${status.lastRun.text}`);
         }
         return lines;
     }

@@ -107,7 +107,7 @@ class DryRunService(Protocol):
         ...
 
     def run_json(self, seen: Seen) -> dict[str, Any]:
-        """Return a run as panels and the command line show it."""
+        """Return a run as panels show it."""
         ...
 
     @property

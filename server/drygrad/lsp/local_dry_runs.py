@@ -12,7 +12,7 @@ from drygrad.dryrun.conversation import made_result
 from drygrad.dryrun.findings import missing_finding
 from drygrad.dryrun.merge import Record, applied, merge
 from drygrad.dryrun.plan import Missing, RunOptions, plan_runs
-from drygrad.dryrun.report import missing_json, run_json
+from drygrad.dryrun.report import missing_json, panel_json
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.service import DryRuns, Home
 from drygrad.dryrun.states import State
@@ -73,9 +73,9 @@ class LocalDryRuns:
         return tuple(sorted([*merged, *others], key=lambda finding: finding.span))
 
     def run_json(self, seen: Seen) -> dict[str, Any]:
-        """Return a run as panels and the command line show it."""
+        """Return a run as panels show it."""
         if isinstance(seen, Record):
-            return run_json(seen)
+            return panel_json(seen)
         unplanned = cast("Unplanned", seen)
         return missing_json(unplanned.missing, str(unplanned.path))
 

@@ -54,5 +54,5 @@ def error_of(result: Result) -> str:
 
 
 def _shortened(text: str) -> str:
-    line = text.partition("\n")[0]
+    line = text.partition("\n")[0].replace("`", "")  # a lens shows plain text
     return line if len(line) <= _MAX else line[: _MAX - 1].rstrip() + "…"

@@ -189,6 +189,7 @@ class Memory(Instrument):
                 {"path": place.path, "line": place.line, "bytes": size, "what": kind} for place, size, kind in rows
             ],
             "steps": ledger.steps,
+            "over_time": ledger.timeline.as_json(),
         }
         limit = self.run.plan.get("gpu_memory")
         if limit and ledger.peak > limit:

@@ -2,10 +2,5 @@
 
 import { RunReport } from "../protocol";
 
-export interface Shown {
-    report: RunReport;
-    source: string | null;
-}
-
-export type ToView = { type: "runs"; runs: Shown[] };
+export type ToView = { type: "runs"; runs: RunReport[] };
 export type FromView = { type: "ready" } | { type: "reveal"; path: string; line: number };

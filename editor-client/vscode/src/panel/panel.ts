@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import { RUN, RunAnswer, RunReport, Status } from "../protocol";
 import { Server } from "../server";
+import { targetName } from "./words";
 import { FromView, ToView } from "./messages";
 
 export class ResultPanel implements vscode.Disposable {
@@ -18,7 +19,7 @@ export class ResultPanel implements vscode.Disposable {
 
     /** Take note of the run that ended last; an open panel follows. */
     runEnded(status: Status): void {
-        const ended = status.last?.runId ?? null;
+        const ended = status.lastRun?.runId ?? null;
         if (ended !== this.last) {
             this.last = ended;
             if (this.panel) {
@@ -66,9 +67,8 @@ export class ResultPanel implements vscode.Disposable {
             return;
         }
         this.shown = answer.runs;
-        this.panel.title = `Dry run: ${first.target}`;
-        const runs = answer.runs.map((report) => ({ report, source: source(report) }));
-        const message: ToView = { type: "runs", runs };
+        this.panel.title = `Dry run: ${targetName(first)}`;
+        const message: ToView = { type: "runs", runs: answer.runs };
         await this.panel.webview.postMessage(message);
     }
 
@@ -101,16 +101,6 @@ export class ResultPanel implements vscode.Disposable {
     dispose(): void {
         this.panel?.dispose();
     }
-}
-
-/** Return the text that was run, as the editor has it now; null if the file is gone. */
-function source(report: RunReport): string | null {
-    if (report.text !== undefined) {
-        return report.text;
-    }
-    const uri = report.uri ? vscode.Uri.parse(report.uri) : report.path ? vscode.Uri.file(report.path) : null;
-    const document = uri && vscode.workspace.textDocuments.find((open) => open.uri.toString() === uri.toString());
-    return document ? document.getText() : null;
 }
 
 async function reveal(path: string, line: number): Promise<void> {

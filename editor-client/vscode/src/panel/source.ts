@@ -5,10 +5,13 @@ import { element, section } from "./dom";
 
 const AROUND = 2;
 
-export function sourceWithShapes(report: RunReport, text: string, reveal: (line: number) => void): HTMLElement {
-    const lines = text.split(/\r\n|\r|\n/);
-    const found = new Map((report.findings ?? []).map((finding) => [finding.start.line, finding]));
+export function sourceWithShapes(report: RunReport, reveal: (line: number) => void): HTMLElement[] {
+    const lines = (report.text ?? "").split(/\r\n|\r|\n/);
+    const found = new Map((report.findings ?? []).map((finding) => [finding.line, finding]));
     const interesting = [...report.shapes.map((shape) => shape.line), ...found.keys()];
+    if (!interesting.length) {
+        return [];
+    }
     const rows: HTMLElement[] = [];
     const first = Math.max(1, Math.min(...interesting) - AROUND);
     const last = Math.min(lines.length, Math.max(...interesting) + AROUND);
@@ -24,7 +27,7 @@ export function sourceWithShapes(report: RunReport, text: string, reveal: (line:
         row.addEventListener("click", () => reveal(number));
         rows.push(row);
     }
-    return section("Shapes", element("table", { class: "source" }, element("tbody", {}, ...rows)));
+    return [section("Shapes", element("table", { class: "source" }, element("tbody", {}, ...rows)))];
 }
 
 function shapesOf(report: RunReport, line: number): HTMLElement[] {

@@ -4,9 +4,9 @@ import { RunReport } from "../protocol";
 import { element, section } from "./dom";
 import { gradients } from "./gradients";
 import { largestLines, overTime } from "./memory";
-import { FromView, Shown, ToView } from "./messages";
+import { FromView, ToView } from "./messages";
 import { sourceWithShapes } from "./source";
-import { bytes, duration, outcomeWords } from "./words";
+import { bytes, duration, outcomeWords, targetName } from "./words";
 
 declare function acquireVsCodeApi(): { postMessage(message: FromView): void };
 
@@ -17,7 +17,7 @@ function reveal(path: string, line: number): void {
     vscode.postMessage({ type: "reveal", path, line });
 }
 
-function draw({ report, source }: Shown): HTMLElement {
+function draw(report: RunReport): HTMLElement {
     const path = report.path ?? "";
     return element(
         "article",
@@ -25,7 +25,7 @@ function draw({ report, source }: Shown): HTMLElement {
         header(report),
         ...findings(report),
         ...inputs(report),
-        ...(source ? [sourceWithShapes(report, source, (line) => reveal(path, line))] : []),
+        ...sourceWithShapes(report, (line) => reveal(path, line)),
         ...overTime(report),
         ...largestLines(report, reveal),
         ...syncs(report),
@@ -48,7 +48,7 @@ function header(report: RunReport): HTMLElement {
     return element(
         "header",
         {},
-        element("h1", {}, report.target),
+        element("h1", {}, targetName(report)),
         element("p", { class: `outcome ${mood}` }, words),
         element(
             "dl",
@@ -67,9 +67,9 @@ function findings(report: RunReport): HTMLElement[] {
             { class: `finding ${finding.severity}` },
             element("span", { class: "code" }, finding.code),
             element("span", { class: "message" }, finding.message),
-            element("button", { class: "line", title: "Go to the line" }, `line ${finding.start.line}`),
+            element("button", { class: "line", title: "Go to the line" }, `line ${finding.line}`),
         );
-        item.querySelector("button")?.addEventListener("click", () => reveal(finding.path, finding.start.line));
+        item.querySelector("button")?.addEventListener("click", () => reveal(report.path ?? "", finding.line));
         return item;
     });
     const refuted = report.refuted.map((one) =>

@@ -2,6 +2,11 @@
 
 import { RunReport } from "../protocol";
 
+/** Return the target without the folders of its file. */
+export function targetName(report: RunReport): string {
+    return report.target.slice(report.target.lastIndexOf("/") + 1);
+}
+
 export function bytes(count: number): string {
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     const power = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(count) / 10));
