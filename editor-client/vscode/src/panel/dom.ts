@@ -6,6 +6,11 @@ export function element(name: string, attributes: Record<string, string>, ...chi
     return filled(document.createElement(name), attributes, children);
 }
 
+/** Return a sentence whose names stand between backticks as text and code. */
+export function sentence(text: string): (Node | string)[] {
+    return text.split("`").map((part, index) => (index % 2 ? element("code", {}, part) : part));
+}
+
 export function svg(name: string, attributes: Record<string, string | number>, ...children: (Node | string)[]): SVGElement {
     return filled(document.createElementNS(SVG, name), attributes, children);
 }

@@ -1,7 +1,7 @@
 /** The script of the result panel: draws a report. */
 
 import { RunReport } from "../protocol";
-import { element, section } from "./dom";
+import { element, section, sentence } from "./dom";
 import { gradients } from "./gradients";
 import { largestLines, overTime } from "./memory";
 import { FromView, ToView } from "./messages";
@@ -66,7 +66,7 @@ function findings(report: RunReport): HTMLElement[] {
             "li",
             { class: `finding ${finding.severity}` },
             element("span", { class: "code" }, finding.code),
-            element("span", { class: "message" }, finding.message),
+            element("span", { class: "message" }, ...sentence(finding.message)),
             element("button", { class: "line", title: "Go to the line" }, `line ${finding.line}`),
         );
         item.querySelector("button")?.addEventListener("click", () => reveal(report.path ?? "", finding.line));
@@ -96,7 +96,7 @@ function syncs(report: RunReport): HTMLElement[] {
 }
 
 function notes(report: RunReport): HTMLElement[] {
-    const items = report.notes.map((note) => element("li", {}, note));
+    const items = report.notes.map((note) => element("li", {}, ...sentence(note)));
     return items.length ? [section("Notes", element("ul", {}, ...items))] : [];
 }
 
