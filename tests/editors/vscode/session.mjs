@@ -93,7 +93,6 @@ async function dryRuns() {
         await workbench.panel().locator("h1", { hasText: "loss_of" }).waitFor();
         await workbench.panel().locator(".finding", { hasText: "outside" }).waitFor();
         await shot("panel");
-        await workbench.page.locator(".tab", { hasText: "Dry run:" }).locator(".codicon-close").click();
         await workbench.line("scores = model(images)").click();
     });
     await step("an edit inside the function drops what was seen of it", async () => {
