@@ -111,13 +111,14 @@ async function dryRuns() {
         await until(async () => (await workbench.problems()).some((row) => row.includes("DG101")), "the confirmed finding");
     });
     await step("the quick fix changes the text, and the file on disk", async () => {
-        await workbench.goTo(18, 8);
+        await workbench.line("y.clamp_(max=10)").click();
         const fixes = await workbench.quickFixes();
         await shot("quick-fix");
         await fixes.first().click();
         await workbench.line("y = y.clamp(max=10)").waitFor();
         await workbench.save();
-        assert(readFileSync(path.join(project, "train.py"), "utf8").includes("y = y.clamp(max=10)"));
+        const onDisk = () => readFileSync(path.join(project, "train.py"), "utf8");
+        await until(() => onDisk().includes("y = y.clamp(max=10)"), "the fix on disk");
         await until(async () => !(await workbench.problems()).some((row) => row.includes("DG101")), "the finding is gone");
     });
     await step("an endless run is cancelled", async () => {

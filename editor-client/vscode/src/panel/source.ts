@@ -21,7 +21,7 @@ export function sourceWithShapes(report: RunReport, reveal: (line: number) => vo
             "tr",
             { class: finding ? `hit ${finding.severity}` : "", title: finding?.message ?? "" },
             element("td", { class: "number" }, String(number)),
-            element("td", {}, element("code", { class: "text" }, lines[number - 1] ?? ""), ...shapesOf(report, number)),
+            element("td", {}, element("span", { class: "text" }, lines[number - 1] ?? ""), ...shapesOf(report, number)),
         );
         row.addEventListener("click", () => reveal(number));
         rows.push(row);
