@@ -136,7 +136,7 @@ async function recovery() {
         assert.equal(before.length, 1, ours().join("\n"));
         process.kill(Number(before[0].trim().split(/\s+/)[0]), "SIGKILL");
         await until(() => ours().some((line) => line.includes("drygrad.py server") && line !== before[0]), "a new server");
-        await lens("Dry-run").first().waitFor();
+        await lens("Dry-run").last().waitFor();
     });
     await step("closing the window leaves no process", async () => {
         await workbench.close();
