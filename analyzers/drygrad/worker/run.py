@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from drygrad.worker.reading import quietly
-
 if TYPE_CHECKING:
     from drygrad.worker.ledger import Origin
     from drygrad.worker.lines import Instruction, Lines
@@ -107,6 +105,8 @@ class Run:
         hooks = self.hooks(name)
         if not hooks:
             return
+        from drygrad.worker.reading import quietly  # it imports torch, which may be missing or broken
+
         with quietly():
             for hook in hooks:
                 try:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXTENSION = ROOT / "editor-client" / "vscode"
-HERE = Path(__file__).parent / "vscode"
+HERE = Path(__file__).parent
 INSTALLED = ROOT / "build" / "vscode"
 
 pytestmark = pytest.mark.skipif(
-    not (shutil.which("npm") and shutil.which("chromium")), reason="needs npm and Chromium: make test-editors"
+    not (shutil.which("npm") and shutil.which("chromium")), reason="needs npm and Chromium: make test-vscode"
 )
 
 
