@@ -7,12 +7,13 @@ READY := .venv/.ready-for-tests
 # The tests start hundreds of processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-sim test-editors test-vscode lint types docs docs-fresh bench clean help
+.PHONY: demo test test-sim test-gpu test-editors test-vscode lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
+	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
 	@echo "make test-editors    the server in real editors, which it installs; on Debian, as root"
 	@echo "make test-vscode     the extension in a real VS Code, which it installs (about 1 GB); on Debian, as root"
 	@echo "make docs    write the pages that are made from the code"
@@ -31,6 +32,9 @@ test: lint types docs-fresh
 
 test-sim: $(READY)
 	DRYGRAD_SIM_ALL=1 $(BIN)/python -m pytest -q -s tests/sim/test_opinfo.py
+
+test-gpu: $(READY)
+	$(BIN)/python -m pytest -q -rs tests/gpu --record
 
 test-editors: $(READY)
 	apt-get update -qq

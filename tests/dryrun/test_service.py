@@ -30,7 +30,7 @@ PATH = Path("/project/f.py")
 @pytest_asyncio.fixture
 async def runs() -> AsyncGenerator[DryRuns]:
     def launch_at(home: Home) -> Launch:
-        switches = ["--sim-broken"] if home.interpreter.name == "old" else []
+        switches = {"old": ["--sim-broken"], "crowded": ["--gpu-refuses"]}.get(home.interpreter.name, [])
         return Launch([sys.executable, str(FAKE), *switches], str(home.interpreter))
 
     runs = DryRuns(launch_at=launch_at)
@@ -61,6 +61,13 @@ async def test_without_the_simulated_device_it_is_the_cpu_and_the_reason_is_told
     assert isinstance(records, list)
     assert {record.result.device for record in records} == {"cpu"}
     assert "built without it" in records[0].result.notes[0]
+
+
+async def test_a_gpu_that_refuses_when_it_comes_to_it_is_simulated(runs: DryRuns) -> None:
+    records = await run(runs, interpreter="crowded")
+    assert isinstance(records, list)
+    assert {(record.plan.options.device, record.result.outcome) for record in records} == {("sim", "passed")}
+    assert records[0].result.notes == ("on sim, for the GPU cannot run this; GPU 0 has only 96 MiB free",)
 
 
 async def test_a_device_that_was_asked_for_is_not_explained(runs: DryRuns) -> None:

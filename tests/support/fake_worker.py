@@ -43,6 +43,7 @@ def switches() -> argparse.Namespace:
     parser.add_argument("--strange-result", action="store_true")
     parser.add_argument("--grandchild", type=Path, metavar="FILE", help="leave a process behind, its id in the file")
     parser.add_argument("--sim-broken", action="store_true")
+    parser.add_argument("--gpu-refuses", action="store_true", help="have a GPU that no run can use")
     return parser.parse_args()
 
 
@@ -71,7 +72,8 @@ def start(options: argparse.Namespace) -> None:
     for _ in range(options.garbage):
         os.write(1, b"Downloading: 42%\n")
     sim = {"sim": {"works": False, "why": "built without it"}} if options.sim_broken else {}
-    say({**READY, **sim, "type": "ready", "pid": os.getpid()})
+    gpu = {"cuda": {"available": True, "devices": ["GPU"], "free_bytes": [8 << 30]}} if options.gpu_refuses else {}
+    say({**READY, **sim, **gpu, "type": "ready", "pid": os.getpid()})
 
 
 def requests() -> Iterator[dict[str, Any]]:
@@ -96,6 +98,8 @@ def serve(options: argparse.Namespace) -> None:
         if not options.hang and not request["plan"].get("hang"):
             plan = request["plan"]
             answer = {"outcome": "passed", "device": plan.get("device", "cpu"), **plan.get("answer", {})}
+            if options.gpu_refuses and answer["device"] == "cuda":
+                answer.update(outcome="unsupported", notes=["GPU 0 has only 96 MiB free"])
             say({"type": "result", "run": run, "result": 7 if options.strange_result else answer})
         if options.once:
             return

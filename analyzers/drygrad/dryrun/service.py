@@ -27,6 +27,10 @@ KEPT = 2
 """So many interpreters keep a worker; the one that was used longest ago is let go for another."""
 
 
+_OTHERWISE = {"cuda": "sim", "sim": "cpu"}
+_NAMES = {"cuda": "the GPU", "sim": "the simulated GPU"}
+
+
 @dataclass(frozen=True)
 class Home:
     """Where runs happen: an interpreter, a prefix such as ``srun``, and the project's folder."""
@@ -131,13 +135,12 @@ class DryRuns:
         if on_phase:
             on_phase("starting")
         device, why = choose(await supervisor.settled())
-        chosen = _on(plan, device)
-        result = await supervisor.run(chosen, on_phase, run)
-        if device == "sim" and result.outcome == "unsupported":
-            why = "; ".join(["the simulated GPU cannot run this", *result.notes])
-            chosen = _on(plan, device := "cpu")
-            result = await supervisor.run(chosen, on_phase, run)
-        return chosen, replace(result, notes=(f"on {device}, for {why}", *result.notes))
+        result = await supervisor.run(_on(plan, device), on_phase, run)
+        while result.outcome == "unsupported" and device in _OTHERWISE:
+            why = "; ".join([f"{_NAMES[device]} cannot run this", *result.notes])
+            device = _OTHERWISE[device]
+            result = await supervisor.run(_on(plan, device), on_phase, run)
+        return _on(plan, device), replace(result, notes=(f"on {device}, for {why}", *result.notes))
 
 
 def _on(plan: Plan, device: str) -> Plan:

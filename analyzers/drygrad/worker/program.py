@@ -101,6 +101,8 @@ def import_torch() -> str | None:
     # Threads that spin while they wait for each other make small operations slow wherever the cores are busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("KMP_BLOCKTIME", "0")
+    # Whoever merely asks whether there is a GPU does not speak to its driver, after which no fork could use it.
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     try:
         import torch
 

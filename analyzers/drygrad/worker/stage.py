@@ -16,6 +16,7 @@ from typing import Any
 
 from drygrad.worker import devices, outcomes, processes
 from drygrad.worker.capture import Capture
+from drygrad.worker.devices import cuda
 from drygrad.worker.wire import Channel
 
 GRACE = 1.0
@@ -234,7 +235,10 @@ def main(channel: Channel, device: str, options: dict[str, Any], modules: list[s
 
 
 def import_ahead(modules: list[str]) -> dict[str, Any]:
-    """Import third-party modules; return those that failed, with the reason, and the first that started threads."""
+    """Import third-party modules; return those that failed, with the reason, and the first that prevents a fork.
+
+    That is one which starts threads, or speaks to the driver of a GPU.
+    """
     failed: dict[str, str] = {}
     before = processes.threads()
     for name in modules:
@@ -242,6 +246,6 @@ def import_ahead(modules: list[str]) -> dict[str, Any]:
             importlib.import_module(name)
         except BaseException as error:  # noqa: BLE001 - the run will meet the same error, at the user's line
             failed[name] = f"{type(error).__name__}: {error}"
-        if processes.threads() > before:
+        if processes.threads() > before or cuda.is_touched():
             return {"failed": failed, "threads": [name]}
     return {"failed": failed, "threads": []}
