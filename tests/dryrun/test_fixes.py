@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,20 @@ def proposed(
     message: str = "it fails",
     related: Mapping[str, int] | None = None,
     stack: tuple[int, ...] = (),
+    raised: str | None = None,
     shapes: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Return what fixes change by their titles; ``at`` is the text of the culprit, lines count the imports."""
+    """Return what fixes change by their titles; ``at`` is the culprit's text, ``raised`` that of the raising line."""
     source = source_of(IMPORTS + program)
     start = source.text.index(at)
     span = Span(source.position(start), source.position(start + len(at)))
     place = Place(str(PATH), span.start.line, span.start.column, span.end.line, span.end.column)
     explained = tuple((words, Place(str(PATH), line)) for words, line in (related or {}).items())
     fault = Fault(code, message, place, related=explained, facts=facts or {})
-    error = ErrorInUserCode("RuntimeError", message, place, tuple(Place(str(PATH), line) for line in stack))
+    line = source.position(source.text.index(raised)).line if raised else span.start.line
+    error = ErrorInUserCode(
+        "RuntimeError", message, replace(place, line=line), tuple(Place(str(PATH), line) for line in stack)
+    )
     seen = tuple(Shape(1, name, (2,), "float32", "cpu") for name in shapes)
     result = Result("failed", faults=(fault,), error=error, shapes=seen)
     finding = Finding(code, "fault", message, "error", span, witness="dry-run")
@@ -94,6 +99,24 @@ def _changed(before: Source, after: str) -> str:
 )
 def test_tensors_are_moved(program: str, at: str, facts: dict[str, Any], expected: str) -> None:
     assert expected in proposed(program, "DG205", at, facts).values()
+
+
+def test_a_tensor_is_moved_where_it_was_made_if_the_fault_is_told_there() -> None:
+    program = "def f(ids, table):\n    where = torch.arange(ids.shape[1])\n    return table(where)\n"
+    facts = {"operand": "where", "device": "cpu", "wanted": "cuda:0"}
+    texts = proposed(program, "DG203", "torch.arange(ids.shape[1])", facts, raised="return table")
+    assert "where = torch.arange(ids.shape[1], device=ids.device)" in texts.values()
+
+
+def test_a_loss_is_moved_where_it_was_made_if_the_fault_is_told_there() -> None:
+    program = (
+        "DEVICE = 'cuda'\n\n\ndef criterion_of(w):\n    return nn.CrossEntropyLoss(weight=w)\n\n\n"
+        "loss = criterion_of(torch.ones(3))\nloss(x.to(DEVICE), y)\n"
+    )
+    facts = {"role": "weight", "device": "cpu", "wanted": "cuda:0", "is_parameter": True}
+    texts = proposed(program, "DG205", "nn.CrossEntropyLoss(weight=w)", facts, raised="loss(x")
+    assert "return nn.CrossEntropyLoss(weight=w).to(DEVICE)" in texts.values()
+    assert "return nn.CrossEntropyLoss(weight=w.to(DEVICE))" in texts.values()
 
 
 def test_what_a_caller_gave_is_moved_by_the_caller() -> None:

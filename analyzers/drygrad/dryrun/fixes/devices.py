@@ -119,6 +119,19 @@ def _factory(node: ast.expr, site: Site) -> ast.Call | None:
 
 def _module_moved(site: Site) -> Iterator[Fix | None]:
     """Yield fixes that move a module to the device, where it is made."""
+    made = site.expression if site.is_origin else _made(site)
+    if made is None:
+        return
+    for reference, _ in islice(references(site, made), _REFERENCES):
+        yield site.fix(f"Move the module with .to({reference})", site.with_call(made, f"to({reference})"))
+    for argument in (k.value for k in made.keywords) if isinstance(made, ast.Call) else ():
+        for reference, _ in islice(references(site, made), 1):
+            title = f"Move `{_short(site.ctx.source_of(argument))}` with .to({reference})"
+            yield site.fix(title, site.with_call(argument, f"to({reference})"))
+
+
+def _made(site: Site) -> ast.expr | None:
+    """Return what the module that was called is bound to."""
     name = site.fact("operand")
     holder = (
         name.partition("[")[0].rpartition(".weight")[0] or name.partition("[")[0] if isinstance(name, str) else None
@@ -130,14 +143,7 @@ def _module_moved(site: Site) -> Iterator[Fix | None]:
     made = site.binding(node) if node is not None else None
     if made is None and holder and site.statement is not None:
         made = _attribute(site, holder)
-    if made is None:
-        return
-    for reference, _ in islice(references(site, made), _REFERENCES):
-        yield site.fix(f"Move the module with .to({reference})", site.with_call(made, f"to({reference})"))
-    for argument in (k.value for k in made.keywords) if isinstance(made, ast.Call) else ():
-        for reference, _ in islice(references(site, made), 1):
-            title = f"Move `{_short(site.ctx.source_of(argument))}` with .to({reference})"
-            yield site.fix(title, site.with_call(argument, f"to({reference})"))
+    return made
 
 
 def _attribute(site: Site, text: str) -> ast.expr | None:

@@ -99,8 +99,18 @@ class Site:
 
     @cached_property
     def operand(self) -> ast.expr | None:
-        """The operand that the worker blames."""
-        return self.written(self.fact("operand")) or self._by_role(self.fact("role"))
+        """The operand that the worker blames: where it was used, or the expression that made it."""
+        found = self.written(self.fact("operand")) or self._by_role(self.fact("role"))
+        statement = self.ctx.parent(found) if found is not None else None
+        if isinstance(statement, ast.Assign) and found in statement.targets:
+            return statement.value
+        return self.expression if found is None and self.is_origin else found
+
+    @property
+    def is_origin(self) -> bool:
+        """Whether the fault is told where it began, not where it was raised."""
+        at, error = self.fault.at, self.result.error
+        return at is not None and error is not None and error.at is not None and at.line != error.at.line
 
     def _by_role(self, role: object) -> ast.expr | None:
         """Return the operand of an operator or a call that torch calls so."""
