@@ -11,6 +11,7 @@ from pathlib import Path
 from drygrad.dryrun.choice import choose
 from drygrad.dryrun.conversation import OnPhase
 from drygrad.dryrun.findings import findings
+from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launch import Launch, LaunchOptions, launch
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing, Plan, RunOptions, plan_runs
@@ -84,7 +85,7 @@ class DryRuns:
     ) -> list[Record] | Missing:
         """Run a target once for each of its inputs; Missing where it has none. Cancelling the caller ends the run."""
         options = replace(options, root=options.root or home.root)
-        plans = await asyncio.to_thread(plan_runs, source, path, target, options)
+        plans = await in_turn(plan_runs, source, path, target, options)
         if isinstance(plans, Missing):
             return plans
         await self._let_go(home)
@@ -124,7 +125,7 @@ class DryRuns:
     async def _carry_out(self, plan: Plan, home: Home, settings: Settings, on_phase: OnPhase | None) -> Record:
         run = uuid.uuid4().hex[:12]
         plan, result = await self._result(plan, home, run, on_phase)
-        found = await asyncio.to_thread(findings, result, plan, plan.source, settings, run)
+        found = await in_turn(findings, result, plan, plan.source, settings, run)
         return Record(run, plan, result, tuple(found))
 
     async def _result(self, plan: Plan, home: Home, run: str, on_phase: OnPhase | None) -> tuple[Plan, Result]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from drygrad.dryrun.findings import findings, statement_of
 from drygrad.dryrun.fixes import Candidates
 from drygrad.dryrun.judging import Seen, gone, objection, ran
+from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
@@ -66,7 +67,7 @@ async def verify(record: Record, static: Sequence[Finding], run: Run, settings: 
     What was not tried in time has no verdict. Cancelling the caller cancels the runs.
     """
     trials = _Trials(record, static, run, settings)
-    before, judged = await asyncio.to_thread(trials.prepare)
+    before, judged = await in_turn(trials.prepare)
     tasks = [asyncio.ensure_future(trials.judge(each, before)) for each in judged]
     if not tasks:
         return record
@@ -110,14 +111,14 @@ class _Trials:
                 judged.verdicts[fix.edits] = replace(fix, verified=why is None)
 
     async def _try(self, fix: Fix, judged: _Judged, before: Seen) -> str | None:
-        trial = await asyncio.to_thread(Trial.of, self._record.plan, self._record.result, fix)
+        trial = await in_turn(Trial.of, self._record.plan, self._record.result, fix)
         if trial is None:
             return "its text cannot be run as before"
         text = trial.source.text
         if text not in self._seen:
             self._seen[text] = asyncio.ensure_future(self._look(trial))
         after = await self._seen[text]
-        why = await asyncio.to_thread(objection, trial, before, after, judged.finding)
+        why = await in_turn(objection, trial, before, after, judged.finding)
         if why is None:
             self._held.append((fix, gone(trial, before, after)))
         return why
@@ -125,7 +126,7 @@ class _Trials:
     async def _look(self, trial: Trial) -> Seen:
         """Run a repaired text, and check it."""
         result = await self._run(trial.plan)
-        return await asyncio.to_thread(self._judge_text, trial, result)
+        return await in_turn(self._judge_text, trial, result)
 
     def _judge_text(self, trial: Trial, result: Result) -> Seen:
         found = findings(result, trial.plan, trial.source, self._settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import threading
 import tokenize
 import warnings
 from bisect import bisect_right
@@ -19,6 +20,8 @@ Located: TypeAlias = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.key
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
+PARSING = threading.RLock()
+"""Held by who parses: before 3.12 Python cannot build two syntax trees at once."""
 MAX_CHARACTERS = 2_000_000
 """Larger texts are generated data; checking them would only make the editor wait."""
 
@@ -136,7 +139,7 @@ class Source:
             raise SourceError(f"the file has {len(self.text):,} characters; drygrad reads up to {MAX_CHARACTERS:,}")
         text = self.text.removeprefix("\ufeff")
         try:
-            with warnings.catch_warnings():
+            with PARSING, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an invalid escape in user code is not ours to report
                 return ast.parse(text)
         except SyntaxError as error:

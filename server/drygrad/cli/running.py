@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from drygrad.dryrun.capacity import parallel_runs
+from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record, applied
 from drygrad.dryrun.plan import Missing, RunOptions
 from drygrad.dryrun.report import target_name
@@ -38,7 +39,7 @@ class Runner:
 
     async def run(self, files: Sequence[File], progress: Progress) -> None:
         """Check the files and run their targets; what a file already has an outcome of is not run again."""
-        await asyncio.gather(*(asyncio.to_thread(file.check) for file in files))
+        await asyncio.gather(*(in_turn(file.check) for file in files))
         buffers = {str(file.path.absolute()): file.source.text for file in files if file.fixed}
         waiting = [(file, t) for file in files for t in file.targets if t.qualname not in file.outcomes]
         progress.expect(len(waiting))

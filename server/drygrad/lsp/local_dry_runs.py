@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, cast
 
 from drygrad.dryrun.conversation import made_result
 from drygrad.dryrun.findings import missing_finding
+from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record, applied, merge
 from drygrad.dryrun.plan import Missing, RunOptions, plan_runs
 from drygrad.dryrun.report import missing_json, panel_json
@@ -92,7 +92,7 @@ class LocalDryRuns:
         """Return a run of a text with its fixes tried; cancelling the caller ends that."""
         if not isinstance(seen, Record):
             return seen
-        analysis = await asyncio.to_thread(Analyzer(how.settings).check, source)
+        analysis = await in_turn(Analyzer(how.settings).check, source)
         home = Home(how.interpreter, how.root, how.launcher)
         return await self._runs.verify(seen, analysis.findings, home, how.settings, how.verify_time)
 
