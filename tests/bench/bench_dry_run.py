@@ -1,7 +1,7 @@
 """What a user waits for after saving: a training step of a small CNN, dry-run on the simulated device, in the editor.
 
 ``python tests/bench/bench_dry_run.py [RUNS]`` prints the median from the save to the findings of the run, and how much
-the server has grown by.
+the server has grown by. With ``--phases`` it asks the worker itself, and prints how long each phase of a run takes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lsp_bench import median, p95, rss_mib
 from lsp_client import JSON, Client, edit, params_of
+from worker_client import WorkerClient, plan
 
 ROOT = Path(__file__).parents[2]
 BUDGET = 0.3
@@ -99,6 +100,30 @@ class Saver:
         return self.client.wait_timed(shows, since=since)[0] - since
 
 
+def phases(runs: int) -> int:
+    """Print the medians of a run's phases, seen from outside: the first holds the fork and the sandbox."""
+    spans: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder, WorkerClient(launcher=sandbox(folder)) as worker:
+        worker.receive("ready")
+        request = plan(Path(folder), TEXT, device="sim")
+        worker.run(request)
+        for _ in range(runs):
+            last, name, run = time.perf_counter(), "before", worker.start(request)
+            while name != "over":
+                heard, now = worker.next_of(run), time.perf_counter()
+                spans.setdefault(name, []).append(now - last)
+                last, name = now, str(heard.get("phase", "over"))
+    for name, times in spans.items():
+        sys.stdout.write(f"{name:8} median {median(times) * 1000:5.1f} ms, p95 {p95(times) * 1000:5.1f} ms\n")
+    return 0
+
+
+def sandbox(folder: str) -> list[str]:
+    """Return what stands before the worker's own command."""
+    launcher = ROOT / "analyzers" / "drygrad" / "worker" / "sandbox"
+    return [sys.executable, "-I", "-S", str(launcher), "--workspace", folder, "--"]
+
+
 def main(runs: int) -> int:
     """Measure; the status is 1 where the median is over the budget."""
     with tempfile.TemporaryDirectory() as folder:
@@ -118,4 +143,5 @@ def main(runs: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20))
+    numbers = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]
+    sys.exit((phases if "--phases" in sys.argv else main)(*numbers or [20]))

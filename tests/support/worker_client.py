@@ -76,6 +76,14 @@ class WorkerClient:
                     return self._unread.pop(number)
             self._read(deadline - time.monotonic())
 
+    def next_of(self, run: str, timeout: float = 60.0) -> dict[str, Any]:
+        """Return the next message about a run, of whatever kind; for who reads all of one run before the next."""
+        deadline = time.monotonic() + timeout
+        while not any(message.get("run") == run for message in self._unread):
+            self._read(deadline - time.monotonic())
+        number = next(number for number, message in enumerate(self._unread) if message.get("run") == run)
+        return self._unread.pop(number)
+
     def _read(self, timeout: float) -> None:
         assert self.process.stdout
         with selectors.DefaultSelector() as selector:

@@ -12,7 +12,12 @@ from typing import Any, Callable
 from drygrad.worker import outcomes, processes
 from drygrad.worker.wire import Channel
 
-_OURS = ("drygrad.worker.child", "drygrad.worker.sandbox.child", "drygrad.worker.lonely_group")
+_AHEAD = (
+    *("torch._dynamo", "torch.utils.data", "torch.utils.checkpoint", "torch.amp"),
+    *("drygrad.worker.child", "drygrad.worker.sandbox.child", "drygrad.worker.lonely_group"),
+    "drygrad.worker.sandbox.audit",
+)
+_NOT_EVERYWHERE = ("torch.profiler._cupti_monitor",)  # newer releases import it at an optimizer's first step
 
 OLDEST_TORCH = (2, 7)
 UNUSABLE = 2
@@ -122,11 +127,12 @@ def import_torch() -> str | None:
 
 def _import_ahead() -> None:
     """Import what torch itself puts off until it is used; none of it is needed to begin."""
-    import importlib
+    import importlib.util
 
     from drygrad.worker.instruments import all_instruments
 
-    for name in ("torch._dynamo", "torch.utils.data", "torch.utils.checkpoint", "torch.amp", *_OURS):
+    there = [name for name in _NOT_EVERYWHERE if importlib.util.find_spec(name)]
+    for name in (*_AHEAD, *there):
         try:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - a run that needs it will say what is missing
