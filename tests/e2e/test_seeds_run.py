@@ -39,13 +39,7 @@ def answer() -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def program_of(path: Path) -> Any:
-    """A program as a parameter; no instrument yet tells an evaluation's graph from one that is used later."""
-    marks = [pytest.mark.xfail(strict=True)] if path.stem == "s12_evaluation_builds_graph" else []
-    return pytest.param(path, id=path.stem, marks=marks)
-
-
-@pytest.mark.parametrize("path", [program_of(path) for path in PROGRAMS])
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_run_witnesses_what_the_seed_says(path: Path, answer: dict[str, Any]) -> None:
     findings = [finding for finding in answer["findings"] if finding["path"] == str(path)]
     runs = [run for run in answer["runs"] if run["target"].partition("::")[0] == str(path)]
