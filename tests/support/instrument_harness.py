@@ -6,6 +6,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import torch
+
 from drygrad.worker.lines import Lines
 from drygrad.worker.run import Fault, Instrument, Run
 from drygrad.worker.watch import watching
@@ -20,6 +22,7 @@ def watch(folder: Path, program: str, *kinds: type[Instrument], device: str = "c
     run = Run({"device": device, "path": path, **plan}, Lines(path))
     run.lines.give_source(path, text)
     instruments = [kind(run) for kind in kinds]
+    torch.manual_seed(0)  # pyright: ignore[reportUnknownMemberType]
     try:
         with watching(run, instruments):
             for instrument in instruments:
