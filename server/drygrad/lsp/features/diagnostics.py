@@ -93,7 +93,9 @@ class Pull:
 def register(server: DrygradServer) -> None:
     """Choose by the client's abilities; called at ``initialize``."""
     session = server.session
-    pulls = session.capabilities.pulls_diagnostics
+    able = session.capabilities
+    # What a dry run finds comes later than the text: a client that cannot be asked to pull again gets it pushed.
+    pulls = able.pulls_diagnostics and able.refreshes_diagnostics
     push = Push(server, notebooks_only=pulls)
     session.listeners.append(push.show)
     session.closing.append(push.forget)
@@ -101,8 +103,7 @@ def register(server: DrygradServer) -> None:
         return
     pull = Pull(server)
     session.closing.append(pull.forget)
-    if session.capabilities.refreshes_diagnostics:
-        session.listeners.append(pull.show)
+    session.listeners.append(pull.show)
 
     async def diagnostic(params: lsp.DocumentDiagnosticParams) -> Report:
         return await pull.diagnostic(params)
