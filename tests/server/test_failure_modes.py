@@ -208,7 +208,9 @@ def test_08_a_cancelled_request_is_answered_and_the_next_works(start: Start) -> 
 
 def test_08_a_cancelled_pull_does_not_disturb_the_others(start: Start) -> None:
     client = start(env={"SLOW": "0.5"})
-    client.initialize(capabilities={"textDocument": {"diagnostic": {}}})
+    client.initialize(
+        capabilities={"textDocument": {"diagnostic": {}}, "workspace": {"diagnostics": {"refreshSupport": True}}}
+    )
     client.open(URI, "slow()\nleak()\n")
     params = {"textDocument": {"uri": URI}}
     pulls = [client.begin("textDocument/diagnostic", params) for _ in range(70)]
