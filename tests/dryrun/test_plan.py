@@ -93,8 +93,18 @@ def test_the_module_and_its_path(tmp_path: Path) -> None:
     assert function.sys_path == (tmp_path / "src", tmp_path)
     assert function.modules == ("numpy",)
     assert script.module_name == "__main__"
-    assert script.sys_path[0] == package
+    assert script.sys_path == (tmp_path / "src", package, tmp_path)
+    assert script.package == function.package == "mine.models"
     assert script.as_json()["setup"] is None
+
+
+def test_a_function_of_any_number_of_arguments_is_searched(tmp_path: Path) -> None:
+    source = Source("import torch\ndef f(*parts):\n    return torch.cat(parts)\n")
+    target = target_named(source, "f")
+    assert target is not None
+    found = plan_runs(source, tmp_path / "f.py", target, RunOptions(root=tmp_path))
+    assert isinstance(found, list)
+    assert found[0].input_sources == {"search"}
 
 
 def test_the_plan_crosses_the_wire_as_json() -> None:

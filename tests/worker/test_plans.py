@@ -107,13 +107,48 @@ def test_modules_come_from_the_buffers_first(worker: WorkerClient, tmp_path: Pat
     assert output(worker, tmp_path, text, buffers=buffers) == "buffer disk unsaved\n"
 
 
-def test_relative_imports_work_in_a_package(worker: WorkerClient, tmp_path: Path) -> None:
-    package = tmp_path / "package"
+def in_package(folder: Path, **files: str) -> dict[str, Any]:
+    """Write a package; return the fields of a plan for its module ``train``."""
+    package = folder / "package"
     package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "helper.py").write_text("x = 3\n")
-    fields = {"path": str(package / "train.py"), "module_name": "package.train"}
+    for name, text in {"__init__": "", **files}.items():
+        (package / f"{name}.py").write_text(text)
+    path = str(package / "train.py")
+    return {"path": path, "module_name": "package.train", "package": "package", "sys_path": [str(folder)]}
+
+
+def test_relative_imports_work_in_a_package(worker: WorkerClient, tmp_path: Path) -> None:
+    fields = in_package(tmp_path, helper="x = 3\n")
     assert output(worker, tmp_path, "from .helper import x\ndef f():\n    print(x)\n", "f", **fields) == "3\n"
+
+
+def test_relative_imports_work_in_a_script_of_a_package(worker: WorkerClient, tmp_path: Path) -> None:
+    fields = {**in_package(tmp_path, helper="x = 3\n"), "module_name": "__main__"}
+    assert output(worker, tmp_path, "from .helper import x\nprint(x, __name__)\n", **fields) == "3 __main__\n"
+
+
+def test_a_package_may_import_what_the_run_did_not_need(worker: WorkerClient, tmp_path: Path) -> None:
+    fields = in_package(tmp_path, __init__="from package.train import Net, helper\n")
+    text = (
+        "print('once')\nclass Net: ...\ndef helper(): ...\ndef f():\n    import package as p\n    print(p.Net is Net)\n"
+    )
+    assert output(worker, tmp_path, text, "f", setup=[[2, 0], [4, 0]], **fields) == "once\nTrue\n"
+
+
+def test_modules_that_import_each_other_see_what_python_shows_them(worker: WorkerClient, tmp_path: Path) -> None:
+    """``blocks`` is imported in the middle of the text: it may have what is above, and nothing below."""
+    blocks = "from package.train import LIMIT\nimport package.train as train\nearly = hasattr(train, 'f')\n"
+    fields = in_package(tmp_path, blocks=blocks)
+    text = "LIMIT = 3\nfrom .blocks import early, LIMIT as again\ndef f():\n    print(early, again)\n"
+    assert output(worker, tmp_path, text, "f", setup=[[2, 0], [3, 0]], **fields) == "False 3\n"
+
+
+def test_a_package_that_cannot_be_imported_is_told_without_a_traceback(worker: WorkerClient, tmp_path: Path) -> None:
+    fields = in_package(tmp_path, __init__="import no_such_module\n")
+    result = worker.run(plan(tmp_path, "def f(): ...\n", "f", **{**fields, "root": str(tmp_path / "elsewhere")}))
+    (fault,) = result["faults"]
+    assert fault["message"].startswith("the package `package` cannot be imported: ModuleNotFoundError")
+    assert (result["outcome"], fault["code"], fault["at"]["line"]) == ("failed", "DG907", 1)
 
 
 TRAINING = """\

@@ -102,6 +102,7 @@ class Plan:
             "arguments": [argument.as_json() for argument in self.arguments],
             "receiver": self.receiver.as_json() if self.receiver else None,
             "module_name": self.module_name,
+            "package": self.package,
             "modules": list(self.modules),
             "sys_path": [str(folder) for folder in self.sys_path],
             "buffers": dict(options.buffers),
@@ -157,17 +158,22 @@ class Plan:
         """The name that the text's module has: ``__main__`` for a script, else by the packages around the file."""
         if self.steps is None:
             return "__main__"
-        packages = [folder.name for folder in reversed(_packages(self.path))]
-        stem = [] if self.path.stem == "__init__" and packages else [self.path.stem]
-        return ".".join(packages + stem)
+        if self.path.stem == "__init__" and self.package:
+            return self.package
+        return f"{self.package}.{self.path.stem}" if self.package else self.path.stem
+
+    @property
+    def package(self) -> str:
+        """The package that the file is in, which relative imports start from; empty where it is in none."""
+        return ".".join(folder.name for folder in reversed(_packages(self.path)))
 
     @property
     def sys_path(self) -> tuple[Path, ...]:
-        """The folders that imports are searched in first: as Python would for a script, or from above the packages."""
+        """The folders that imports are searched in first: above the packages (as ``python -m``), the script's own."""
         packages = _packages(self.path)
         home = packages[-1].parent if packages else self.path.parent
-        folders = [self.path.parent if self.steps is None else home, home, self.options.root or home]
-        return tuple(dict.fromkeys(folders))
+        beside = [self.path.parent] if self.steps is None else []
+        return tuple(dict.fromkeys([home, *beside, self.options.root or home]))
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -225,6 +231,8 @@ class _Planner:
             return [self._plan(steps, arguments, called.site.receiver)]
         if self._required(()) or (self.needs_receiver and self._receiver() is None):
             return self._documented() or self._searched() or self._no_inputs(called.unresolved)
+        if self._takes_any_number and (guessed := self._documented() or self._searched()):
+            return guessed
         plan = self._from_text(())
         return plan if isinstance(plan, Missing) else [plan]
 
@@ -326,6 +334,12 @@ class _Planner:
                 return Argument(self.target.receiver, made, "call")
         text = constructor_text(self.source.tree, owner)
         return Argument(self.target.receiver, text, "constructor") if text else None
+
+    @property
+    def _takes_any_number(self) -> bool:
+        """Say whether the function has ``*args``: a call without any would be a guess."""
+        function = self.target.function
+        return function is not None and function.args.vararg is not None
 
     def _required(self, arguments: Sequence[Argument]) -> list[str]:
         function = self.target.function

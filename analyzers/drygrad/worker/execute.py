@@ -19,7 +19,7 @@ from drygrad.worker.instruments import all_instruments
 from drygrad.worker.lines import Lines
 from drygrad.worker.loops import Loops, Progress
 from drygrad.worker.modules import forget_shadowed
-from drygrad.worker.namespace import Namespace, WorkspaceFinder, give_source
+from drygrad.worker.namespace import Namespace, PackageError, WorkspaceFinder, give_source
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import watching
 
@@ -66,7 +66,10 @@ class Execution:
                 return "passed"
             return errors.settle(self.run, self.instruments, error)
         except inputs.InputError as error:
-            return self._input_failed(error)
+            return self._cannot_begin(error, f"the input {error.name} cannot be made: ")
+        except PackageError as error:
+            start = Place(self.plan["path"], 1)
+            return self._cannot_begin(error, f"the package `{error.package}` cannot be imported: ", start)
         except BaseException as error:
             if self._called is None and self.run.lines.place_of_error(error) is None:
                 raise
@@ -78,16 +81,17 @@ class Execution:
         self.run.report(Fault("DG907", f"{type(error).__name__}: {error.msg}", place))
         return "failed"
 
-    def _input_failed(self, error: inputs.InputError) -> str:
+    def _cannot_begin(self, error: Exception, what: str, otherwise: Place | None = None) -> str:
+        """Report why an input or a package cannot be had, at its line or else at another place."""
         cause = error.__cause__
         assert cause is not None
         outcome = errors.outcome_of(cause, self.run)
         if outcome in ("unsupported", "blocked"):
             return errors.settle(self.run, self.instruments, cause)
-        place = self.run.lines.place_of_error(cause)
+        place = self.run.lines.place_of_error(cause) or otherwise
         self.run.result["error"] = errors.described(self.run, cause, place)
         fault = errors.explained(self.instruments, cause, place)
-        self.run.report(fault or errors.user_error(cause, place, f"the input {error.name} cannot be made: "))
+        self.run.report(fault or errors.user_error(cause, place, what))
         return outcome
 
     def prepare(self) -> None:

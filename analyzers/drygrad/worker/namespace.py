@@ -9,17 +9,21 @@ import linecache
 import os
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
+from itertools import groupby
 from types import CodeType, ModuleType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 
 from drygrad.worker.lines import Lines
 from drygrad.worker.weave import weave
+
+Start = tuple[int, int]
+"""Where a statement starts: line, column in UTF-8 bytes."""
 
 _LENT: dict[str, Any] = {"torch": torch, "types": types}
 """What the text of an input may use though the user's text does not import it."""
@@ -87,6 +91,32 @@ def give_source(path: str, text: str) -> None:
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
 
 
+class _Awaited(ModuleType):
+    """A module of which only some statements are executed, until another module wants a name that they do not bind."""
+
+    def __init__(self, name: str, catch_up: Callable[[], None]) -> None:
+        super().__init__(name)
+        _Awaited._catching_up[self] = catch_up
+
+    _catching_up: ClassVar[dict[ModuleType, Callable[[], None]]] = {}
+    """Apart from the modules, whose attributes are the user's names."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__"):
+            _Awaited._catching_up[self]()
+        if name in vars(self):
+            return vars(self)[name]
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+
+class PackageError(Exception):
+    """The package around the user's file cannot be imported; the cause says why."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(package)
+        self.package = package
+
+
 class Namespace:
     """The user's text, parsed and woven, and the module whose names it binds."""
 
@@ -96,29 +126,43 @@ class Namespace:
         self.definitions = {node.name: node.lineno for node in self.tree.body if hasattr(node, "name")}  # type: ignore
         self._flags = _future_flags(self.tree)
         weave(self.tree, observe=True)
-        self.module = self._module(str(plan.get("module_name") or "__main__"))
+        self._executed: set[Start] = set()
+        self._executing: list[Start] = []
+        self.module = self._module(str(plan.get("module_name") or "__main__"), str(plan.get("package") or ""))
         self.names: dict[str, Any] = vars(self.module)
         self.contexts = ExitStack()
         """The contexts that the target is called in: entering is the setup's work, leaving the caller's."""
 
-    def _module(self, name: str) -> ModuleType:
-        module = ModuleType(name)
+    def _module(self, name: str, package: str) -> ModuleType:
+        module = ModuleType(name) if name == "__main__" else _Awaited(name, self._catch_up)
         module.__file__ = self.path
-        package = name.rpartition(".")[0]
         module.__package__ = package or (None if name == "__main__" else "")
+        if name == package:
+            module.__path__ = [os.path.dirname(self.path)]
         sys.modules[name] = module
         return module
 
     def import_parent(self) -> None:
-        """Import the package that the module is part of, as importing it would."""
-        package = self.module.__name__.rpartition(".")[0]
+        """Import the package that the module is part of, as importing it would. ``PackageError`` if that fails."""
+        package, _, name = self.module.__name__.rpartition(".")
         if package:
-            parent = importlib.import_module(package)
-            setattr(parent, self.module.__name__.rpartition(".")[2], self.module)
+            try:
+                parent = importlib.import_module(package)
+            except Exception as error:
+                raise PackageError(package) from error
+            setattr(parent, name, self.module)
 
     def execute_all(self) -> None:
         """Execute the whole text."""
-        self._execute(self.tree.body)
+        self._run(self.tree.body)
+
+    def _catch_up(self) -> None:
+        """Execute all above the statement that is being executed, else the whole text: Python would have by now."""
+        here = self._executing[-1] if self._executing else None
+        for statement in self.tree.body:
+            if here is not None and _start(statement) >= here:
+                return
+            self._execute([statement])
 
     def execute(self, steps: Sequence[Any]) -> None:
         """Take the steps of a setup in their order.
@@ -136,15 +180,27 @@ class Namespace:
     def _arrange(self, step: dict[str, Any]) -> None:
         """Bind names or enter a context; errors stand at the place that the step was read from."""
         if "bind" in step:
-            self._execute([_placed(f"{step['bind']} = {step['to']}", step)])
+            self._run([_placed(f"{step['bind']} = {step['to']}", step)])
             return
         entered = "_drygrad_entered"
-        self._execute([_placed(f"{entered} = {step['enter']}", step)])
+        self._run([_placed(f"{entered} = {step['enter']}", step)])
         value = self.contexts.enter_context(self.names.pop(entered))
         if step.get("as"):
             self.names[step["as"]] = value
 
     def _execute(self, statements: list[ast.stmt]) -> None:
+        """Execute the statements that were not executed yet, one by one, as those of a module."""
+        for start, together in groupby(statements, _start):
+            if start in self._executed:
+                continue
+            self._executed.add(start)
+            self._executing.append(start)
+            try:
+                self._run(list(together))
+            finally:
+                self._executing.pop()
+
+    def _run(self, statements: list[ast.stmt]) -> None:
         code = compile(ast.Module(statements, []), self.path, "exec", flags=self._flags, dont_inherit=True)
         exec(code, self.names)
 
@@ -188,17 +244,21 @@ def _future_flags(tree: ast.Module) -> int:
     return flags
 
 
-def _statements_by_start(tree: ast.Module) -> dict[tuple[int, int], list[ast.stmt]]:
+def _start(statement: ast.stmt) -> Start:
+    return statement.lineno, statement.col_offset
+
+
+def _statements_by_start(tree: ast.Module) -> dict[Start, list[ast.stmt]]:
     """Index the statements by their start, each with the calls that were woven beside it."""
-    index: dict[tuple[int, int], list[ast.stmt]] = {}
+    index: dict[Start, list[ast.stmt]] = {}
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         for _, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                beside: dict[tuple[int, int], list[ast.stmt]] = {}
+                beside: dict[Start, list[ast.stmt]] = {}
                 for statement in cast("list[ast.stmt]", value):
-                    beside.setdefault((statement.lineno, statement.col_offset), []).append(statement)
+                    beside.setdefault(_start(statement), []).append(statement)
                 for start, statements in beside.items():
                     index.setdefault(start, statements)
         waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
