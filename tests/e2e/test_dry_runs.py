@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dry_run_client import answering, finished, run, settings, shown
 from lsp_client import JSON, Client, Start, edit, params_of, progress_ends
 from process_tree import SOON, all_end, descendants
 
@@ -37,14 +38,6 @@ def wait(x):
 """
 
 
-def settings(**more: object) -> JSON:
-    return {"debounce": 0, "trusted": True, "device": "sim", "interpreter": sys.executable, **more}
-
-
-def answering(given: JSON) -> Callable[[JSON], JSON]:
-    return lambda item: given
-
-
 @pytest.fixture
 def trusted(start: Start, tmp_path: Path) -> Client:
     client = start(settings=answering(settings()))
@@ -55,34 +48,6 @@ def trusted(start: Start, tmp_path: Path) -> Client:
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
     return (tmp_path / "train.py").as_uri()
-
-
-def run(client: Client, uri: str, qualname: str) -> str:
-    answer = client.command("drygrad.dryRun", {"uri": uri, "version": None, "qualname": qualname})
-    assert answer["runId"], answer
-    return answer["runId"]
-
-
-def finished(client: Client, run_id: str) -> JSON:
-    """Wait until a run is over; return how it ended."""
-
-    def over(message: JSON) -> bool:
-        status = params_of(message)
-        last: JSON = status.get("lastRun") or {} if message.get("method") == "drygrad/status" else {}
-        return last.get("runId") == run_id and run_id not in status["running"]
-
-    return client.wait(over, timeout=90)["params"]["lastRun"]
-
-
-def shown(client: Client, uri: str, wanted: Callable[[list[JSON]], bool]) -> list[JSON]:
-    """Wait until what is published last of a text is as wanted."""
-
-    def last() -> list[JSON]:
-        published = [p["diagnostics"] for p in client.sent("textDocument/publishDiagnostics") if p["uri"] == uri]
-        return published[-1] if published else []
-
-    client.wait(lambda message: "method" in message and wanted(last()), timeout=60)
-    return last()
 
 
 def at(line: int) -> Callable[[list[JSON]], bool]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lsp_client import JSON, Client, Start, apply_edits, params_of
+from dry_run_client import answering, finished, run, settings, shown
+from lsp_client import JSON, Client, Start, apply_edits
 
 pytest.importorskip("torch")
 
@@ -21,30 +20,14 @@ def limited(x):
     rate.clamp_(max=2.0)
     return rate.log()
 """
-SETTINGS: JSON = {"debounce": 0, "trusted": True, "device": "cpu", "interpreter": sys.executable}
-
-
-def _answer(item: JSON) -> JSON:
-    del item
-    return SETTINGS
 
 
 @pytest.fixture
 def client(start: Start, tmp_path: Path) -> Client:
-    client = start(settings=_answer)
-    client.initialize(tmp_path, options=SETTINGS)
+    given = settings(device="cpu")
+    client = start(settings=answering(given))
+    client.initialize(tmp_path, options=given)
     return client
-
-
-def shown(client: Client, uri: str, wanted: Callable[[list[JSON]], bool]) -> list[JSON]:
-    """Wait until what is published last of a text is as wanted."""
-
-    def last() -> list[JSON]:
-        published = [p["diagnostics"] for p in client.sent("textDocument/publishDiagnostics") if p["uri"] == uri]
-        return published[-1] if published else []
-
-    client.wait(lambda message: "method" in message and wanted(last()), timeout=60)
-    return last()
 
 
 def is_verified(items: list[JSON]) -> bool:
@@ -55,17 +38,12 @@ def is_overwritten(items: list[JSON]) -> bool:
     return [item["code"] for item in items] == ["DG101"]
 
 
-def _has_passed(message: JSON) -> bool:
-    last: JSON = params_of(message).get("lastRun") or {} if message.get("method") == "drygrad/status" else {}
-    return "passed" in last.get("text", "")
-
-
 def test_a_verified_fix_leaves_the_function_clean_and_undo_brings_the_finding_back(
     client: Client, tmp_path: Path
 ) -> None:
     uri = (tmp_path / "train.py").as_uri()
     client.checked(uri, TEXT)
-    client.command("drygrad.dryRun", {"uri": uri, "version": None, "qualname": "limited"})
+    run(client, uri, "limited")
     found = shown(client, uri, is_verified)
     actions = client.actions(uri, found, only=["quickfix"])
     titles = [action["title"] for action in actions]
@@ -78,8 +56,7 @@ def test_a_verified_fix_leaves_the_function_clean_and_undo_brings_the_finding_ba
     client.change(uri, {"text": repaired})
     assert shown(client, uri, lambda items: not items) == []
     client.save(uri)
-    passed = client.wait(_has_passed, timeout=60)
-    assert passed["params"]["lastRun"]["target"] == "limited"
+    assert finished(client, "run-2")["outcome"] == "passed"
     assert shown(client, uri, lambda items: not items) == []
 
     client.change(uri, {"text": TEXT})

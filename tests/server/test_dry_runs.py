@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import dry_run_client
 import pytest
+from dry_run_client import answering, finished, published, ran, run
 from lsp_client import JSON, Client, ResponseError, Start, debounced, edit, params_of, progress_ends, span
 
 TEXT = """\
@@ -34,48 +36,13 @@ def uri(tmp_path: Path) -> str:
     return (tmp_path / "train.py").as_uri()
 
 
-def answering(settings: JSON) -> Callable[[JSON], JSON]:
-    return lambda item: settings
-
-
-def run(client: Client, uri: str, qualname: str | None = None, **more: object) -> str:
-    """Ask for a run, and return its id."""
-    answer = client.command("drygrad.dryRun", {"uri": uri, "version": 1, "qualname": qualname, **more})
-    assert answer["runId"], answer
-    return answer["runId"]
-
-
-def last_run(message: JSON) -> JSON:
-    status = params_of(message) if message.get("method") == "drygrad/status" else {}
-    return status.get("lastRun") or {}
-
-
-def finished(client: Client, run_id: str) -> JSON:
-    """Wait until a run is over; return how it ended."""
-
-    def over(message: JSON) -> bool:
-        return last_run(message).get("runId") == run_id and run_id not in params_of(message)["running"]
-
-    return last_run(client.wait(over))
-
-
-def ran(client: Client, uri: str, qualname: str | None = None, **more: object) -> JSON:
-    return finished(client, run(client, uri, qualname, **more))
-
-
 def codes(items: list[JSON]) -> list[tuple[str, int]]:
     return [(item["code"], item["range"]["start"]["line"]) for item in items]
 
 
 def shown(client: Client, uri: str, wanted: list[tuple[str, int]]) -> list[JSON]:
     """Wait until the last that is published of a text is this."""
-
-    def last() -> list[JSON]:
-        published = [p["diagnostics"] for p in client.sent("textDocument/publishDiagnostics") if p["uri"] == uri]
-        return published[-1] if published else []
-
-    client.wait(lambda message: "method" in message and codes(last()) == wanted)
-    return last()
+    return dry_run_client.shown(client, uri, lambda items: codes(items) == wanted)
 
 
 def titles(client: Client, uri: str) -> list[tuple[int, str]]:
@@ -98,8 +65,7 @@ def test_fixes_are_tried_when_a_run_has_ended(trusted: Client, uri: str) -> None
     ran(trusted, uri, "step")
 
     def tried() -> list[JSON]:
-        published = [p["diagnostics"] for p in trusted.sent("textDocument/publishDiagnostics") if p["uri"] == uri]
-        return [d for d in published[-1] if any(fix["verified"] for fix in d["data"]["fixes"])]
+        return [d for d in published(trusted, uri) if any(fix["verified"] for fix in d["data"]["fixes"])]
 
     trusted.wait(lambda message: "method" in message and tried())
     (fix, *_) = trusted.actions(uri, tried())

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STATUS = "drygrad/status"
-KEPT_RUNS = 50
-"""So many runs can still be asked for by their id."""
+KEPT_RUNS = 10
+"""So many runs can still be asked for by their id; each keeps the text that ran."""
 
 UNTRUSTED = (
     "drygrad runs nothing here: the workspace is not trusted. Set drygrad.trusted (or the initialization option "
