@@ -41,7 +41,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 
 def save(client: Client, uri: str, numbers: range) -> Counter[str]:
-    """Save so often, each time another text, as runs of these numbers; return the objects that the server then keeps."""
+    """Save another text for each of these runs; return the objects that the server then keeps."""
     for number in numbers:
         client.change(uri, edit(LINE, COLUMN, LINE, COLUMN + 2, f"{number + 10}"))
         client.save(uri)

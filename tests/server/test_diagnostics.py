@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from dry_run_client import answering, ran, shown
 from lsp_client import JSON, Client, Start, debounced, edit, span
 
 PULLS: JSON = {
@@ -93,6 +94,24 @@ def test_a_client_that_pulls_is_not_pushed_to(puller: Client) -> None:
     assert report["kind"] == "full"
     assert [item["code"] for item in report["items"]] == ["DG101"]
     assert puller.sent("textDocument/publishDiagnostics") == []
+
+
+@pytest.mark.parametrize("workspace", [{}, {"diagnostics": {"refreshSupport": False}}])
+def test_a_client_that_cannot_be_asked_to_pull_again_is_pushed_to(
+    start: Start, tmp_path: Path, workspace: JSON
+) -> None:
+    client = start(settings=answering({"debounce": 0, "trusted": True}))
+    able = {**PULLS, "workspace": workspace}
+    client.initialize(tmp_path, capabilities=able, options={"debounce": 0, "trusted": True})
+    assert "diagnosticProvider" not in client.capabilities, "it would show everything twice"
+    uri = (tmp_path / "a.py").as_uri()
+    assert client.checked(uri, "def f():\n    fault()\n") == []
+    ran(client, uri, "f")
+    (fault,) = shown(client, uri, bool)
+    assert (fault["code"], fault["range"]) == ("DG102", span(1, 4, 1, 11))
+    assert client.sent("workspace/diagnostic/refresh") == []
+    client.change(uri, edit(1, 4, 1, 11, "pass"))
+    assert shown(client, uri, lambda items: not items) == []
 
 
 def test_an_unchanged_result_is_not_sent_again(puller: Client) -> None:
