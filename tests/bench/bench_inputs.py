@@ -20,7 +20,8 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "support")]
 
 from worker_client import WorkerClient  # noqa: E402
 
-from drygrad.dryrun.plan import Missing, RunOptions, plan_runs  # noqa: E402
+from drygrad.dryrun.plan import Missing, RunOptions  # noqa: E402
+from drygrad.dryrun.planning import plan_runs  # noqa: E402
 from drygrad.dryrun.result import Result  # noqa: E402
 from drygrad.dryrun.targets import Target, targets  # noqa: E402
 from drygrad.static.source import Source  # noqa: E402

@@ -11,7 +11,8 @@ from plan_harness import source_of
 from worker_client import WorkerClient
 
 from drygrad.dryrun.findings import findings, missing_finding
-from drygrad.dryrun.plan import Missing, Plan, RunOptions, plan_runs
+from drygrad.dryrun.plan import Missing, Plan, RunOptions
+from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named, targets
 from drygrad.fixing import apply_edits

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from plan_harness import missing, plan, steps
 
-from drygrad.dryrun.plan import Plan, RunOptions, plan_runs
+from drygrad.dryrun.plan import Plan, RunOptions
+from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.targets import target_named
 from drygrad.static.source import Source
 

@@ -11,7 +11,8 @@ from worker_client import WorkerClient
 
 from drygrad.dryrun.findings import findings
 from drygrad.dryrun.inventions import comment_text
-from drygrad.dryrun.plan import Missing, Plan, RunOptions, plan_runs
+from drygrad.dryrun.plan import Missing, Plan, RunOptions
+from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.refuting import refutes
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
@@ -32,7 +33,9 @@ def planned(folder: Path, text: str, qualname: str, **options: object) -> Plan:
     source = source_of(text)
     target = target_named(source, qualname)
     assert target is not None
-    conditions = RunOptions(root=folder, **{"device": "cpu", "timeout": 20.0, **options})  # type: ignore[arg-type]
+    # A machine that is busy with other things does less in two seconds; how long a search takes is told elsewhere.
+    given = {"device": "cpu", "timeout": 30.0, "search_seconds": 20.0, **options}
+    conditions = RunOptions(root=folder, **given)  # type: ignore[arg-type]
     plans = plan_runs(source, folder / "program.py", target, conditions)
     assert not isinstance(plans, Missing), plans.message
     return plans[0]

@@ -35,6 +35,7 @@ class FakeSeen:
     line: int
     result: Result
     findings: tuple[Finding, ...]
+    files: frozenset[Path] = frozenset()
 
 
 class FakeDryRuns:

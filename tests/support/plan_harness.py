@@ -6,7 +6,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from drygrad.dryrun.plan import Missing, Plan, RunOptions, plan_runs
+from drygrad.dryrun.plan import Missing, Plan, RunOptions
+from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.targets import target_named
 from drygrad.static.source import Source
 

@@ -33,7 +33,8 @@ def findings(
     Rules that are switched off and what comments silence are left out.
     """
     faults = inventions.claimed([*result.faults, *_unexplained(result)], plan, result)
-    found = [_finding(fault, result, plan, source, settings, run_id) for fault in faults]
+    own = (fault for fault in faults if not _is_elsewhere(fault, plan))
+    found = [_finding(fault, result, plan, source, settings, run_id) for fault in own]
     missing = inventions.not_found(plan, result)
     told = missing_finding(missing, source, settings) if missing else []
     return _kept(source, [*told, *(finding for finding in found if finding)], settings)
@@ -156,6 +157,11 @@ def _led_there(fault: Fault, result: Result, plan: Plan) -> Place | None:
 
 def _is_here(place: Place, plan: Plan) -> bool:
     return Path(place.path) == plan.path
+
+
+def _is_elsewhere(fault: Fault, plan: Plan) -> bool:
+    """Say whether a fault is one of the file that the inputs come from: that is not what was run."""
+    return plan.elsewhere is not None and fault.at is not None and Path(fault.at.path) == plan.elsewhere.caller.path
 
 
 def _span(place: Place, source: Source) -> Span:

@@ -10,10 +10,12 @@ import ast
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from drygrad.dryrun.findings import statement_of
 from drygrad.dryrun.inventions import comment_text
-from drygrad.dryrun.plan import Missing, Plan, plan_runs
+from drygrad.dryrun.plan import Missing, Plan
+from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.refuting import refutes, truncated
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
@@ -34,6 +36,12 @@ class Record:
     result: Result
     findings: tuple[Finding, ...] = ()
     possible: tuple[Finding, ...] = ()
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """The other files that its inputs come from."""
+        other = self.plan.elsewhere
+        return frozenset([other.caller.path]) if other else frozenset()
 
     def comment_text(self) -> str:
         """Return the inputs of the run as a ``# dry-run:`` comment to edit."""

@@ -16,7 +16,7 @@ from drygrad.dryrun.findings import statement_of
 from drygrad.dryrun.names import blocks, read_names
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
-from drygrad.dryrun.slicing import Enter, Imports, backward_slice, steps_before
+from drygrad.dryrun.slicing import Imports, backward_slice, steps_before
 from drygrad.model import Finding
 from drygrad.static.source import Source
 from drygrad.static.statements import first_line
@@ -68,8 +68,7 @@ def _had(needs: frozenset[Need], plan: Plan, result: Result) -> bool:
         had.add("backward")
     if result.backward == "target":
         had.add("own backward")
-    contexts = [step.text for step in plan.steps or () if isinstance(step, Enter)]
-    if not any(mode in text for text in contexts for mode in _WITHOUT_GRAD):
+    if not any(mode in text for text in plan.contexts for mode in _WITHOUT_GRAD):
         had.add("grad")
     if result.device.startswith(("sim", "cuda")):
         had.add("device")

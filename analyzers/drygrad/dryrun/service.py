@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from drygrad.dryrun.callers import Callers
 from drygrad.dryrun.choice import choose
 from drygrad.dryrun.conversation import OnPhase
 from drygrad.dryrun.findings import findings
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launch import Launch, LaunchOptions, launch
 from drygrad.dryrun.merge import Record
-from drygrad.dryrun.plan import Missing, Plan, RunOptions, plan_runs
+from drygrad.dryrun.plan import Missing, Plan, RunOptions
+from drygrad.dryrun.planning import gives_nothing, plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.states import State
 from drygrad.dryrun.supervisor import PARALLEL, Supervisor
@@ -63,6 +65,7 @@ class DryRuns:
         self._on_state = on_state
         self._launch_at = launch_at
         self._supervisors: dict[Home, Supervisor] = {}
+        self._callers = Callers()
 
     def supervisor(self, home: Home) -> Supervisor:
         """Return the supervisor of an interpreter, the most recently used now."""
@@ -86,10 +89,23 @@ class DryRuns:
         """Run a target once for each of its inputs; Missing where it has none. Cancelling the caller ends the run."""
         options = replace(options, root=options.root or home.root)
         plans = await in_turn(plan_runs, source, path, target, options)
-        if isinstance(plans, Missing):
-            return plans
+        if gives_nothing(plans):
+            options = replace(
+                options, callers=await self._callers.of(path.absolute(), target, home.root, home.interpreter, options)
+            )
+            plans = await in_turn(plan_runs, source, path, target, options) if options.callers else plans
+        notes: tuple[str, ...] = ()
         await self._let_go(home)
-        return [await self._carry_out(plan, home, settings, on_phase) for plan in plans]
+        while not isinstance(plans, Missing):
+            records = [await self._carry_out(plan, home, settings, on_phase) for plan in plans]
+            used = plans[0].elsewhere
+            if used is None or records[0].result.outcome != "no-inputs":
+                return [_with_notes(record, notes) for record in records]
+            notes += records[0].result.notes
+            rest = options.callers[options.callers.index(used.caller) + 1 :]
+            options = replace(options, callers=rest)
+            plans = await in_turn(plan_runs, source, path, target, options)
+        return plans
 
     async def verify(
         self, record: Record, static: Sequence[Finding], home: Home, settings: Settings, budget: float
@@ -108,7 +124,7 @@ class DryRuns:
     async def close(self) -> None:
         """End all workers and their runs."""
         supervisors, self._supervisors = [*self._supervisors.values()], {}
-        await asyncio.gather(*(supervisor.close() for supervisor in supervisors))
+        await asyncio.gather(*(supervisor.close() for supervisor in supervisors), self._callers.close())
 
     def cancel(self, run: str) -> bool:
         """Cancel a run; say whether there was one of that id."""
@@ -142,6 +158,10 @@ class DryRuns:
             device = _OTHERWISE[device]
             result = await supervisor.run(_on(plan, device), on_phase, run)
         return _on(plan, device), replace(result, notes=(f"on {device}, for {why}", *result.notes))
+
+
+def _with_notes(record: Record, notes: tuple[str, ...]) -> Record:
+    return replace(record, result=replace(record.result, notes=(*record.result.notes, *notes)))
 
 
 def _on(plan: Plan, device: str) -> Plan:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from drygrad.dryrun.inventions import is_invented, written
-from drygrad.dryrun.plan import Missing, Plan, plan_runs
+from drygrad.dryrun.plan import Missing, Plan
+from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
 from drygrad.fixing import apply_edits

@@ -22,7 +22,7 @@ def is_expected(node: ast.AST, ctx: Context) -> bool:
     for ancestor in ctx.ancestors(node):
         if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             return False
-        if isinstance(ancestor, (ast.With, ast.AsyncWith)) and any(map(_expects, ancestor.items)):
+        if isinstance(ancestor, (ast.With, ast.AsyncWith)) and any(map(expects_error, ancestor.items)):
             return True
         if isinstance(ancestor, ast.Try) and inner in ancestor.body and any(map(_handles, ancestor.handlers)):
             return True
@@ -30,7 +30,7 @@ def is_expected(node: ast.AST, ctx: Context) -> bool:
     return False
 
 
-def _expects(item: ast.withitem) -> bool:
+def expects_error(item: ast.withitem) -> bool:
     """Say whether a context manager is ``pytest.raises``, ``self.assertRaises``, ``suppress`` or the like."""
     manager = ast.unparse(item.context_expr).lower()
     return "raises" in manager or "suppress" in manager

@@ -8,12 +8,14 @@ import os
 import random
 import sys
 import time
+from functools import partial
 from itertools import islice
 from typing import Any, Callable
 
 import torch
 
 from drygrad.worker import adapt, errors, inputs, outcomes, probe
+from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
 from drygrad.worker.instruments import all_instruments
 from drygrad.worker.lines import Lines
@@ -70,6 +72,9 @@ class Execution:
         except PackageError as error:
             start = Place(self.plan["path"], 1)
             return self._cannot_begin(error, f"the package `{error.package}` cannot be imported: ", start)
+        except CallFailed as error:
+            self.run.note(str(error))
+            return "no-inputs"
         except BaseException as error:
             if self._called is None and self.run.lines.place_of_error(error) is None:
                 raise
@@ -132,17 +137,25 @@ class Execution:
             self._call(namespace, target, specs)
 
     def _call(self, namespace: Namespace, target: str, specs: list[dict[str, Any]]) -> None:
-        with namespace.contexts:
-            returned = self._returned(namespace, target, specs)
+        other = Elsewhere(self.plan, self.run) if self.plan.get("elsewhere") else None
+        giving = other.held(other.namespace) if other else namespace
+        with namespace.contexts, giving.contexts:
+            given = partial(self._given, giving, specs)
+            returned = self._returned(namespace, target, partial(other.held, given) if other else given)
         if self.backward == "none" and self.plan.get("backward_probe", True):
             self._probe(returned)
 
-    def _returned(self, namespace: Namespace, target: str, specs: list[dict[str, Any]]) -> Any:
-        self._tell("inputs")
+    def _given(self, namespace: Namespace, specs: list[dict[str, Any]]) -> tuple[Any, list[inputs.Given]]:
+        """Return the receiver and the arguments."""
         receiver = self.plan.get("receiver")
         owner = inputs.evaluate_one(namespace, {"name": "self", **receiver}, {}) if receiver else None
+        return owner, inputs.evaluate(namespace, specs)
+
+    def _returned(self, namespace: Namespace, target: str, given: Callable[[], tuple[Any, list[inputs.Given]]]) -> Any:
+        self._tell("inputs")
+        receiver = self.plan.get("receiver")
+        owner, values = given()
         function = resolve(namespace.names, target, owner)
-        values = inputs.evaluate(namespace, specs)
         told = [({**receiver, "name": "self"}, owner)] if receiver else []
         self.run.result["inputs"] = inputs.described(function, [*told, *values])
         positional, named = inputs.arguments(values)

@@ -12,6 +12,9 @@ from drygrad.worker.namespace import Namespace
 
 _MAX_TEXT = 80
 
+Given = tuple[dict[str, Any], Any]
+"""How an input was asked for, and its value."""
+
 
 class InputError(Exception):
     """An input cannot be made; the cause says why."""
@@ -21,10 +24,10 @@ class InputError(Exception):
         self.name = name
 
 
-def evaluate(namespace: Namespace, specs: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Any]]:
+def evaluate(namespace: Namespace, specs: list[dict[str, Any]]) -> list[Given]:
     """Evaluate inputs from left to right, earlier names visible to later ones."""
     earlier: dict[str, Any] = {}
-    values: list[tuple[dict[str, Any], Any]] = []
+    values: list[Given] = []
     for spec in specs:
         values.append((spec, evaluate_one(namespace, spec, earlier)))
         if spec.get("name"):
@@ -40,7 +43,7 @@ def evaluate_one(namespace: Namespace, spec: dict[str, Any], earlier: dict[str, 
         raise InputError(str(spec.get("name") or spec.get("text", ""))[:_MAX_TEXT]) from error
 
 
-def arguments(values: list[tuple[dict[str, Any], Any]]) -> tuple[list[Any], dict[str, Any]]:
+def arguments(values: list[Given]) -> tuple[list[Any], dict[str, Any]]:
     """Return what to pass by position and by name."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
@@ -57,7 +60,7 @@ def arguments(values: list[tuple[dict[str, Any], Any]]) -> tuple[list[Any], dict
     return positional, named
 
 
-def described(target: Callable[..., Any] | None, values: list[tuple[dict[str, Any], Any]]) -> list[dict[str, str]]:
+def described(target: Callable[..., Any] | None, values: list[Given]) -> list[dict[str, str]]:
     """Return name, value and source of each input."""
     names = _positional_names(target)
     told: list[dict[str, str]] = []

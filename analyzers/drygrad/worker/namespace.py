@@ -120,12 +120,12 @@ class PackageError(Exception):
 class Namespace:
     """The user's text, parsed and woven, and the module whose names it binds."""
 
-    def __init__(self, plan: dict[str, Any]) -> None:
+    def __init__(self, plan: dict[str, Any], observe: bool = True) -> None:
         self.path: str = plan["path"]
         self.tree = ast.parse(plan["text"], self.path)
         self.definitions = {node.name: node.lineno for node in self.tree.body if hasattr(node, "name")}  # type: ignore
         self._flags = _future_flags(self.tree)
-        weave(self.tree, observe=True)
+        weave(self.tree, observe=observe)
         self._executed: set[Start] = set()
         self._executing: list[Start] = []
         self.module = self._module(str(plan.get("module_name") or "__main__"), str(plan.get("package") or ""))

@@ -7,15 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drygrad.folders import holds_users_code
 from drygrad.project import Project, load_project
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
-
-SKIPPED = frozenset(
-    ["__pycache__", "__pypackages__", "build", "dist", "node_modules", "site-packages", "venv", "buck-out"]
-)
-"""Folders that hold nothing its users wrote. Hidden folders and virtual environments are skipped, too."""
 
 ENDINGS = (".py", ".ipynb")
 
@@ -116,7 +112,4 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 def _wanted(entry: os.DirEntry[str], *, is_folder: bool) -> bool:
     if not is_folder:
         return entry.name.endswith(ENDINGS) and entry.is_file()
-    name = entry.name
-    if name.startswith(".") or name in SKIPPED or name.endswith(".egg-info"):
-        return False
-    return not os.path.exists(os.path.join(entry.path, "pyvenv.cfg"))  # noqa: PTH110, PTH118 - it is called for every folder
+    return holds_users_code(entry)

@@ -65,6 +65,11 @@ class Seen(Protocol):
         """What it means for the text."""
         ...
 
+    @property
+    def files(self) -> frozenset[Path]:
+        """The other files that its inputs come from."""
+        ...
+
 
 @dataclass(frozen=True)
 class WorkerState:

@@ -277,7 +277,8 @@ class DryRuns:
         if run.checker.closed or (len(run.names) > 1 and _has_no_inputs(seen)):
             return
         shapes = tuple(shape for one in seen for shape in one.result.shapes)
-        outcome = Outcome(target.qualname, source, seen, shapes, imports)
+        files = imports.union(*(one.files for one in seen))
+        outcome = Outcome(target.qualname, source, seen, shapes, files)
         self._keep(run, outcome)
         run.checker.edited(0)
         await run.checker.settled()

@@ -11,7 +11,8 @@ from drygrad.dryrun.conversation import made_result
 from drygrad.dryrun.findings import missing_finding
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record, applied, merge
-from drygrad.dryrun.plan import Missing, RunOptions, plan_runs
+from drygrad.dryrun.plan import Missing, RunOptions
+from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.report import missing_json, panel_json
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.service import DryRuns, Home
@@ -34,6 +35,7 @@ class Unplanned:
     result: Result
     findings: tuple[Finding, ...]
     run_id: str = ""
+    files: frozenset[Path] = frozenset()
 
 
 class LocalDryRuns:

@@ -1,4 +1,4 @@
-"""Inputs from a call in the same file: in the main block, at top level, or in a function that is itself called there.
+"""Inputs from a call: in the main block, at top level, in a test, or in a function that is itself called there.
 
 The call's arguments are taken as texts; what they read is built by the statements before the call. For a method the
 object must come from a call of its class, as far as assignments, parameters and their callers tell.
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from drygrad.dryrun.inputs.arguments import Argument, FunctionNode
 from drygrad.dryrun.inputs.classes import Classes, Scope
+from drygrad.dryrun.inputs.testing import TestRunner, is_left_out
 from drygrad.dryrun.names import bound_names, read_names
 from drygrad.dryrun.slicing import Bind, Enter, Imports, Slice, Step, backward_slice, free_of_text, steps_before
 from drygrad.dryrun.targets import Target
+from drygrad.static.expected_errors import expects_error
 from drygrad.static.source import Source
 
 _DEPTH = 3
@@ -34,6 +36,13 @@ class CallSite:
     steps: tuple[Step, ...]
     local: int = 0
 
+    def told_from(self, file: str) -> CallSite:
+        """Return the call with its arguments saying in what other file it stands, and no place in this one."""
+        source = f"call in {file}:{self.call.lineno}"
+        told = tuple(replace(a, source=source, line=None, column=None) for a in self.arguments)
+        receiver = replace(self.receiver, source=source, line=None, column=None) if self.receiver else None
+        return replace(self, arguments=told, receiver=receiver)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -46,9 +55,15 @@ class Found:
 
 def find_call(source: Source, target: Target, imports: Imports) -> Found:
     """Return the inputs that a call of the target gives; calls at top level come before those in functions."""
+    sites = CallSites(source, imports).of(target.function, target.owner)
+    return first_buildable(sites, {str(target.qualname).partition(".")[0]}, imports)
+
+
+def first_buildable(sites: Iterable[CallSite], always: Set[str], imports: Imports) -> Found:
+    """Return the first call whose inputs can be built; ``always`` are names that are wanted in any case."""
     failed: Found | None = None
-    for site in CallSites(source, imports).of(target.function, target.owner):
-        wanted = {str(target.qualname).partition(".")[0]}
+    for site in sites:
+        wanted = {*always}
         for argument in (*site.arguments, *([site.receiver] if site.receiver else ())):
             wanted |= free_of_text(argument.text)
         sliced = backward_slice(site.steps, wanted, (), imports)
@@ -61,10 +76,12 @@ def find_call(source: Source, target: Target, imports: Imports) -> Found:
 class CallSites:
     """The calls of a file's functions, and how to get there."""
 
-    def __init__(self, source: Source, imports: Imports) -> None:
+    def __init__(self, source: Source, imports: Imports, known: Mapping[str, ast.stmt] | None = None) -> None:
+        """``known`` are definitions of another file, by what this one calls them."""
         self._source = source
         self._imports = imports
-        self._classes = Classes(source.tree)
+        self._classes = Classes(source.tree, known or {})
+        self._tests = TestRunner(source.tree)
 
     def of(self, function: FunctionNode | None, owner: ast.ClassDef | None, depth: int = 0) -> Iterator[CallSite]:
         """Yield the calls of a function of the file that can be reached."""
@@ -73,7 +90,7 @@ class CallSites:
         calls = sorted(self._classes.calls, key=lambda found: found[1].function is not None)
         for call, scope in calls:
             receiver = self._classes.matches(call, scope, function, owner)
-            if receiver is None or scope.function is function:
+            if receiver is None or scope.function is function or _may_fail(scope):
                 continue
             site = self._site(call, scope, function, owner)
             if site is not None and (way := self._way(scope, depth)) is not None:
@@ -114,7 +131,11 @@ class CallSites:
             return None
         outer = next(self.of(scope.function, scope.owner, depth + 1), None)
         before: list[Step] = [*outer.steps] if outer else steps_before(body, (), self._imports)
-        bound = _parameters(scope, outer)
+        bound = self._tests.steps_to(scope)
+        if bound is None:
+            bound = _parameters(scope, outer)
+        else:
+            before = [step for step in before if not self._tests.is_fixture(step)]
         if bound is None:
             return None
         inside = [
@@ -131,6 +152,12 @@ class CallSites:
             if called in _GRAD_MODES:
                 text = ast.unparse(node)
                 yield Enter(text if isinstance(node, ast.Call) else f"{text}()", None, node, always=True)
+
+
+def _may_fail(scope: Scope) -> bool:
+    """Say whether a call is made to see it fail, or by a test that is not run."""
+    withs = (s for s in scope.way if isinstance(s, (ast.With, ast.AsyncWith)))
+    return is_left_out(scope) or any(expects_error(item) for statement in withs for item in statement.items)
 
 
 def _parameters(scope: Scope, outer: CallSite | None) -> list[Step] | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from drygrad.dryrun.inputs.arguments import FunctionNode
+from drygrad.dryrun.inputs.fixtures import fixtures_in, given_by
 from drygrad.dryrun.names import blocks
 from drygrad.dryrun.targets import definitions
 
@@ -29,10 +30,13 @@ class Scope:
 class Classes:
     """The calls of a file, and the classes of the objects they are made on."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, known: Mapping[str, ast.stmt] | None = None) -> None:
+        """``known`` are definitions of another file, by what this one calls them."""
         self._tree = tree
-        self._by_name = {name: node for name, node in definitions(tree.body) if isinstance(node, ast.ClassDef)}
-        self._names = {id(node): name for name, node in definitions(tree.body)}
+        every: dict[str, ast.stmt] = {**(known or {}), **dict(definitions(tree.body))}
+        self._by_name = {name: node for name, node in every.items() if isinstance(node, ast.ClassDef)}
+        self._names = {id(node): name for name, node in every.items()}
+        self._fixtures = fixtures_in(tree)
 
     @cached_property
     def calls(self) -> list[tuple[ast.Call, Scope]]:
@@ -97,9 +101,13 @@ class Classes:
         self, scope: Scope, name: str, parameters: list[ast.arg], depth: int
     ) -> ast.ClassDef | None:
         """Return the class of what callers pass for a parameter of a function."""
-        if scope.function is None or scope.owner is not None:
+        if scope.function is None or (scope.owner is not None and not scope.function.name.startswith("test")):
             return None
         index = next((i for i, p in enumerate(parameters) if p.arg == name), len(parameters))
+        fixture = self._fixtures.get(name) if scope.function.name.startswith("test") else None
+        if fixture is not None:
+            given = [value for s in fixture.body if (value := given_by(s)) is not None]
+            return self._first(given, Scope(fixture, None, ()), depth)
         for call, caller in self.calls:
             if ast.unparse(call.func) == scope.function.name and caller.function is not scope.function:
                 keyword = next((k.value for k in call.keywords if k.arg == name), None)

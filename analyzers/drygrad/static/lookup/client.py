@@ -15,6 +15,7 @@ from drygrad.static.lookup.answers import UNKNOWN, Answer
 from drygrad.static.lookup.helper import Helper, HelperError, helper_command
 from drygrad.static.lookup.light import look_up_light
 from drygrad.static.lookup.modules import Modules
+from drygrad.static.lookup.users import User
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +124,24 @@ class LookupClient:
             await asyncio.shield(task)
         return self.known(place.path, names)
 
+    async def users(self, place: Place, name: str) -> list[User]:
+        """Return the files of the workspace that use what a file defines; those that were found in time."""
+        async with self._turn:
+            if self._closed or self._failures.resting:
+                return []
+            try:
+                reply = await asyncio.wait_for(self._exchange(place, users_of=name), self._limits.timeout)
+                users = _users_in(reply)
+            except (HelperError, asyncio.TimeoutError) as error:
+                await self._fail(error)
+                return []
+            except asyncio.CancelledError:
+                await self._drop(kill=True)  # its answer would be read as that to the next question
+                raise
+            self._failures.clear()
+            await self._retire()
+            return users
+
     def forget(self, path: Path) -> None:
         """Take note that a file changed: any answer may rest on it, and asking again is cheap."""
         if path.suffix in (".py", ".pyi", ".pth") or not path.suffix:
@@ -144,11 +163,10 @@ class LookupClient:
                 return
             generation = self._memory.generation
             try:
-                reply = await asyncio.wait_for(self._exchange(place, missing), self._limits.timeout)
+                reply = await asyncio.wait_for(self._exchange(place, names=missing), self._limits.timeout)
                 answers = _answers_in(reply)
             except (HelperError, asyncio.TimeoutError) as error:
-                await self._drop(kill=True)
-                self._failures.add(str(error) or f"no answer within {self._limits.timeout} s")
+                await self._fail(error)
                 self._memory.keep(place.path, dict.fromkeys(missing, UNKNOWN), missing)
                 return
             self._failures.clear()
@@ -157,7 +175,11 @@ class LookupClient:
                 self._memory.keep(place.path, answers, map(str, reply["late"]))
             await self._retire()
 
-    async def _exchange(self, place: Place, names: list[str]) -> dict[str, Any]:
+    async def _fail(self, error: Exception) -> None:
+        await self._drop(kill=True)
+        self._failures.add(str(error) or f"no answer within {self._limits.timeout} s")
+
+    async def _exchange(self, place: Place, **asked: object) -> dict[str, Any]:
         if self._helper is None:
             self._helper = await Helper.start(self._command)
         return await self._helper.exchange(
@@ -165,7 +187,7 @@ class LookupClient:
                 "path": str(place.path),
                 "root": str(place.root),
                 "interpreter_paths": place.interpreter_paths,
-                "names": names,
+                **asked,
                 "seconds": self._limits.timeout * HELPER_SHARE,
             }
         )
@@ -188,6 +210,13 @@ def _answers_in(reply: dict[str, Any]) -> dict[str, Answer]:
             log.info("jedi failed on a name: %s", error)
         return {str(name): Answer.from_json(answer) for name, answer in reply["answers"].items()}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise HelperError(f"it answered something else: {error}") from error
+
+
+def _users_in(reply: dict[str, Any]) -> list[User]:
+    try:
+        return [User.from_json(user) for user in reply["users"]]
+    except (KeyError, TypeError) as error:
         raise HelperError(f"it answered something else: {error}") from error
 
 

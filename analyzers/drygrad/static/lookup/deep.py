@@ -41,12 +41,16 @@ def infer(
     """Return what an imported name is, or what calling it returns; None where jedi is not sure of one answer."""
     source = f"{_import_statement(question)}\n"
     source += "answer = answer()\nanswer" if called else "answer"
+    return infer_at(source, source.count("\n") + 1, 0, origin, root, paths)
+
+
+def infer_at(source: str, line: int, column: int, origin: Path, root: Path, paths: Sequence[str]) -> Inferred | None:
+    """Return what stands at a place of a text (lines from 1, columns from 0); None where jedi is not sure of it."""
     # A process per interpreter is jedi's default; it would have to start one that the project may have brought.
     project = jedi.Project(root, sys_path=[*paths, *sys.path], smart_sys_path=True)
     script = jedi.Script(source, path=origin, project=project, environment=jedi.InterpreterEnvironment())
     found = {
-        Inferred(name.type, name.full_name or "", name.name, name.module_path)
-        for name in script.infer(source.count("\n") + 1, 0)
+        Inferred(name.type, name.full_name or "", name.name, name.module_path) for name in script.infer(line, column)
     }
     return found.pop() if len(found) == 1 else None
 

@@ -68,8 +68,12 @@ class Search:
         """Say what a name is that the file imports."""
         if not question.valid:
             return Result(UNKNOWN)
-        target = self._imported(module_at(self.origin), question.name)
+        target = self.target(question)
         return self.describe(target) if target else Result(UNKNOWN, decided=False)
+
+    def target(self, question: Question) -> Target | None:
+        """Return what a name leads to that the file imports; None where the light look-up cannot tell."""
+        return self._imported(module_at(self.origin), question.name)
 
     def describe(self, target: Target) -> Result:
         """Say what a target is."""

@@ -1,7 +1,8 @@
 """The helper process: reads questions as JSON lines, answers them as JSON lines, ends with its input.
 
 A request is ``{"id", "path", "root", "interpreter_paths", "names", "seconds"}``; its answer is ``{"id", "answers",
-"late", "errors"}``, where ``late`` lists the names that time did not suffice for.
+"late", "errors"}``, where ``late`` lists the names that time did not suffice for. With ``users_of``, a name that the
+file defines, in the place of ``names``, the answer is ``{"id", "users"}``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -25,6 +26,7 @@ from drygrad.static.lookup import guard
 from drygrad.static.lookup.answers import Answer, Question
 from drygrad.static.lookup.light import Definition, Search, look_up_light
 from drygrad.static.lookup.modules import Modules
+from drygrad.static.lookup.users import Defined, Reference, Users
 
 LIGHT_SHARE = 0.5
 PER_QUESTION = 1.5
@@ -41,7 +43,7 @@ def main() -> None:
     guard.install(_own_packages())
     for line in reader:
         request = json.loads(line)
-        reply = {"id": request["id"], **reply_to(request)}
+        reply = {"id": request["id"], **(users_of(request) if "users_of" in request else reply_to(request))}
         writer.write(json.dumps(reply).encode() + b"\n")
         writer.flush()
 
@@ -121,6 +123,39 @@ def _deep(modules: Modules, origin: Path, question: Question, answer: Answer) ->
             returns=described.full_name,
         )
     return answer if answer.kind == "function" else described
+
+
+def users_of(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer which files of the workspace use what a file defines."""
+    until = time.monotonic() + request["seconds"]
+    users = _users(request["root"], tuple(request["interpreter_paths"]))
+    defined = Defined(Path(request["path"]), request["users_of"])
+    return {"users": [user.to_json() for user in users.of(defined, until, partial(_defined, users.modules, until))]}
+
+
+@lru_cache(maxsize=8)
+def _users(root: str, interpreter_paths: tuple[str, ...]) -> Users:
+    return Users(_modules(root, interpreter_paths))
+
+
+def _defined(modules: Modules, until: float, reference: Reference, origin: Path) -> tuple[Defined, str] | None:
+    """Ask jedi where what a file refers to is defined, and in what module; None where it does not know in time."""
+    from drygrad.static.lookup.deep import infer_at  # noqa: PLC0415 - as above
+
+    modules.deadline = float("inf")
+    try:
+        with _bound(until - time.monotonic()):
+            text, installed = origin.read_text("utf-8"), [str(path) for path in modules.installed]
+            found = infer_at(text, reference.line, reference.column, origin, modules.root, installed)
+    except _Late:
+        return None
+    except Exception:  # noqa: BLE001 - jedi fails in many ways on unfinished code; the name stays unknown
+        return None
+    finally:
+        modules.deadline = until
+    if found is None or found.path is None:
+        return None
+    return Defined(found.path, found.name), found.full_name.rpartition(".")[0]
 
 
 @contextmanager

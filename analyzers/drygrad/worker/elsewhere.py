@@ -1,0 +1,44 @@
+"""Inputs from a call in another file: what comes before it is executed in that file's name, the arguments with it."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, TypeVar
+
+from drygrad.worker import errors, inputs
+from drygrad.worker.namespace import Namespace
+from drygrad.worker.run import Run
+
+T = TypeVar("T")
+
+
+class CallFailed(Exception):
+    """The other file's call cannot be made, for a reason that is not in the target's file."""
+
+
+class Elsewhere:
+    """The other file of a plan."""
+
+    def __init__(self, plan: dict[str, Any], run: Run) -> None:
+        self._own_path: str = plan["path"]
+        self._plan: dict[str, Any] = plan["elsewhere"]
+        self._run = run
+
+    def namespace(self) -> Namespace:
+        """Return the names of the other file when the statements before the call have run."""
+        namespace = Namespace(self._plan, observe=False)
+        namespace.import_parent()
+        namespace.execute(self._plan["setup"])
+        return namespace
+
+    def held(self, work: Callable[[], T]) -> T:
+        """Return what is made for the call. Raises CallFailed, but for an error in the target's own file."""
+        try:
+            return work()
+        except Exception as error:
+            cause = error.__cause__ if isinstance(error, inputs.InputError) and error.__cause__ else error
+            place = self._run.lines.place_of_error(cause)
+            if place is not None and place.path == self._own_path:
+                raise
+            said = errors.first_line(cause)
+            why = f"{type(cause).__name__}: {said}" if said else type(cause).__name__
+            raise CallFailed(f"the call in {self._plan['shown']} cannot be made: {errors.shortened(why)}") from error
