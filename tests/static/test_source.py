@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import codecs
+import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drygrad.model import Position
-from drygrad.static.source import MAX_CHARACTERS, Source, SourceError, SourceSyntaxError, decode, encode
+from drygrad.static.source import MAX_CHARACTERS, PARSING, Source, SourceError, SourceSyntaxError, decode, encode
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,23 @@ def test_bytes_become_characters() -> None:
     source = Source("x = '😀é' + value\n")
     name = next(n for n in ast.walk(source.parse()) if isinstance(n, ast.Name) and n.id == "value")
     assert source.segment(name) == "value"
+
+
+def test_who_waits_to_parse_does_not_keep_another_from_it() -> None:
+    waiting = threading.Event()
+    done = threading.Event()
+
+    class Slow(Source):
+        def parse(self) -> ast.Module:
+            waiting.set()
+            return super().parse()
+
+    def holder() -> None:
+        with PARSING:
+            threading.Thread(target=lambda: Slow("a = 1").tree, daemon=True).start()
+            waiting.wait(0.2)
+            assert Source("b = 2").tree.body
+        done.set()
+
+    threading.Thread(target=holder, daemon=True).start()
+    assert done.wait(10)

@@ -44,6 +44,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._tree: ast.Module | None = None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -125,10 +126,14 @@ class Source:
         text = self.line_text(line)
         return text[: len(text) - len(text.lstrip())]
 
-    @cached_property
+    @property
     def tree(self) -> ast.Module:
         """The parsed text, for readers that leave the nodes as they are. Raises as ``parse`` does."""
-        return self.parse()
+        if self._tree is None:
+            # No cached_property: before 3.12 it holds a lock for all texts, for which who parses would wait in turn.
+            with PARSING:
+                self._tree = self._tree or self.parse()
+        return self._tree
 
     def parse(self) -> ast.Module:
         """Parse the text anew.
