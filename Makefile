@@ -7,11 +7,12 @@ READY := .venv/.ready-for-tests
 # The tests start hundreds of processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-sim test-gpu test-editors test-vscode lint types docs docs-fresh bench clean help
+.PHONY: demo test report test-sim test-gpu test-editors test-vscode lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
+	@echo "make report    what is found of the corpus' faults, as tables; writes docs/accuracy.md"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
 	@echo "make test-editors    the server in real editors, which it installs; on Debian, as root"
@@ -29,6 +30,9 @@ demo: $(READY)
 
 test: lint types docs-fresh
 	$(BIN)/python -m pytest -q --ignore tests/editors
+
+report: $(READY)
+	PYTHONPATH=tests/corpus $(BIN)/python -m accuracy
 
 test-sim: $(READY)
 	DRYGRAD_SIM_ALL=1 $(BIN)/python -m pytest -q -s tests/sim/test_opinfo.py

@@ -1,0 +1,106 @@
+"""The tables of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from .judging import Outcome
+from .programs import SETS, Case
+
+NOTE = "<!-- Made by `make report`; do not edit. -->\n\n"
+INTRODUCTION = """# How much is found
+
+The corpus in `tests/corpus` has {count} programs with one fault each, and the repaired twin of each. The truth — the
+line at which a colleague would change the program, and the rule that describes the fault, if there is one — stands in a
+comment, and was established by execution, not by drygrad. Each program is checked and dry-run alone, as `drygrad run`
+does it, on a GPU that is simulated where there is none.
+
+"""
+ORIGINS = {
+    "blind": "written by authors who knew neither drygrad nor its rules",
+    "informed": "written by somebody who knows the rules, one for each kind of fix",
+    "heldout": "written blind, too, and never looked at while rules are made",
+}
+COLUMNS = """A fault counts as found only if a finding under its own code stands at the culprit's statement.
+
+- **static**, **run**: found so by the check alone; by the dry run.
+- **found**: by one or the other. **elsewhere**: the right code, but at another line, or with the culprit only as a
+  related place.
+- **fix**, **verified**: a fix is offered; one was tried in a run and holds.
+- **alarms**, **remarks**: errors and warnings, infos and hints, on the fixed twins, where there is nothing to find.
+- **ran**: fixed twins whose target got inputs and ran to its end.
+"""
+
+Results = Mapping[str, Outcome]
+Column = tuple[str, Callable[[Outcome], int]]
+
+TABLE: tuple[Column, ...] = (
+    ("static", lambda o: o.static == "line"),
+    ("run", lambda o: o.run == "line"),
+    ("**found**", lambda o: o.found),
+    ("elsewhere", lambda o: o.place in ("related", "elsewhere")),
+    ("fix", lambda o: o.place != "no" and o.fix != "none"),
+    ("**verified**", lambda o: o.fix == "verified"),
+    ("**alarms**", lambda o: len(o.alarms)),
+    ("remarks", lambda o: len(o.remarks)),
+    ("ran", lambda o: o.ran),
+)
+
+
+def page(cases: Sequence[Case], results: Results) -> str:
+    """Return docs/accuracy.md."""
+    parts = [NOTE, INTRODUCTION.format(count=len(cases)), COLUMNS, "\n"]
+    parts += ["## All\n\n", table(cases, results), "\n"]
+    for origin in SETS:
+        chosen = [case for case in cases if case.origin == origin]
+        if chosen:
+            parts += [f"## {origin.capitalize()}\n\n{ORIGINS[origin].capitalize()}.\n\n", table(chosen, results), "\n"]
+            parts += [*_missed(chosen, results)]
+    return "".join(parts)
+
+
+def table(cases: Sequence[Case], results: Results) -> str:
+    """Return the table of a set of cases, family by family, with their sum."""
+    names = ["family", "faults", *(name for name, _ in TABLE)]
+    lines = [_row(names), _row(["---", *(["---:"] * (len(names) - 1))])]
+    for family in sorted({case.family for case in cases}):
+        lines.append(_sums(family, [results[case.name] for case in cases if case.family == family]))
+    lines.append(_sums("**all**", [results[case.name] for case in cases]))
+    return "".join(lines)
+
+
+def _sums(title: str, outcomes: Sequence[Outcome]) -> str:
+    return _row([title, len(outcomes), *(sum(count(outcome) for outcome in outcomes) for _, count in TABLE)])
+
+
+def _row(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |\n"
+
+
+def _missed(cases: Sequence[Case], results: Results) -> Iterable[str]:
+    missed = [case for case in cases if not results[case.name].found]
+    if missed:
+        yield "Not found:\n\n"
+        yield from (f"- `{case.name}`, line {case.line}: {cause(case, results[case.name])}\n" for case in missed)
+        yield "\n"
+    alarmed = [(case, told) for case in cases for told in (*results[case.name].alarms, *results[case.name].remarks)]
+    if alarmed:
+        yield "Said of fixed twins:\n\n"
+        yield from (f"- `{case.name}_fixed`: {told}\n" for case, told in alarmed)
+        yield "\n"
+
+
+def cause(case: Case, outcome: Outcome) -> str:
+    """Return why a fault was not found, as far as it can be told without reading the program."""
+    if not case.codes:
+        return "no rule describes it"
+    if outcome.refuted:
+        return "found by the check, then refuted by the run"
+    if outcome.place == "related":
+        return "named only as a related place"
+    if outcome.place == "elsewhere":
+        return "put at another line"
+    if "no-inputs" in outcome.runs.values():
+        return "no inputs for the run"
+    besides = f"; said instead: {', '.join(outcome.besides)}" if outcome.besides else ""
+    return f"not seen (run: {', '.join(sorted({*outcome.runs.values()})) or 'none'}){besides}"
