@@ -56,6 +56,14 @@ def test_how_a_run_ends(
     assert all(words in f["message"] for f in result["faults"])
 
 
+def test_a_failure_of_our_own_is_one_sentence(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, "def f(): ...\n", "f", setup=["no step"]))
+    assert result["outcome"] == "error"
+    ours = result["notes"][-2:]
+    assert ours[0].startswith("drygrad itself failed, please report it: ")
+    assert ours[1] == "set DRYGRAD_DEBUG=1 for the traceback"
+
+
 def test_the_operation_in_flight_is_named(worker: WorkerClient, tmp_path: Path) -> None:
     text = "import torch\nx = torch.ones(6000, 6000)\nfor _ in range(1000):\n    x = x @ x\n"
     result = worker.run(plan(tmp_path, text, timeout=1.0))

@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -87,8 +86,8 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         filling.settle(result, searched)
     except Unusable as error:
         result = outcomes.told(plan, "unsupported", str(error))
-    except BaseException:  # noqa: BLE001 - a fault of ours must not look like the user's
-        result = outcomes.told(plan, "error", traceback.format_exc())
+    except BaseException as error:  # noqa: BLE001 - a fault of ours must not look like the user's
+        result = outcomes.failed(plan, error)
     answer.send("result", result)
 
 

@@ -7,6 +7,7 @@ import platform
 import re
 import signal
 import sys
+import traceback
 from typing import Any
 
 from drygrad.worker.run import Fault, Place
@@ -31,6 +32,17 @@ def told(plan: dict[str, Any], outcome: str, *notes: str) -> dict[str, Any]:
     """Return a result that only has notes."""
     nothing = {"text": "", "cut": False}
     return {**base_result(plan), "outcome": outcome, "faults": [], "notes": list(notes), "output": nothing}
+
+
+def failed(plan: dict[str, Any], error: BaseException) -> dict[str, Any]:
+    """Return the result of a run that drygrad's own code did not bring to its end."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(last.filename)}, line {last.lineno}"
+    why = f"drygrad itself failed, please report it: {type(error).__name__}: {error} ({where})"
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return told(
+        plan, "error", why, trace if os.environ.get("DRYGRAD_DEBUG") else "set DRYGRAD_DEBUG=1 for the traceback"
+    )
 
 
 def crashed(plan: dict[str, Any], status: int, dump: str) -> dict[str, Any]:
