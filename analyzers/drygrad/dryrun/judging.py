@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from drygrad.dryrun.merge import Record, merge
 from drygrad.dryrun.refuting import entered, way
@@ -43,22 +43,31 @@ class Seen:
         return Counter((finding.code, finding.span.start.line) for finding in self.findings)
 
 
-def objection(trial: Trial, before: Seen, after: Seen, target: Finding) -> str | None:
-    """Return why a fix of ``target`` does not count as verified; None where it does."""
-    outcome = after.record.result.outcome
-    if outcome != "passed" and (target.witness == "static" or outcome != before.record.result.outcome):
-        return f"the run did not pass: {outcome}"
+class Verdict(NamedTuple):
+    """What a trial says of a fix: whether it holds, None where the run could not tell, and why not."""
+
+    holds: bool | None
+    why: str = ""
+
+
+def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict:
+    """Judge a fix of ``target`` by the runs before and after it."""
+    outcome, earlier = after.record.result.outcome, before.record.result.outcome
+    if target.witness == "static" and outcome == earlier != "passed":
+        return Verdict(None, f"both runs end in another fault: {outcome}")
+    if outcome not in ("passed", earlier):
+        return Verdict(False, f"the run did not pass: {outcome}")
     known = _moved(before, trial)
     new = after.keys - known
     if new:
-        return "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line in new)
+        return Verdict(False, "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line in new))
     place = _key(target, trial, before)
     if after.keys[place] >= known[place]:
-        return "the fault is still there"
+        return Verdict(False, "the fault is still there")
     if not all(ran(statement, after.record) for statement in trial.statements()):
-        return "the repaired statement did not run"
+        return Verdict(None, "the repaired statement did not run")
     lost = lost_gradients(before.record.result, after.record.result)
-    return f"no gradient reaches {', '.join(lost)} any more" if lost else None
+    return Verdict(not lost, f"no gradient reaches {', '.join(lost)} any more" if lost else "")
 
 
 def gone(trial: Trial, before: Seen, after: Seen) -> list[Finding]:

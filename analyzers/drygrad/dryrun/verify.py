@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from drygrad.dryrun.findings import findings, statement_of
 from drygrad.dryrun.fixes import Candidates
-from drygrad.dryrun.judging import Seen, gone, objection, ran
+from drygrad.dryrun.judging import Seen, Verdict, gone, ran, verdict
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _Judged:
-    """What came of the fixes of one finding; a fix without a verdict was not tried."""
+    """What came of the fixes of one finding; a fix without a verdict was not tried, or no run could tell."""
 
     finding: Finding
     candidates: tuple[Fix, ...]
@@ -104,24 +104,23 @@ class _Trials:
         candidates = [*judged.candidates[:MOST]]
         while candidates and not judged.enough:
             pair, candidates = candidates[:2], candidates[2:]
-            for fix, why in zip(
-                pair, await asyncio.gather(*(self._try(fix, judged, before) for fix in pair)), strict=True
-            ):
+            verdicts = await asyncio.gather(*(self._try(fix, judged, before) for fix in pair))
+            for fix, (holds, why) in zip(pair, verdicts, strict=True):
                 _log.debug("%s %s: %s", judged.finding.code, fix.title, why or "verified")
-                judged.verdicts[fix.edits] = replace(fix, verified=why is None)
+                judged.verdicts[fix.edits] = replace(fix, verified=holds)
 
-    async def _try(self, fix: Fix, judged: _Judged, before: Seen) -> str | None:
+    async def _try(self, fix: Fix, judged: _Judged, before: Seen) -> Verdict:
         trial = await in_turn(Trial.of, self._record.plan, self._record.result, fix)
         if trial is None:
-            return "its text cannot be run as before"
+            return Verdict(None, "its text cannot be run as before")
         text = trial.source.text
         if text not in self._seen:
             self._seen[text] = asyncio.ensure_future(self._look(trial))
         after = await self._seen[text]
-        why = await in_turn(objection, trial, before, after, judged.finding)
-        if why is None:
+        judgement = await in_turn(verdict, trial, before, after, judged.finding)
+        if judgement.holds:
             self._held.append((fix, gone(trial, before, after)))
-        return why
+        return judgement
 
     async def _look(self, trial: Trial) -> Seen:
         """Run a repaired text, and check it."""

@@ -10,13 +10,13 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, cast
 
 import torch
 
-from drygrad.worker.lines import Instruction
-from drygrad.worker.reading import storage_of
+from drygrad.worker.lines import Instruction, Lines
+from drygrad.worker.reading import share_storage
 from drygrad.worker.run import Place, Run
 
 _DEPTH = 3
@@ -80,16 +80,7 @@ class Call:
 
     def binding(self, name: str) -> Place | None:
         """Return the next line after this one, in the same function, that binds a name or an attribute."""
-        source = self._lines.source(self.place.path) if self.place else None
-        if self.place is None or source is None:
-            return None
-        last = max((line for _, line in dis.findlinestarts(self._frame.f_code) if line), default=0)
-        bind = re.compile(rf"(?:.*,)?\s*{re.escape(name)}\s*(?:,[^=]*)?=(?!=)")
-        for line in range(self.place.line + 1, last + 1):
-            text = source[line - 1]
-            if bind.match(text):
-                return Place(self.place.path, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))
-        return None
+        return binding_in(self._frame.f_code, name, self._lines, self.place.line) if self.place else None
 
     def function(self) -> str | None:
         """Return the name of the function of ``torch.nn.functional`` that the user has called."""
@@ -199,6 +190,21 @@ def name_of(run: Run, tensor: torch.Tensor) -> str | None:
     return call.name(tensor) if call else None
 
 
+def binding_in(code: CodeType, name: str, lines: Lines, after: int = 0) -> Place | None:
+    """Return the first line of a function, after a given one, that binds a name or an attribute."""
+    path = code.co_filename
+    source = lines.source(path)
+    if source is None:
+        return None
+    last = max((line for _, line in dis.findlinestarts(code) if line), default=0)
+    bind = re.compile(rf"(?:.*,)?\s*{re.escape(name)}\s*(?:[,:][^=]*)?=(?!=)")
+    for line in range(max(after + 1, code.co_firstlineno), last + 1):
+        text = source[line - 1]
+        if bind.match(text):
+            return Place(path, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))
+    return None
+
+
 def tensors_in(name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield a tensor, or those in a list or tuple, with how to write them."""
     if isinstance(value, torch.Tensor):
@@ -215,8 +221,7 @@ def _likeness(value: torch.Tensor, tensor: torch.Tensor) -> int:
     """Return how surely a value is the wanted tensor: itself, the same values in the same or in another shape."""
     if value is tensor:
         return _SAME
-    mine, its = storage_of(value), storage_of(tensor)
-    if mine is None or its is None or mine._cdata != its._cdata or value.numel() != tensor.numel():
+    if not share_storage(value, tensor) or value.numel() != tensor.numel():
         return 0
     return 2 if value.shape == tensor.shape else 1
 

@@ -54,6 +54,12 @@ def storage_of(tensor: torch.Tensor) -> Any:
     return tensor.untyped_storage() if _has_storage(tensor) else None
 
 
+def share_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Say whether two tensors are views of the same memory."""
+    mine, its = storage_of(one), storage_of(other)
+    return mine is not None and its is not None and mine._cdata == its._cdata
+
+
 def extremes(tensor: torch.Tensor) -> tuple[Any, Any] | None:
     """Return the least and the greatest value (NaN if there is one), for one wait of the host; None of no values."""
     if not is_readable(tensor) or tensor.numel() == 0 or tensor.is_complex():

@@ -49,6 +49,14 @@ DEVICES: dict[str, tuple[list[Any], dict[str, int]]] = {
         ["DG204", 5],
         {"it fails here": 8},
     ),
+    MODULE.format(attribute="t = torch.ones(2, 3); t[0] = 2.0\n        self.m = t", before="", added="self.m[:1]"): (
+        ["DG204", 6],
+        {"it fails here": 9, "`self.m` is made here": 5},
+    ),
+    MODULE.format(attribute="self.m = torch.ones(3, device='cpu')", before="", added="self.m"): (
+        ["DG205", 8],
+        {"`self.m` is made here": 5},
+    ),
     MODULE.format(attribute="", before="p = torch.ones(3, device='cpu')", added="p"): (
         ["DG205", 8],
         {"`p` is made here": 7},

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import NamedTuple
 
 import torch
 
 from drygrad.worker.explain.scene import Operand, Scene
-from drygrad.worker.reading import device_text
-from drygrad.worker.run import Fault
+from drygrad.worker.ledger import Origin
+from drygrad.worker.naming import binding_in
+from drygrad.worker.reading import device_text, share_storage
+from drygrad.worker.run import Fault, Place
 from drygrad.worker.spelling import text_of
 
 _MODEL, _IN_METHOD, _ATTRIBUTE, _TENSORS, _NUMPY = "DG201", "DG203", "DG204", "DG205", "DG207"
@@ -36,6 +39,9 @@ def device_fault(scene: Scene) -> Fault | None:
     if len({operand.tensor.device for operand in operands}) < 2:
         return None
     wrong, right = _wrong_and_right(operands)
+    kept = _plain_attribute(scene, wrong)
+    if kept is not None:
+        wrong = wrong._replace(name=kept.name, text=f"`{kept.name}`")
     code = _MODEL if (wrong.is_parameter or right.is_parameter) and not scene.is_loss else _TENSORS
     mine, wanted = device_text(wrong.tensor.device), device_text(right.tensor.device)
     whole = f"{wrong.text} is on {mine}, {right.text} on {wanted}"
@@ -52,35 +58,67 @@ def device_fault(scene: Scene) -> Fault | None:
         other=right.name,
         is_parameter=wrong.is_parameter,
     )
-    return _at_culprit(scene, fault, wrong)
+    return _at_culprit(scene, fault, wrong, kept)
 
 
-def _at_culprit(scene: Scene, fault: Fault, wrong: Operand) -> Fault:
+def _at_culprit(scene: Scene, fault: Fault, wrong: Operand, kept: _Attribute | None) -> Fault:
     """Move a fault to the line that is to be changed, where that is known: the error comes from a later one."""
     at = scene.made_at(wrong)
     if wrong.is_parameter:
         at = scene.elsewhere(scene.run.made_at(scene.module[0])) if scene.is_loss and scene.module else None
+    elif kept is not None:
+        at, fault.code = kept.place, _ATTRIBUTE
+    elif not _is_made_in_method(scene, wrong):
+        at = None
     elif at is not None:
-        code = _code_of_factory(scene, wrong)
-        at, fault.code = (at, code) if code else (None, fault.code)
+        fault.code = _IN_METHOD
     if at is not None and scene.place is not None:
         fault.related = [r for r in fault.related if r[1].line != at.line] + [("it fails here", scene.place)]
         fault.at = at
     return fault
 
 
-def _code_of_factory(scene: Scene, wrong: Operand) -> str | None:
-    """Return the rule for a tensor that a method of the module in question has made of nothing, and with no device."""
+class _Attribute(NamedTuple):
+    """An attribute of a module, and where ``__init__`` binds it."""
+
+    name: str
+    place: Place
+
+
+def _plain_attribute(scene: Scene, wrong: Operand) -> _Attribute | None:
+    """Return the attribute of the module in question that keeps a tensor, and is no buffer."""
+    module = scene.call.receiver()
+    if not isinstance(module, torch.nn.Module):
+        return None
+    held = (n for n, v in vars(module).items() if isinstance(v, torch.Tensor) and share_storage(v, wrong.tensor))
+    name = next(held, None)
+    origin = scene.run.origin_of(wrong.tensor)
+    if name is None or origin is None or _names_device(scene, origin):
+        return None
+    inits = (getattr(vars(kind).get("__init__"), "__code__", None) for kind in type(module).__mro__)
+    users = (code for code in inits if code is not None and scene.run.lines.is_user(code))
+    bound = ((f"{code.co_varnames[0]}.{name}", code) for code in users)
+    places = ((text, binding_in(code, text, scene.run.lines)) for text, code in bound)
+    return next((_Attribute(text, place) for text, place in places if place is not None), None)
+
+
+def _is_made_in_method(scene: Scene, wrong: Operand) -> bool:
+    """Say whether a method of the module in question has made a tensor of nothing, and with no device."""
     module, origin = scene.call.receiver(), scene.run.origin_of(wrong.tensor)
     if not isinstance(module, torch.nn.Module) or not origin or not origin.from_nothing or origin.instruction is None:
-        return None
-    code, written = origin.instruction.code, text_of(scene.run.lines, origin.instruction) or ""
-    kinds = type(module).__mro__
-    if "device" in written or all(getattr(vars(k).get(code.co_name), "__code__", None) is not code for k in kinds):
-        return None
-    if code.co_name != "__init__":
-        return _IN_METHOD
-    return _ATTRIBUTE if any(value is wrong.tensor for value in vars(module).values()) else None
+        return False
+    code = origin.instruction.code
+    methods = (vars(kind).get(code.co_name) for kind in type(module).__mro__)
+    return (
+        code.co_name != "__init__"
+        and not _names_device(scene, origin)
+        and any(getattr(method, "__code__", None) is code for method in methods)
+    )
+
+
+def _names_device(scene: Scene, origin: Origin) -> bool:
+    """Say whether the text that made a tensor says on which device."""
+    return origin.instruction is None or "device" in (text_of(scene.run.lines, origin.instruction) or "")
 
 
 def _is_scalar(operand: Operand) -> bool:

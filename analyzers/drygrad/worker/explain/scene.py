@@ -14,7 +14,7 @@ import torch
 
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import Call, tensors_in
-from drygrad.worker.reading import storage_of
+from drygrad.worker.reading import share_storage
 from drygrad.worker.run import Fault, Place, Run
 from drygrad.worker.watch import Op, Watch
 
@@ -117,15 +117,11 @@ class Scene:
         return self.call.name(given) if given is not None and given.shape == tensor.shape else None
 
     def _own_parameter(self, tensor: torch.Tensor) -> str | None:
-        storage = storage_of(tensor)
-        if self.module is None or storage is None:
+        if self.module is None:
             return None
         module = self.module[0]
-        for name, held in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
-            its = storage_of(held)
-            if its is not None and its._cdata == storage._cdata:
-                return name
-        return None
+        own = (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))
+        return next((name for name, held in own if share_storage(held, tensor)), None)
 
     def _written(self) -> Iterator[tuple[str, torch.Tensor]]:
         expression = self.call.expression()

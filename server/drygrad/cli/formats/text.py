@@ -91,7 +91,7 @@ def _place(path: str, cell: int | None, span: Span) -> str:
 def _fix(fix: Fix, *, tried: bool) -> str:
     """Return a fix in words; after a run only what was tried and holds can be applied by an option."""
     option = "--fix" if fix.safety == "safe" else "--unsafe-fixes"
-    verdict = {True: "verified", False: "did not hold", None: "not tried"}[fix.verified]
+    verdict = {True: "verified", False: "did not hold", None: "unproven"}[fix.verified]
     notes = [
         *([verdict] if tried or fix.verified is not None else []),
         fix.safety,

@@ -52,14 +52,17 @@ def is_made_in(operand: Operand, function: ast.AST, ctx: Context) -> bool:
     return made and origin is not None and ctx.function(origin.node) is function
 
 
-def is_plain_attribute(operand: Operand) -> bool:
-    """Say whether an operand is a tensor of ``self`` that does not move with its module."""
-    node, tensor = operand.node, operand.tensor
+def is_plain_attribute(operand: Operand, ctx: Context) -> bool:
+    """Say whether an operand is, or is part of, a tensor of ``self`` that does not move with its module."""
+    node = operand.node
+    while isinstance(node, ast.Subscript):
+        node = node.value
     on_self = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return on_self and not tensor.parameter and not tensor.buffer
+    tensor = ctx.tensor(node)
+    return on_self and tensor is not None and not tensor.parameter and not tensor.buffer
 
 
 def belongs_to_module(operand: Operand, ctx: Context) -> bool:
     """Say whether the fault is that a module's method makes or keeps a tensor apart from the module's device."""
     function = module_method(operand.node, ctx)
-    return function is not None and (is_made_in(operand, function, ctx) or is_plain_attribute(operand))
+    return function is not None and (is_made_in(operand, function, ctx) or is_plain_attribute(operand, ctx))
