@@ -211,6 +211,32 @@ def test_a_fix_that_brings_another_fault_is_not(lab: Lab) -> None:
     assert verdict(lab, OVERWRITTEN, "y.mul_(v)", "y = torch.stack([y, v])[:, :2]") is False
 
 
+NEXT_FAULT = """
+def loss(x, y):
+    z = x + y
+    return F.nll_loss(z.log_softmax(0), torch.tensor(7))
+
+def train():
+    return loss(torch.ones(3), torch.ones(4))
+
+train()
+"""
+
+
+def test_a_fix_after_which_the_next_fault_shows_is_neither_proved_nor_disproved(lab: Lab) -> None:
+    assert verdict(lab, NEXT_FAULT, "torch.ones(4)", "torch.ones(3)") is None
+    assert verdict(lab, NEXT_FAULT, "return loss(", "return loss(x, ") is False
+
+
+def test_a_suspicion_behind_the_fault_that_ends_the_run_is_not_judged(lab: Lab) -> None:
+    program = """
+    x = torch.ones(2, 3) @ torch.ones(2, 3)
+    F.cross_entropy(torch.randn(2, 3).softmax(-1), torch.tensor([0, 1]))
+    """
+    found = lab.tried(written(program))
+    assert [fix.verified for f in found if f.code == "DG304" for fix in f.fixes] == [None]
+
+
 def test_a_fix_that_keeps_the_statement_from_running_is_not(lab: Lab) -> None:
     assert verdict(lab, OVERWRITTEN, "y.mul_(v)", "if not w.requires_grad:\n    y.mul_(v)") is False
 

@@ -58,16 +58,28 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     if outcome not in ("passed", earlier):
         return Verdict(False, f"the run did not pass: {outcome}")
     known = _moved(before, trial)
-    new = after.keys - known
-    if new:
-        return Verdict(False, "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line in new))
     place = _key(target, trial, before)
     if after.keys[place] >= known[place]:
         return Verdict(False, "the fault is still there")
+    new = after.keys - known
+    if new:
+        holds = None if _gets_further(trial, before, after) else False
+        return Verdict(holds, "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line in new))
     if not all(ran(statement, after.record) for statement in trial.statements()):
-        return Verdict(None, "the repaired statement did not run")
+        return Verdict(False if outcome == "passed" else None, "the repaired statement did not run")
     lost = lost_gradients(before.record.result, after.record.result)
     return Verdict(not lost, f"no gradient reaches {', '.join(lost)} any more" if lost else "")
+
+
+def _gets_further(trial: Trial, before: Seen, after: Seen) -> bool:
+    """Say whether the repaired run ended in a statement behind the one that ended the run before: in the next fault."""
+    old, new = before.record.result.error, after.record.result.error
+    if old is None or new is None:
+        return False
+    source = before.record.plan.source
+    calls = zip(reversed(old.stack), reversed(new.stack), strict=False)
+    lines = ((trial.line(was.line, source), now.line) for was, now in calls if was.path == now.path)
+    return next((now > was for was, now in lines if now != was), False)
 
 
 def gone(trial: Trial, before: Seen, after: Seen) -> list[Finding]:

@@ -97,7 +97,9 @@ class _Trials:
         """Return what is known without fixes, and the findings whose fixes are to be tried, with the candidates."""
         before = Seen.of(self._record, self._static)
         think = Candidates(self._record, self._static, self._settings)
-        return before, [_Judged(f, tuple(think.of(f))) for f in before.findings if _can_tell(f, self._record)]
+        telling = [finding for finding in before.findings if _can_tell(finding, self._record)]
+        seen_first = sorted(telling, key=lambda finding: finding.witness == "static")
+        return before, [_Judged(finding, tuple(think.of(finding))) for finding in seen_first]
 
     async def judge(self, judged: _Judged, before: Seen) -> None:
         """Try the candidates of a finding, two at a time, until enough of them hold."""
@@ -112,7 +114,7 @@ class _Trials:
     async def _try(self, fix: Fix, judged: _Judged, before: Seen) -> Verdict:
         trial = await in_turn(Trial.of, self._record.plan, self._record.result, fix)
         if trial is None:
-            return Verdict(None, "its text cannot be run as before")
+            return Verdict(False, "its text cannot be run as before")
         text = trial.source.text
         if text not in self._seen:
             self._seen[text] = asyncio.ensure_future(self._look(trial))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from drygrad.dryrun.findings import missing_finding
@@ -68,19 +68,23 @@ class File:
         return [outcome for target in self.targets for outcome in self.outcomes.get(target.qualname, ())]
 
     def check(self) -> None:
-        """Have the text checked: the whole file, or the function that was named."""
+        """Have the text checked."""
         installed = site_packages(find_interpreter(self.project.root))
         data = self.source.text.encode("utf-8", "surrogatepass")
         job = Job(self.path, self.shown, self.settings, root=self.project.root, site_packages=installed, data=data)
         result = inspect(job)
         for problem in result.problems:
             complain(f"{self.shown}: {problem}")
-        found = [item.finding for item in result.items]
-        self.static = found if self.whole else [f for f in found if any(f.span.overlaps(t.span) for t in self.targets)]
+        self.static = [item.finding for item in result.items]
 
     def merged(self) -> Merged:
-        """Return what both witnesses say."""
-        return merge(self.static, [o for o in self.ended if isinstance(o, Record)], self.source)
+        """Return what both witnesses say; outside of a function that was named, only what its run has seen."""
+        merged = merge(self.static, [o for o in self.ended if isinstance(o, Record)], self.source)
+        if self.whole:
+            return merged
+        spans = [target.span for target in self.targets]
+        told = (f for f in merged.findings if f.status == "confirmed" or any(f.span.overlaps(span) for span in spans))
+        return replace(merged, findings=tuple(told))
 
 
 def judged(file: File) -> tuple[FileResult, list[Ran]]:

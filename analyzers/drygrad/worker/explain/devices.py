@@ -47,6 +47,8 @@ def device_fault(scene: Scene) -> Fault | None:
     whole = f"{wrong.text} is on {mine}, {right.text} on {wanted}"
     owner = "the loss" if scene.is_loss else "the model"
     advice = f"{owner} has to move to {wanted}" if wrong.is_parameter else f"move {wrong.text} to {wanted}"
+    if kept is not None:
+        advice = "register it as a buffer, which moves with the module"
     fault = scene.fault(
         code,
         f"{whole}: {advice}",
