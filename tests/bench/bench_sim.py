@@ -15,61 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from gpt_step import training_step
+from torch import nn
 from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "analyzers"))
 
 from drygrad.worker.devices import sim
 
-Step = Callable[[], None]
-
-
-class Block(nn.Module):
-    """One layer of a small GPT."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention, self.projection = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.feed_forward = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, length, width = x.shape
-        parts = self.attention(self.first(x)).view(batch, length, 3, self.heads, width // self.heads)
-        query, key, value = parts.permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.projection(mixed.transpose(1, 2).reshape(batch, length, width))
-        return x + self.feed_forward(self.second(x))
-
-
-class Gpt(nn.Module):
-    """A small GPT: 4 layers of width 128."""
-
-    def __init__(self, words: int = 512, width: int = 128) -> None:
-        super().__init__()
-        self.words, self.places = nn.Embedding(words, width), nn.Embedding(256, width)
-        self.blocks = nn.Sequential(*[Block(width, 4) for _ in range(4)])
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words)
-
-    def forward(self, x: Tensor) -> Tensor:
-        places = torch.arange(x.shape[1], device=x.device)
-        return self.head(self.norm(self.blocks(self.words(x) + self.places(places))))
-
-
-def gpt(device: str, batch: int) -> Step:
-    """A step of the GPT at 128 words."""
-    model = Gpt().to(device)
-    optimizer: Any = torch.optim.AdamW(model.parameters())
-    x = torch.randint(512, (batch, 128), device=device)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        torch.autograd.backward(F.cross_entropy(model(x).flatten(0, 1), x.flatten()))
-        optimizer.step()
-
-    return step
+Step = Callable[[], object]
 
 
 def convolutional(device: str, batch: int) -> Step:
@@ -105,7 +59,11 @@ def main() -> None:
     started = time.perf_counter()
     sim.enable()
     print(f"enable {(time.perf_counter() - started) * 1e3:.0f} ms\n{'':24}{'cpu ms':>9}{'sim ms':>9}{'ratio':>8}")
-    for name, make, batch in (("GPT", gpt, 1), ("GPT", gpt, 8), ("convolutions", convolutional, 16)):
+    for name, make, batch in (
+        ("GPT", training_step, 1),
+        ("GPT", training_step, 8),
+        ("convolutions", convolutional, 16),
+    ):
         steps = {device: make(device, batch) for device in ("cpu", "cuda")}
         taken: dict[str, list[float]] = {device: [] for device in steps}
         for turn in range(options.rounds + 3):
