@@ -73,9 +73,9 @@ def take(tensor: Tensor, index: int) -> None:
         return
     size = -(-size // GRANULE) * GRANULE
     require(size, index)
+    found = usage(index)
     reference = Allocation(storage, _release)
-    reference.key, reference.size = key, size
-    found = reference.usage = usage(index)
+    reference.key, reference.size, reference.usage = key, size, found
     _live[key] = reference
     found.allocations += 1
     found.most = max(found.most, found.allocations - found.frees)

@@ -15,9 +15,8 @@ from drygrad.worker.devices.sim.internals import C
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 DEVICE_FIELD = 8  # of DLTensor, after the data pointer
 
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype = ctypes.c_void_p
-_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+CAPSULE_POINTER = object.__basicsize__  # of a capsule, its first field; a call of its getter would take longer
+
 _field = ctypes.c_int64.from_address
 _export, _import = C._to_dlpack, C._from_dlpack
 _negated: Any = vars(torch)["_neg_view"]
@@ -32,7 +31,7 @@ class Lazy:
 def to_host(tensor: Tensor) -> Tensor:
     """A host tensor over the memory of a simulated one, without autograd."""
     capsule = _export(tensor)
-    _field(_pointer(capsule, b"dltensor") + DEVICE_FIELD).value = DLPACK_CPU
+    _field(_field(id(capsule) + CAPSULE_POINTER).value + DEVICE_FIELD).value = DLPACK_CPU
     return _marked(tensor, _import(capsule)) if Lazy.possible else _import(capsule)
 
 
@@ -41,7 +40,7 @@ def alias(tensor: Tensor, index: int) -> Tensor:
     if tensor.is_complex():
         Lazy.possible = True
     capsule = _export(tensor)
-    _field(_pointer(capsule, b"dltensor") + DEVICE_FIELD).value = DLPACK_CUDA | index << 32
+    _field(_field(id(capsule) + CAPSULE_POINTER).value + DEVICE_FIELD).value = DLPACK_CUDA | index << 32
     return _marked(tensor, _import(capsule)) if Lazy.possible else _import(capsule)
 
 
