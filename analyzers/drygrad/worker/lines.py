@@ -103,7 +103,9 @@ class Lines:
 
         The first to come owns the number: an operation without a node sees the number of the one before it.
         """
-        self._by_node.setdefault((threading.get_ident(), self.last_number()), (instruction, op))
+        key = (threading.get_ident(), self._next_number() - 1)
+        if key not in self._by_node:
+            self._by_node[key] = (instruction, op)
 
     def last_number(self) -> int:
         """Return the number of the node that autograd has created last in this thread."""

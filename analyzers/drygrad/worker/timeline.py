@@ -28,7 +28,11 @@ class Timeline:
 
     def add(self, value: int, phase: str) -> None:
         """Take note of a value."""
-        self._put(Sample(perf_counter() - self._began, value, phase))
+        seconds = perf_counter() - self._began
+        last = self._samples[-1] if self._samples else None
+        if last and value <= last.value and last.phase == phase and seconds - last.seconds < self._resolution:
+            return  # the usual case, and on the path of every operation
+        self._put(Sample(seconds, value, phase))
         if len(self._samples) > self._limit:
             self._thin()
 

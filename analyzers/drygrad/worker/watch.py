@@ -64,6 +64,8 @@ class Op:
 class _Heard(NamedTuple):
     """What there is to do for one operation: its name, and the hooks that want to hear of it."""
 
+    func: Any
+    """Kept, so that its identity stays its own."""
     name: str
     before: tuple[Hook, ...]
     after: tuple[Hook, ...]
@@ -76,8 +78,14 @@ class Watch(TorchDispatchMode):
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._run = run
         self._lines = run.lines
-        self._heard: dict[Any, _Heard] = {}
+        self._heard: dict[int, _Heard] = {}
+        """By the identity of the operation: its hash is computed in Python, which costs more than the look-up."""
         run.on_change.append(self._heard.clear)
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Do without the guard against torch's compiler, which is not at work: it would cost as much as the rest."""
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Execute one operation between the instruments' hooks; in peace where tensors stand for others."""
@@ -85,7 +93,7 @@ class Watch(TorchDispatchMode):
         if run.transforms or (types and dispatch_themselves(types)):
             run.op = None
             return func(*args, **(kwargs or {}))
-        heard = self._heard.get(func) or self._learn(func)
+        heard = self._heard.get(id(func)) or self._learn(func)
         op = run.op = Op(func, heard.name, args, kwargs or {}, self._where(heard.name))
         for hook in heard.before:
             try:
@@ -107,7 +115,7 @@ class Watch(TorchDispatchMode):
             tuple(hook for hook in self._run.hooks(name) if cast("Any", hook).__self__.wants(name, func))
             for name in ("before_op", "after_op")
         )
-        heard = self._heard[func] = _Heard(func._schema.name, before, after)
+        heard = self._heard[id(func)] = _Heard(func, func._schema.name, before, after)
         return heard
 
     def _where(self, name: str) -> tuple[str, Any, Instruction | None]:

@@ -63,7 +63,7 @@ class Births(Instrument):
         self._backwards: list[tuple[tuple[Any, ...], Place | None, bool]] = []
         self._overflows: list[Fault] = []
         self._told = self._spoilt = self._scaled = False
-        self._sum = _sum_on_host if run.device == "sim" else _sum
+        self._sum = _sum_on_host() if run.device == "sim" else _sum
 
     def wants(self, hook: str, func: Any) -> bool:
         """Leave out views: they make no values."""
@@ -221,10 +221,10 @@ def _sum(tensor: torch.Tensor) -> float:
     return tensor.sum().item()
 
 
-def _sum_on_host(tensor: torch.Tensor) -> float:
+def _sum_on_host() -> Callable[[torch.Tensor], float]:
     from drygrad.worker.devices.sim.relabel import to_host
 
-    return (to_host(tensor) if tensor.is_cuda else tensor).sum().item()
+    return lambda tensor: (to_host(tensor) if tensor.is_cuda else tensor).sum().item()
 
 
 def _is_float(value: Any) -> bool:

@@ -31,10 +31,13 @@ class Broadcasting(Instrument):
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._differences: dict[int, Fault] = {}
 
+    def wants(self, hook: str, func: Any) -> bool:
+        """Ask for losses and differences."""
+        name = func._schema.name
+        return name == _DIFFERENCE or name in _LOSSES
+
     def before_op(self, op: Op) -> None:
         """Look at losses and differences whose result is larger than either operand."""
-        if op.name != _DIFFERENCE and op.name not in _LOSSES:
-            return
         if op.phase != "forward" or len(op.args) < 2 or not _is_outer(*op.args[:2]):
             return
         call = call_here(self.run)

@@ -1,10 +1,12 @@
 """Indices beyond the classes, the vocabulary or the dimension, and probabilities that are none, before the kernel."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import math
 import re
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -15,6 +17,7 @@ from drygrad.worker.reading import is_readable
 from drygrad.worker.run import Fault, Instrument, Place, Stop
 from drygrad.worker.watch import Op
 
+_REMAINDER = "aten::remainder"
 _INDEX, _LOGITS, _PROBABILITY = "DG302", "DG307", "DG316"
 
 
@@ -34,6 +37,10 @@ class IndexRanges(Instrument):
 
     name: ClassVar[str] = "index_ranges"
 
+    def wants(self, hook: str, func: Any) -> bool:
+        """Ask for the operations whose kernels assert, and for what ``take_along_dim`` begins with."""
+        return func._schema.name in CHECKED or func._schema.name == _REMAINDER
+
     def before_op(self, op: Op) -> None:
         """Check the operations whose kernels assert on the device."""
         if op.name in CHECKED and self.run.device != "cpu" and any(t.is_cuda for t in op.tensors()):
@@ -42,7 +49,7 @@ class IndexRanges(Instrument):
                 call = call_here(self.run)
                 place = call.place if call else self.run.lines.place(op.instruction)
                 raise DeviceAssert(self._fault(found, op, call, place))
-        elif op.name == "aten::remainder" and is_readable(op.args[0]) and not op.args[0].is_floating_point():
+        elif op.name == _REMAINDER and is_readable(op.args[0]) and not op.args[0].is_floating_point():
             self._wrapped(op)
 
     def _wrapped(self, op: Op) -> None:

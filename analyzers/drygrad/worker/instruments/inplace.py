@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -41,22 +42,22 @@ class Inplace(Instrument):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._arguments: dict[Any, tuple[int, ...]] = {}
         self._writes: dict[int, list[Write]] = {}
         self._recorded: set[Instruction] = set()
         self._survived: set[Instruction] = set()
         self._backwards: list[tuple[tuple[Any, ...], Place | None, set[Instruction]]] = []
         self._known: tuple[BaseException, Fault] | None = None
 
+    def wants(self, hook: str, func: Any) -> bool:
+        """Ask for what writes."""
+        return bool(_written(func))
+
     def before_op(self, op: Op) -> None:
         """Remember what the operation writes to; an optimizer's writes are remembered when it begins."""
-        written = self._arguments.get(op.func)
-        if written is None:
-            written = self._arguments[op.func] = _written(op.func)
-        if not written or op.phase == "optimizer":
+        if op.phase == "optimizer":
             return
         self._remember_recorded(op)
-        for position in written:
+        for position in _written(op.func):
             if position < len(op.args):
                 for tensor in _tensors(op.args[position]):
                     self._remember(tensor, op.instruction, op.name)
@@ -198,6 +199,7 @@ def _refuses(node: Any, role: str, text: str) -> bool:
     return False
 
 
+@cache
 def _written(func: Any) -> tuple[int, ...]:
     """Return the positions of the arguments that an operation writes to."""
     arguments = func._schema.arguments

@@ -37,7 +37,7 @@ class Memory(Instrument):
         super().__init__(run)
         self._device, self._host = Ledger(), Ledger()
         self._held: dict[int, Held] = {}
-        self._fresh: dict[Any, str] = {}
+        self._fresh: dict[int, str] = {}
         self._instructions: dict[tuple[int, int], Instruction] = {}
         self._step = 0
         self._parameters: defaultdict[tuple[int, int], int] = defaultdict(int)
@@ -58,9 +58,9 @@ class Memory(Instrument):
 
     def after_op(self, op: Op, result: Any) -> None:
         """Enter the storages that the operation has made."""
-        fresh = self._fresh.get(op.func)
+        fresh = self._fresh.get(id(op.func))
         if fresh is None:
-            fresh = self._fresh[op.func] = _kind(op.func) or ""
+            fresh = self._fresh[id(op.func)] = _kind(op.func) or ""
         if isinstance(result, torch.Tensor):
             self._enter(op, result, fresh)
         elif isinstance(result, (list, tuple)):
@@ -70,10 +70,13 @@ class Memory(Instrument):
 
     def _enter(self, op: Op, tensor: torch.Tensor, kind: str) -> None:
         storage = storage_of(tensor)
-        if storage is None or storage._cdata in self._held:
+        if storage is None:
+            return
+        address = storage._cdata
+        if address in self._held:
             return
         held = Held(storage, self._left)
-        held.address, held.size, held.born = storage._cdata, storage.nbytes(), self._step
+        held.address, held.size, held.born = address, storage.nbytes(), self._step
         held.ledger = self._host
         if tensor.is_cuda:
             held.size, held.ledger = -(-held.size // _GRANULE) * _GRANULE, self._device
@@ -84,7 +87,7 @@ class Memory(Instrument):
         held.key = (where[0], where[1], _PHASES.get(op.phase, kind))
         copied = self._of(op.args[0]) if op.name == _COPY else None
         held.origin = copied.origin if copied else Origin(op.instruction, op.name, kind == "inputs")
-        self._held[held.address] = held
+        self._held[address] = held
         held.ledger.enter(held, op.phase)
 
     def _left(self, held: Held) -> None:

@@ -1,5 +1,7 @@
 """Gradients that float16 rounds to zero, where no scaler keeps them in range."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from typing import Any, ClassVar
@@ -11,6 +13,7 @@ from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import Op
 
 _MOST = 100
+_CAST = "aten::_to_copy"
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
 
 
@@ -30,11 +33,15 @@ class Precision(Instrument):
         """Note where backward is called."""
         self._backward = place
 
+    def wants(self, hook: str, func: Any) -> bool:
+        """Ask for casts, and for the scaler's unscaling."""
+        return func._schema.name in (_UNSCALE, _CAST)
+
     def after_op(self, op: Op, result: Any) -> None:
         """Compare a gradient with what float16 leaves of it; remember the greatest loss."""
         if op.name == _UNSCALE:
             self._scaled = True
-        if op.phase != "backward" or op.name != "aten::_to_copy" or op.argument("dtype") is not torch.float16:
+        if op.phase != "backward" or op.name != _CAST or op.argument("dtype") is not torch.float16:
             return
         self._looks += 1
         if self._looks > _MOST or not is_readable(op.args[0]):

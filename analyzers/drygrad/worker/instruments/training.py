@@ -103,11 +103,15 @@ class Training(Instrument):
         if not getattr(scheduler, "_is_initial", False) and getattr(scheduler, "_step_count", 1):
             self._note("schedule", self.run.lines.caller(), id(scheduler.optimizer))
 
+    def wants(self, hook: str, func: Any) -> bool:
+        """Ask for what writes."""
+        return _writes(func._schema.name)
+
     def after_op(self, op: Op, result: Any) -> None:
         """Hear of gradients that are unscaled, or written by hand."""
         if op.name == _UNSCALE:
             self._note("unscale", None)
-        if self._watched and op.phase == "forward" and op.name not in _KEEPS_GRADIENT and _writes(op):
+        if self._watched and op.phase == "forward" and op.name not in _KEEPS_GRADIENT:
             self._written |= self._watched.intersection(map(_memory, filter(is_plain, op.tensors())))
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
@@ -272,8 +276,8 @@ def _went_on(old: tuple[Any, int], new: tuple[Any, int]) -> bool:
     return old[0]() is new[0]() and new[1] > old[1]
 
 
-def _writes(op: Op) -> bool:
-    return op.name.endswith("_") or op.name.startswith("aten::_foreach_")
+def _writes(name: str) -> bool:
+    return name.endswith("_") or name.startswith("aten::_foreach_")
 
 
 def _memory(tensor: Any) -> int:
