@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import Any, Callable
 
-from drygrad.worker import outcomes, processes
+from drygrad.worker import allocation, outcomes, processes
 from drygrad.worker.wire import Channel
 
 _AHEAD = (
@@ -103,6 +103,7 @@ def _say_imported(fd: int) -> None:
 
 def import_torch() -> str | None:
     """Import torch, and what an optimizer would import at its first use; return why that cannot be, if so."""
+    allocation.keep_freed_memory()
     # Threads that spin while they wait for each other make small operations slow wherever the cores are busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("KMP_BLOCKTIME", "0")
