@@ -59,6 +59,14 @@ def test_a_run_confirms_what_is_found_and_adds_what_is_not(trusted: Client, uri:
     assert fault["relatedInformation"][0]["location"]["range"]["start"]["line"] == 2
 
 
+def test_the_status_names_the_device_of_the_last_run(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, TEXT)
+    ran(trusted, uri, "step")
+    assert trusted.sent("drygrad/status")[-1]["device"] == "sim"
+    ran(trusted, uri, "step", device="cpu")
+    assert trusted.sent("drygrad/status")[-1]["device"] == "cpu"
+
+
 def test_fixes_are_tried_when_a_run_has_ended(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT)
     ran(trusted, uri, "step")

@@ -333,8 +333,14 @@ class DryRuns:
         self._finished.setdefault(run.run_id, []).extend(self.service.run_json(one) for one in outcome.seen)
         while len(self._finished) > KEPT_RUNS:
             self._finished.popitem(last=False)
-        ended = outcome.seen[-1].result.outcome if outcome.seen else "no-inputs"
-        self._last = {"runId": run.run_id, "target": outcome.qualname, "outcome": ended, "text": words}
+        last = outcome.seen[-1].result if outcome.seen else None
+        self._last = {
+            "runId": run.run_id,
+            "target": outcome.qualname,
+            "outcome": last.outcome if last else "no-inputs",
+            "text": words,
+            "device": last.device if last else None,
+        }
 
     def _say_why(self, run: Running, outcome: Outcome, words: str) -> None:
         """Tell a user who has asked for one run, and got nothing of it, why that is."""
