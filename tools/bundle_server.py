@@ -13,6 +13,8 @@ EXTENSION = ROOT / "editor-client" / "vscode"
 OLDEST_PYTHON = "3.10"
 # pip reads the markers of requirements for the Python that it runs on; these are wanted before 3.11.
 BEFORE_PYTHON_3_11 = ["tomli>=2", "exceptiongroup>=1.1"]
+# Scripts that name this machine's interpreter; jedi's stubs of packages without tensors, which are most of its files.
+NOT_NEEDED = ["bin", "jedi/third_party/typeshed/stubs", "jedi/third_party/django-stubs"]
 ANY_MACHINE = ["--platform", "any", "--implementation", "py", "--abi", "none", "--python-version", OLDEST_PYTHON]
 
 
@@ -30,7 +32,8 @@ def main() -> None:
         wheel = next(Path(folder).glob("*.whl"))
         libraries = ["--target", str(target / "libs"), "--no-compile", "--only-binary=:all:", *ANY_MACHINE]
         pip("install", *libraries, str(wheel), *BEFORE_PYTHON_3_11)
-    shutil.rmtree(target / "libs" / "bin", ignore_errors=True)  # scripts that name this machine's interpreter
+    for part in NOT_NEEDED:
+        shutil.rmtree(target / "libs" / part)
     shutil.copy(EXTENSION / "server" / "drygrad.py", target / "drygrad.py")
     shutil.copy(ROOT / "LICENSE", EXTENSION / "LICENSE")
     if compiled := [path for path in target.rglob("*") if path.suffix in (".so", ".pyd")]:
