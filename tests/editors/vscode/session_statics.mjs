@@ -1,0 +1,58 @@
+// What the reading of a text shows: squiggle, problem, hover, quick fix.
+import { strict as assert } from "node:assert";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { until } from "./until.mjs";
+
+const TRAIN = `import torch
+
+
+def activation():
+    x = torch.randn(4, 3, requires_grad=True)
+    y = torch.exp(x)
+    y.clamp_(max=10)
+    y.sum().backward()
+`;
+const FIXED = TRAIN.replace("y.clamp_(max=10)", "y = y.clamp(max=10)");
+
+export async function statics(session) {
+    const project = session.project("statics", { "train.py": TRAIN });
+    const onDisk = () => readFileSync(path.join(project, "train.py"), "utf8");
+    let window;
+    await session.step("open a folder", async () => (window = await session.window({ folder: project })));
+    await session.step("open a file: the squiggle is there", async () => {
+        await window.openFile("train.py");
+        await window.warnings.first().waitFor({ state: "attached" });
+    });
+    await session.step("the problems panel lists it", async () => {
+        await window.showProblems();
+        await window.untilProblem("DG101");
+    });
+    await session.step("hover explains it", async () => {
+        const box = await window.hover("y.clamp_");
+        await until(async () => (await box.innerText()).includes("Why is this bad?"), "the rule's page in the hover");
+        await session.shot(window, "hover");
+    });
+    await session.step("a quick fix changes the text", async () => {
+        const fixes = await window.quickFixes(7, 8);
+        await session.shot(window, "quick-fix");
+        await fixes.filter({ hasText: "Write out of place" }).click();
+        await window.line("y = y.clamp(max=10)").waitFor();
+        await window.untilProblem("DG101", false);
+        assert.equal(onDisk(), TRAIN, "nothing is saved yet");
+    });
+    await session.step("saving writes it to the disk", async () => {
+        await window.save();
+        await until(() => onDisk() === FIXED, onDisk);
+    });
+    await session.step("undo brings the finding back", async () => {
+        await window.undo();
+        await window.untilProblem("DG101");
+        await window.warnings.first().waitFor({ state: "attached" });
+        await window.save();
+    });
+    await session.step("closing the window leaves no process", async () => {
+        await session.close(window);
+        await session.untilNoProcess();
+    });
+}
