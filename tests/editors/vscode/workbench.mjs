@@ -101,7 +101,7 @@ export class Workbench {
         await this.input.fill(`:${line}:${column}`);
         await this.page.keyboard.press("Enter");
         await this.input.waitFor({ state: "hidden" });
-        await this.page.locator(".statusbar-item", { hasText: `Ln ${line}, Col ${column}` }).waitFor();
+        await this.editor.locator(".line-numbers.active-line-number", { hasText: new RegExp(`^${line}$`) }).waitFor();
     }
 
     async type(text) {
