@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .judging import Outcome
@@ -78,29 +79,31 @@ def _row(cells: Iterable[object]) -> str:
 
 
 def _missed(cases: Sequence[Case], results: Results) -> Iterable[str]:
-    missed = [case for case in cases if not results[case.name].found]
+    missed = [(case, cause(case, results[case.name])) for case in cases if not results[case.name].found]
     if missed:
-        yield "Not found:\n\n"
-        yield from (f"- `{case.name}`, line {case.line}: {cause(case, results[case.name])}\n" for case in missed)
+        kinds = Counter(why.partition(";")[0] for _, why in missed)
+        yield f"Not found: {' · '.join(f'{count} {kind}' for kind, count in kinds.most_common())}.\n\n"
+        yield from (f"- `{case.name}`, line {case.line}: {why}\n" for case, why in missed)
         yield "\n"
-    alarmed = [(case, told) for case in cases for told in (*results[case.name].alarms, *results[case.name].remarks)]
-    if alarmed:
+    told = [(case, said) for case in cases for said in (*results[case.name].alarms, *results[case.name].remarks)]
+    if told:
         yield "Said of fixed twins:\n\n"
-        yield from (f"- `{case.name}_fixed`: {told}\n" for case, told in alarmed)
+        yield from (f"- `{case.name}_fixed`: {said}\n" for case, said in told)
         yield "\n"
 
 
 def cause(case: Case, outcome: Outcome) -> str:
     """Return why a fault was not found, as far as it can be told without reading the program."""
     if not case.codes:
-        return "no rule describes it"
+        return "no rule"
     if outcome.refuted:
-        return "found by the check, then refuted by the run"
+        return "refuted by the run"
     if outcome.place == "related":
-        return "named only as a related place"
+        return "only as a related place"
     if outcome.place == "elsewhere":
-        return "put at another line"
+        return "at another line"
     if "no-inputs" in outcome.runs.values():
-        return "no inputs for the run"
+        return "no inputs"
     besides = f"; said instead: {', '.join(outcome.besides)}" if outcome.besides else ""
-    return f"not seen (run: {', '.join(sorted({*outcome.runs.values()})) or 'none'}){besides}"
+    ended = {*outcome.runs.values()} <= {"passed"}
+    return f"{'run to its end, not seen' if ended else 'run ended early, not seen'}{besides}"
