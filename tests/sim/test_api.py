@@ -122,6 +122,18 @@ with torch.cuda.amp.autocast():
     old = model(x).dtype is torch.float16
 result = [y.dtype is torch.float16, loss.dtype is torch.float32, scaler.get_scale() == 65536.0, old]
 """,
+    "softmax of half precision under autocast": """
+result = []
+for function in (F.softmax, F.log_softmax):
+    x = torch.randn(2, 5, device="cuda").half().requires_grad_()
+    wanted = x.detach().float().requires_grad_()
+    with torch.autocast("cuda", dtype=torch.float16):
+        y = function(x, dim=-1)
+    y.square().sum().backward()
+    function(wanted, dim=-1).square().sum().backward()
+    result += [y.dtype is torch.float32, torch.equal(y, function(wanted, dim=-1)), x.grad.dtype is torch.float16]
+    result += [torch.allclose(x.grad.float(), wanted.grad, atol=1e-2)]
+""",
     "saving and loading": """
 import io
 model = nn.Linear(2, 2).cuda()

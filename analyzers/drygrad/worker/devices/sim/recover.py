@@ -18,6 +18,8 @@ from drygrad.worker.devices.sim.state import STATE
 # The words of ATen's dispatch over dtypes, and of MKL: every other refusal is a check that a GPU makes too.
 MISSING = re.compile(r"not implemented for '(?:Half|BFloat16|ComplexHalf)'|MKL FFT doesn't support tensors of type")
 BY_ZERO = "ZeroDivisionError"
+SOFTMAX = re.compile(r"aten::_(?:log_)?softmax(_backward_data)?$")
+"""A GPU's kernels go from half to single precision and back by themselves; so autocast calls them."""
 Dtypes = dict[torch.dtype, torch.dtype]
 HOST_MEMORY = re.compile(r"can't allocate memory(?:.* (\d+) bytes)?", re.S)
 WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
@@ -34,6 +36,9 @@ def recovered(error: RuntimeError, plan: Plan, host: list[Any], named: dict[str,
         raise Unsupported("the host has not the memory that the simulated device would need") from error
     if text == BY_ZERO:
         return _divided(plan, host, named)
+    softmax = SOFTMAX.match(plan.name)
+    if softmax is not None and host[-1] not in (False, host[0].dtype):
+        return _softmax_from_half(plan, host, backward=bool(softmax[1]))
     wider = OF_INTEGERS.get(plan.name) or (WIDER if MISSING.search(text) else {})
     if not wider or FULL_PRECISION.match(plan.name):
         raise in_words_of_cuda(error, plan.name)
@@ -54,6 +59,13 @@ def _divided(plan: Plan, host: list[Any], named: dict[str, Any]) -> Any:
     zero = divisor == 0
     host[1] = divisor.masked_fill(zero, 1)
     return plan.run(*host, **named).masked_fill_(zero, -1)
+
+
+def _softmax_from_half(plan: Plan, host: list[Any], *, backward: bool) -> Tensor:
+    if backward:
+        grad, output, dim, dtype = host
+        return plan.run(grad, output, dim, grad.dtype).to(dtype)
+    return plan.run(host[0].float(), host[1], False)
 
 
 def _wide(value: Any, wider: Dtypes, narrower: Dtypes) -> Any:
