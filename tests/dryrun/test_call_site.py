@@ -53,6 +53,7 @@ TABLE: list[tuple[str, str, list[str], list[str]]] = [
     ("x, model = 1, 2\nstep(x, model)", "step", ["x, model = 1, 2", "<_argument_0, _argument_1, = (x), (model),>"],
      ["_argument_0", "_argument_1"]),
     ("step(*[1, 2])", "step", [], ["*[1, 2]"]),
+    ("step(Net(), *[1])", "step", [], ["Net()", "*[1]"]),
     ("step(1, **{'x': 2})", "step", [], ["1", "**{'x': 2}"]),
     ("net = Net().to('cpu')\nnet(torch.ones(3))", "Net.forward", ["net = Net().to('cpu')"], ["torch.ones(3)"]),
     ("net = Net()\nnet.forward(x=1)", "Net.forward", ["net = Net()"], ["1"]),
@@ -60,6 +61,11 @@ TABLE: list[tuple[str, str, list[str], list[str]]] = [
     ("def run(model, x): return model(x)\nrun(Net(), 8)", "Net.forward", ["<model = Net()>", "<x = 8>"], ["x"]),
     ("net = Net()\nnet(9)", "Inner.forward", ["net = Net()", "<x = 9>", "<self = net>"], ["x"]),
 ]  # fmt: skip
+
+
+def test_what_stands_before_a_star_is_given_by_position() -> None:
+    found = plan(MODEL + "step(Net(), *[1])\n", "step")
+    assert [name for name, _ in arguments(found)] == [None, None]
 
 
 @pytest.mark.parametrize(("text", "target", "setup", "given"), TABLE, ids=[row[0][:40] for row in TABLE])

@@ -134,6 +134,13 @@ for function in (F.softmax, F.log_softmax):
     result += [y.dtype is torch.float32, torch.equal(y, function(wanted, dim=-1)), x.grad.dtype is torch.float16]
     result += [torch.allclose(x.grad.float(), wanted.grad, atol=1e-2)]
 """,
+    "attention with dropout has no weights in memory": """
+q = torch.randn(1, 4, 1024, 8, device="cuda", requires_grad=True)
+before = torch.cuda.memory_allocated()
+out = F.scaled_dot_product_attention(q, q, q, dropout_p=0.1)
+out.sum().backward()
+result = [torch.cuda.max_memory_allocated() - before < 4 * 1024 * 1024, bool(q.grad.abs().sum() > 0)]
+""",
     "saving and loading": """
 import io
 model = nn.Linear(2, 2).cuda()

@@ -56,6 +56,20 @@ def test_how_a_run_ends(
     assert all(words in f["message"] for f in result["faults"])
 
 
+def test_an_endless_wait_for_what_comes_from_outside_is_no_warning(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, "import time\nwhile True:\n    time.sleep(0.01)\n", timeout=2.0))
+    assert [(f["code"], f["severity"]) for f in result["faults"]] == [("DG902", "info")]
+    result = worker.run(plan(tmp_path, "while True:\n    pass\n", timeout=2.0))
+    assert [(f["code"], f["severity"]) for f in result["faults"]] == [("DG902", None)]
+
+
+def test_a_file_that_is_not_there_is_a_hint(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, "import torch\ntorch.load('absent.pt')\n"))
+    (fault,) = result["faults"]
+    assert (result["outcome"], fault["code"], fault["severity"]) == ("failed", "DG907", "hint")
+    assert fault["message"] == "the run needs `absent.pt`, which is not there"
+
+
 def test_a_failure_of_our_own_is_one_sentence(worker: WorkerClient, tmp_path: Path) -> None:
     result = worker.run(plan(tmp_path, "def f(): ...\n", "f", setup=["no step"]))
     assert result["outcome"] == "error"

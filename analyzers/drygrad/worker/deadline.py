@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,8 @@ from drygrad.worker.watch import Watch
 
 _DISPATCH = Watch.__torch_dispatch__.__code__
 _MAX_STACK = 50
+_BUSY = 0.2
+"""A thread that computes for less than this share of its time is waiting; the start of a run takes some, too."""
 
 
 def report(run: Run, main: int, seconds: float) -> None:
@@ -26,10 +29,17 @@ def report(run: Run, main: int, seconds: float) -> None:
     if wait is not None:
         fault = Fault("DG604", f"{wait}: nothing in this process can ever end the wait", at)
     else:
-        fault = Fault("DG902", _sentence(run, frames.get(main), seconds), at)
+        severity = "info" if _has_waited(main, seconds) else None
+        fault = Fault("DG902", _sentence(run, frames.get(main), seconds), at, severity=severity)
     run.report(fault)
     places = [{**_line(run.lines, i), "function": name} for i, name in stack[:_MAX_STACK]]
     run.result["error"] = {"type": "deadline", "message": fault.message, "at": at and at._asdict(), "stack": places}
+
+
+def _has_waited(main: int, seconds: float) -> bool:
+    """Say whether the thread has mostly slept: for what comes from outside, as a server or a reporter does."""
+    clock = getattr(time, "pthread_getcpuclockid", None)
+    return clock is not None and time.clock_gettime(clock(main)) < _BUSY * seconds
 
 
 def _sentence(run: Run, frame: FrameType | None, seconds: float) -> str:

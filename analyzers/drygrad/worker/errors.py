@@ -32,7 +32,7 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
         run.report(Fault("DG903", _blocked_sentence(error), place, detail=text_of(error)))
         return outcome
     fault = explained(instruments, error, place) or _cause(run, instruments, error) or user_error(error, place)
-    fault.severity = "error"
+    fault.severity = "hint" if isinstance(error, FileNotFoundError) else "error"
     run.report(fault)
     return outcome
 
@@ -105,6 +105,8 @@ def user_error(error: BaseException, place: Place | None, what: str = "") -> Fau
     name = type(error).__name__
     if isinstance(error, SystemExit):
         sentence = f"the program ends itself with status {line or 0}"
+    elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        sentence = f"the run needs `{error.filename}`, which is not there"
     elif isinstance(error, RecursionError):
         sentence = f"RecursionError: {line}: a function calls itself without end"
     elif name in ("RuntimeError", "AcceleratorError") and line:

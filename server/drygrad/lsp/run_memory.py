@@ -23,8 +23,8 @@ KEPT = 4
 class Outcome:
     """How the last run of a target ended, and what the names of a text were seen to be.
 
-    ``imports`` are the files of the workspace that it depends on, those of its inputs among them. A ``stale`` one is not
-    shown: one of them is another.
+    ``imports`` are the files of the workspace that it depends on, those of its inputs among them. A ``stale`` one is
+    not shown: one of them is another.
     """
 
     qualname: str | None

@@ -147,6 +147,7 @@ def test_a_gpu_that_is_too_small(tmp_path: Path) -> None:
     assert run.faults[0].at is not None
     assert run.faults[0].at.line == 6
     assert said(watch(tmp_path, text, Memory, gpu_memory=17 << 20)) == []
+    assert said(watch(tmp_path, text, Memory, device="sim", gpu_memory=12 << 20)) == []  # all of it is on the host
 
 
 def test_an_allocation_that_asks_for_too_much(tmp_path: Path) -> None:

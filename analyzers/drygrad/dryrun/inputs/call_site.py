@@ -105,9 +105,8 @@ class CallSites:
         bound_method = owner is not None and not _is_static(function)
         names: list[str | None] = [*positional[1 if bound_method else 0 :]]
         arguments: list[Argument] = []
-        unpacked = False
+        unpacked = any(isinstance(node, ast.Starred) for node in call.args)
         for index, node in enumerate(call.args):
-            unpacked |= isinstance(node, ast.Starred)
             name = names[index] if index < len(names) and not unpacked else None
             posonly = name in {a.arg for a in function.args.posonlyargs}
             value = node.value if isinstance(node, ast.Starred) else node

@@ -178,7 +178,10 @@ class Memory(Instrument):
         return Fault(_OUT_OF_MEMORY, message, place, facts={"bytes": size, "peak": self._ledger.peak})
 
     def finish(self) -> None:
-        """Add the peak with its lines; compare it with the memory that the user's GPU has."""
+        """Add the peak with its lines; compare it with the memory that the user's GPU has.
+
+        Where there is a device, what the program keeps on the host is nothing that the GPU would have to hold.
+        """
         for faults in self._growth.values():
             for fault in faults:
                 self.run.report(fault)
@@ -195,7 +198,8 @@ class Memory(Instrument):
             "over_time": ledger.timeline.as_json(),
         }
         limit = self.run.plan.get("gpu_memory")
-        if limit and ledger.peak > limit:
+        counts = ledger is self._device or self.run.device == "cpu"
+        if limit and counts and ledger.peak > limit:
             what = f"the peak of {bytes_text(ledger.peak)} is above the {bytes_text(limit)} of the GPU"
             self.run.report(self._holding(what, rows, None))
 

@@ -14,6 +14,8 @@ HOST_KERNELS = (
 )
 """Only the host has these; they serve here in place of a GPU's own."""
 
+NOTEWORTHY_WEIGHTS = 1 << 20
+
 CPP_NAMES = {
     torch.float32: "float",
     torch.float64: "double",
@@ -35,9 +37,14 @@ def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 - the operator's own
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """``aten::scaled_dot_product_attention``, by the host's flash kernel where it can, else by its definition."""
+    """``aten::scaled_dot_product_attention``, by the host's flash kernel where it can, else by its definition.
+
+    The host's flash kernel drops nothing. Where the attention weights are so many that they would count, it serves all
+    the same: a GPU never has them in memory.
+    """
     _validate(query, key, value, attn_mask)
-    if dropout_p == 0.0 and not enable_gqa and _flash(query, key, value, attn_mask):
+    drops = dropout_p > 0.0 and query.shape[:-1].numel() * key.shape[-2] < NOTEWORTHY_WEIGHTS
+    if not drops and not enable_gqa and _flash(query, key, value, attn_mask):
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             allowed = torch.zeros_like(attn_mask, dtype=query.dtype)
             attn_mask = allowed.masked_fill_(attn_mask.logical_not(), float("-inf"))
