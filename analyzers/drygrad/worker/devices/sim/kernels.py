@@ -54,7 +54,7 @@ def _refusing(name: str, inner: Kernel) -> Kernel:
 
 def _plain(plan: Plan) -> Kernel:
     """For operators that take tensors one by one and return one fresh tensor."""
-    run, places = plan.run, plan.tensors
+    run, places, numbers = plan.run, plan.tensors, plan.numbers
 
     def plain(*args: Any, **kwargs: Any) -> Any:
         host, index, mixed, count = list(args), -1, False, len(args)
@@ -70,7 +70,7 @@ def _plain(plan: Plan) -> Kernel:
                     index = where
                 else:
                     mixed = True
-            elif value is not None and type(value) in NUMBERS:
+            elif numbers and value is not None and type(value) in NUMBERS:
                 host[place] = wrapped(value, args)
         named = kwargs
         if kwargs:
@@ -93,7 +93,7 @@ def _general(plan: Plan) -> Kernel:
         host, index, mixed = list(args), -1, False
         for place, value in enumerate(args):
             host[place], index, mixed = _hosted(value, index, mixed)
-        for place in plan.tensors:
+        for place in plan.numbers:
             if place < len(args) and type(args[place]) in NUMBERS:
                 host[place] = wrapped(args[place], args)
         named, index, mixed = _keywords(kwargs, index, mixed)

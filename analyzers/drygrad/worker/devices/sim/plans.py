@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from drygrad.worker.devices.sim.internals import C
 from drygrad.worker.devices.sim.native_functions import Operator
 
 VIEW = "view"
@@ -12,6 +13,7 @@ SYNCHRONISING = frozenset(
     aten::unique_consecutive aten::unique_dim_consecutive aten::equal aten::bincount aten::repeat_interleave
     aten::_ctc_loss aten::histc aten::linalg_eig aten::_linalg_eigvals""".split()
 )
+takes_numbers: Any = C._should_allow_numbers_as_tensors
 UNCHECKED = Operator(check="none")
 
 
@@ -20,10 +22,24 @@ class Plan:
 
     ``tensors`` and ``lists`` are the positions of tensor and tensor-list arguments that may be passed by position;
     ``results`` has for each result None (fresh), ``VIEW`` or (position, name) of the argument that is returned;
-    ``written`` are the (position, name) of arguments that are written to.
+    ``numbers`` are the positions of tensors that the host's operator refuses to take as numbers, which torch's boxing
+    makes of them; ``written`` are the (position, name) of arguments that are written to.
     """
 
-    __slots__ = ("check", "lists", "name", "op", "outputs", "plain", "results", "run", "sync", "tensors", "written")
+    __slots__ = (
+        "check",
+        "lists",
+        "name",
+        "numbers",
+        "op",
+        "outputs",
+        "plain",
+        "results",
+        "run",
+        "sync",
+        "tensors",
+        "written",
+    )
 
     def __init__(self, op: Any, operator: Operator, check: str | None = None) -> None:
         schema = op._schema
@@ -34,6 +50,7 @@ class Plan:
         self.sync = schema.name in SYNCHRONISING
         by_position = [(place, str(a.type)) for place, a in enumerate(schema.arguments) if not a.kwarg_only]
         self.tensors = tuple(place for place, kind in by_position if kind in {"Tensor", "Optional[Tensor]"})
+        self.numbers = () if takes_numbers(schema.name.split("::")[1]) else self.tensors
         self.lists = tuple(place for place, kind in by_position if kind.startswith("List[") and "Tensor" in kind)
         self.written = [(k, a.name) for k, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write]
         self.outputs = any(a.is_out for a in schema.arguments)
