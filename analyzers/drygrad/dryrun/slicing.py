@@ -2,8 +2,9 @@
 
 The way to a call is a list of steps: statements, and what opening an enclosing block amounts to (a loop binds its
 variables to the first item, a ``with`` enters its context). A step is taken if it binds a name that is needed, changes
-an object that is needed (``model.eval()``, ``x[0] = 1``), or sets what all of a program depends on (seeds,
-``torch.set_*``, ``sys.path``). What a function reads when it is called is needed, too, wherever it was bound last.
+an object that is needed (``model.eval()``, ``x[0] = 1``), whatever it is called there, or sets what all of a program
+depends on (seeds, ``torch.set_*``, ``sys.path``). What a function reads when it is called is needed, too, wherever it
+was bound last.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+from drygrad.dryrun.aliases import Affected, affected_before, assignments, origin
 from drygrad.dryrun.names import blocks, bound_names, late_names, needed_names, read_names
 from drygrad.dryrun.targets import is_main_block
 from drygrad.static.source import Located
@@ -124,6 +126,8 @@ def backward_slice(steps: Sequence[Step], wanted: Iterable[str], called: Iterabl
     ``called`` are names that a function will read later: they are taken if they are there, and not missed if not.
     """
     facts = [_Facts(step, imports) for step in steps]
+    for fact, affected in zip(facts, affected_before(fact.parsed for fact in facts), strict=True):
+        fact.affected = affected
     wanted, late = set(wanted), set(called)
     fixed = {name for fact in facts if fact.is_declaration for name in fact.binds}
     while True:
@@ -160,10 +164,12 @@ class _Facts:
 
     def __init__(self, step: Step, imports: Imports) -> None:
         self.step = step
+        self.affected: Affected = {}
+        """Whose objects change with another name's, before the step."""
         self._imports = imports
 
     @cached_property
-    def _parsed(self) -> ast.stmt:
+    def parsed(self) -> ast.stmt:
         if isinstance(self.step, Bind):
             return ast.parse(f"{self.step.target} = {self.step.text}").body[0]
         if isinstance(self.step, Enter):
@@ -173,19 +179,19 @@ class _Facts:
 
     @cached_property
     def binds(self) -> set[str]:
-        return bound_names(self._parsed)
+        return bound_names(self.parsed)
 
     @cached_property
     def reads(self) -> set[str]:
-        return needed_names(self._parsed)
+        return needed_names(self.parsed)
 
     @cached_property
     def late(self) -> set[str]:
-        return late_names(self._parsed)
+        return late_names(self.parsed)
 
     @cached_property
     def surely_binds(self) -> bool:
-        return not isinstance(self._parsed, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match))
+        return not isinstance(self.parsed, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match))
 
     @property
     def is_declaration(self) -> bool:
@@ -218,7 +224,10 @@ class _Facts:
 
     def changed(self, needed: set[str], fixed: set[str]) -> bool:
         """Say whether the step changes one of the needed objects; what is imported or defined is only assigned to."""
-        return isinstance(self.step, ast.stmt) and _changes(self.step, needed, needed - fixed)
+        if not isinstance(self.step, ast.stmt):
+            return False
+        alike = {name for name, others in self.affected.items() if not others.isdisjoint(needed)}
+        return _changes(self.step, needed | alike, (needed | alike) - fixed)
 
 
 def _changes(statement: ast.stmt, assigned: set[str], called: set[str]) -> bool:
@@ -227,21 +236,36 @@ def _changes(statement: ast.stmt, assigned: set[str], called: set[str]) -> bool:
     A block does if all it does is change objects that are needed or come from them: layers frozen in a loop.
     """
     if isinstance(statement, (ast.For, ast.With)):
-        roots = [statement.iter] if isinstance(statement, ast.For) else []
         inner = (
             bound_names(statement.target)
-            if isinstance(statement, ast.For) and _root(roots[0]) in called
+            if isinstance(statement, ast.For) and _root(statement.iter) in called
             else set[str]()
         )
-        return all(_changes(inside, assigned | inner, called | inner) for inside in statement.body)
+        return _body_changes(statement.body, assigned | inner, called | inner)
     if isinstance(statement, ast.If):
         return all(_changes(inside, assigned, called) for inside in (*statement.body, *statement.orelse))
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
         targets = statement.targets if isinstance(statement, (ast.Assign, ast.Delete)) else [statement.target]
-        return any(not isinstance(t, ast.Name) and _root(t) in assigned for t in targets)
+        rebinds = not isinstance(statement, ast.AugAssign)
+        return any(not (rebinds and isinstance(t, ast.Name)) and _root(t) in assigned for t in targets)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return _call_changes(statement.value, called)
     return False
+
+
+def _body_changes(body: Sequence[ast.stmt], assigned: set[str], called: set[str]) -> bool:
+    """Say whether all that a loop's body does is change objects, or give them other names."""
+    changes = False
+    for statement in body:
+        if _changes(statement, assigned, called):
+            changes = True
+            continue
+        origins = [origin(value) for _, value in assignments(statement)]
+        if not origins or any(found is None or found[0] not in called for found in origins):
+            return False
+        names = bound_names(statement)
+        assigned, called = assigned | names, called | names
+    return changes
 
 
 def _call_changes(call: ast.Call, needed: set[str]) -> bool:
