@@ -94,6 +94,7 @@ def test_a_run_tells_its_circumstances(answer: dict[str, Any]) -> None:
         "device",
         "seed",
         "inputs",
+        "comment",
         "outcome",
         "seconds",
         "peak_memory_bytes",
@@ -109,6 +110,13 @@ def test_a_run_tells_its_circumstances(answer: dict[str, Any]) -> None:
     (scores,) = [shape for shape in run["shapes"] if shape["name"] == "scores"]
     assert (scores["line"], scores["shape"], scores["dtype"]) == (11, [4, 3], "float32")
     assert all(set(other) == set(run) for other in answer["runs"])
+
+
+def test_the_inputs_can_be_copied(folder: Path) -> None:
+    lines = call(folder, "train.py::Net.forward", "--device", "cpu").out.splitlines()
+    assert "  write    # dry-run: self=Net(3), x=torch.randn(4, 8)" in lines
+    lines = call(folder, "train.py::looked_up", "--device", "cpu").out.splitlines()
+    assert not any(line.startswith("  write") for line in lines), "they are in a comment already"
 
 
 def test_the_text_says_it_for_people(folder: Path) -> None:

@@ -48,6 +48,9 @@ def test_one_parameter(parameter: str, expression: str) -> None:
         ("return x.permute(0, 2, 3, 1)", "torch.randn(2, 3, 32, 32)"),
         ('return rearrange(x, "b (h w) c -> b c h w", h=4)', "torch.randn(2, 8, 64)"),
         ("return torch.zeros(9)[x]", "torch.randint(0, 10, (2, 64))"),
+        ("return torch.arange(x - 2, 9)", "8"),
+        ("return torch.einsum('ij,bhij->bh', torch.ones(3, 32), x)", "torch.randn(2, 3, 32, 32)"),
+        ("return einsum(x, torch.ones(9), 'b t d, t -> b d')", "torch.randn(2, 8, 64)"),
         ("return x['a'] + x['b']", "{'a': torch.randn(2, 64), 'b': torch.randn(2, 64)}"),
     ],
 )

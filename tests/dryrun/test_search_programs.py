@@ -10,12 +10,12 @@ from plan_harness import source_of
 from worker_client import WorkerClient
 
 from drygrad.dryrun.findings import findings
-from drygrad.dryrun.inventions import comment_text
 from drygrad.dryrun.plan import Missing, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.refuting import refutes
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
+from drygrad.dryrun.written_inputs import comment_text
 from drygrad.model import Finding
 from drygrad.settings import Settings
 
@@ -304,6 +304,22 @@ def test_an_argument_that_cannot_be_built_is_no_fault_of_the_code(worker: Worker
     assert [f.code for f in found] == ["DG901"]
     assert "at line 3" in found[0].message
     assert found[0].fixes[0].edits[0].new_text.startswith("# dry-run: x=torch.randn(2, 64), store=")
+
+
+REFUSING = """\
+class Store:
+    def __init__(self, path):
+        raise KeyError(f"nothing at {path}")
+
+def fetch(x, store: Store):
+    return x.sum() + store.size
+"""
+
+
+def test_an_input_that_cannot_even_be_made_is_named(worker: WorkerClient, tmp_path: Path) -> None:
+    _, found = ran(worker, planned(tmp_path, REFUSING, "fetch", search_seconds=0.5))
+    assert [f.code for f in found] == ["DG901"]
+    assert "`store` cannot be made: KeyError" in found[0].message
 
 
 ENERGY = """\

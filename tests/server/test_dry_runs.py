@@ -134,6 +134,27 @@ def test_the_lenses(trusted: Client, uri: str) -> None:
     assert (10, "✓ passed on sim, 0.12 s") in titles(trusted, uri)
 
 
+def test_the_inputs_of_a_run_are_written_above_its_function(trusted: Client, uri: str) -> None:
+    def offered(line: int, only: list[str] | None = None) -> list[JSON]:
+        place = {"line": line, "character": 5}
+        context: JSON = {"diagnostics": [], **({"only": only} if only else {})}
+        asked = {"textDocument": {"uri": uri}, "range": {"start": place, "end": place}, "context": context}
+        return trusted.request("textDocument/codeAction", asked)
+
+    trusted.checked(uri, TEXT)
+    assert offered(2) == []
+    ran(trusted, uri, "step")
+    shown(trusted, uri, [("DG102", 4), ("DG101", 8)])
+    (action,) = [each for each in offered(2) if each["kind"] == "refactor.rewrite"]
+    assert action["title"] == "Write the inputs of the last run as a comment"
+    ((change,),) = [each["edits"] for each in action["edit"]["documentChanges"]]
+    assert change["newText"] == "# dry-run: x=float32 [8, 10] on cuda:0\n"
+    assert change["range"]["start"]["line"] == 2
+    assert offered(2, ["refactor"]) == [action]
+    assert offered(2, ["quickfix"]) == []
+    assert offered(3) == offered(6) == []
+
+
 def test_no_lens_where_nothing_speaks_of_torch(trusted: Client, uri: str) -> None:
     trusted.checked(uri, "def f():\n    pass\n")
     assert trusted.lenses(uri) == []

@@ -64,6 +64,11 @@ class FakeDryRuns:
             seen, line=target.span.start.line, result=result, findings=tuple(f.shifted(down) for f in seen.findings)
         )
 
+    def inputs_edit(self, seen: Seen, source: Source) -> Edit | None:
+        assert isinstance(seen, FakeSeen)
+        given = ", ".join(f"{i.name}={i.value}" for i in seen.result.inputs)
+        return Edit(Span.of(seen.line, 0, seen.line, 0), f"# dry-run: {given}\n") if given else None
+
     def merge(self, static: Sequence[Finding], seen: Sequence[Seen], source: Source) -> tuple[Finding, ...]:
         found = {(f.code, f.span.start.line): f for run in seen for f in run.findings}
         harmless = {line for run in seen if "harmless" in run.result.notes for line in run.result.blocks}

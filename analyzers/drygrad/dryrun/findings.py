@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from drygrad.dryrun import inventions
+from drygrad.dryrun.inputs.comment import comment_edit
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Place, Result
-from drygrad.model import Edit, Finding, Fix, Position, Related, Rule, Severity, Span
+from drygrad.model import Finding, Fix, Position, Related, Rule, Severity, Span
 from drygrad.settings import Settings
 from drygrad.static import suppression
 from drygrad.static.registry import rule_by_code
 from drygrad.static.rules.reports.no_inputs import NoInputs
 from drygrad.static.rules.reports.unused_suppression import UnusedSuppression
 from drygrad.static.source import Source, SourceError
-from drygrad.static.statements import Block, first_line, own_lines, statement_at
+from drygrad.static.statements import Block, own_lines, statement_at
 
 _log = logging.getLogger(__name__)
 
@@ -182,9 +183,6 @@ def _related(message: str, place: Place, plan: Plan, source: Source) -> Related:
 
 def _comment_fix(missing: Missing, source: Source) -> Fix:
     """Return the fix that inserts the comment: with the best inputs that were tried, else a ``...`` for each name."""
-    function = missing.target.function
-    line = first_line(function) if function else 1
-    indentation = source.indentation(line) if function else ""
     text = missing.comment or ", ".join(f"{name}=..." for name in missing.names)
-    edit = Edit(Span.of(line, 0, line, 0), f"{indentation}# dry-run: {text}{source.newline}")
+    edit = comment_edit(source, missing.target.function, f"# dry-run: {text}")
     return Fix("Insert a comment for the inputs", (edit,), "safe")

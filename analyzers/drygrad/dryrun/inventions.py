@@ -7,7 +7,7 @@ is a hint that names the invention. Faults of structure, such as writes in place
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -48,29 +48,21 @@ def not_found(plan: Plan, result: Result) -> Missing | None:
     line = result.error.at.line if result.error is not None and result.error.at is not None else None
     where = f" at line {line}" if line else ""
     names = tuple(entry["name"] for entry in _inputs(result))
-    message = f"no inputs for `{plan.target.qualname}` were found that it runs with; the best ended{where} with {why}"
+    part = _unbuilt(search)
+    end = f"`{part}` cannot be made: {why}" if part else f"the best ended{where} with {why}"
+    message = f"no inputs for `{plan.target.qualname}` were found that it runs with; {end}"
     return Missing(plan.target, message, plan.target.name_span, names, comment=written(result))
+
+
+def _unbuilt(search: Mapping[str, Any]) -> str:
+    """Return the name of the input that could not even be made."""
+    building = search.get("building")
+    return str(cast("list[object]", building)[0]) if isinstance(building, list) and building else ""
 
 
 def written(result: Result) -> str:
     """Return the inputs of a searched run as a ``# dry-run:`` comment has them."""
     return ", ".join(f"{entry['name']}={entry['text']}" for entry in _inputs(result))
-
-
-def comment_text(plan: Plan, result: Result) -> str:
-    """Return the inputs of a run as a comment to put above the function and to edit."""
-    if is_invented(plan):
-        return f"# dry-run: {written(result)}"
-    names = iter(_parameter_names(plan))
-    given = [*([plan.receiver] if plan.receiver else ()), *plan.arguments]
-    parts = [f"{a.star or (a.name or next(names, '_')) + '='}{' '.join(a.text.split())}" for a in given]
-    return f"# dry-run: {', '.join(parts)}"
-
-
-def _parameter_names(plan: Plan) -> Sequence[str]:
-    function = plan.target.function
-    positional = [*function.args.posonlyargs, *function.args.args] if function else []
-    return [p.arg for p in positional if p.arg != plan.target.receiver]
 
 
 def _is_independent(result: Result) -> bool:

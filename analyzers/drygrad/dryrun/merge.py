@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drygrad.dryrun.findings import statement_of
-from drygrad.dryrun.inventions import comment_text
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.refuting import refutes, truncated
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
+from drygrad.dryrun.written_inputs import comment_text
 from drygrad.model import SEVERITIES, Finding, Fix, Related, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
@@ -43,8 +43,11 @@ class Record:
         other = self.plan.elsewhere
         return frozenset([other.caller.path]) if other else frozenset()
 
-    def comment_text(self) -> str:
-        """Return the inputs of the run as a ``# dry-run:`` comment to edit."""
+    @property
+    def comment(self) -> str | None:
+        """The inputs of the run as a ``# dry-run:`` comment to edit; None where it has none, or they are in one."""
+        if self.plan.target.function is None or self.plan.input_sources <= {"comment"}:
+            return None
         return comment_text(self.plan, self.result)
 
 

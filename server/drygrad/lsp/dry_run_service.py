@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from drygrad.dryrun.result import Result
-from drygrad.model import Finding, Position, Span
+from drygrad.model import Edit, Finding, Position, Span
 from drygrad.settings import Settings
 from drygrad.static.source import Source
 
@@ -109,6 +109,10 @@ class DryRunService(Protocol):
 
     async def verify(self, seen: Seen, source: Source, how: RunSettings) -> Seen:
         """Return a run of a text with its fixes tried; cancelling the caller ends that."""
+        ...
+
+    def inputs_edit(self, seen: Seen, source: Source) -> Edit | None:
+        """Return what writes the inputs of a run above its target; None where there are none, or a comment has them."""
         ...
 
     def run_json(self, seen: Seen) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from drygrad.dryrun.conversation import made_result
 from drygrad.dryrun.findings import missing_finding
+from drygrad.dryrun.inputs.comment import comment_edit
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record, applied, merge
 from drygrad.dryrun.plan import Missing, RunOptions
@@ -20,7 +21,7 @@ from drygrad.dryrun.states import State
 from drygrad.dryrun.targets import Target as PlannedTarget
 from drygrad.dryrun.targets import target_at, target_named, targets
 from drygrad.lsp.dry_run_service import RunSettings, Seen, Target, WorkerState
-from drygrad.model import Finding, Position
+from drygrad.model import Edit, Finding, Position
 from drygrad.static.engine import Analyzer
 from drygrad.static.source import Source
 
@@ -73,6 +74,12 @@ class LocalDryRuns:
         merged = merge(static, [one for one in seen if isinstance(one, Record)], source).findings
         others = (finding for one in seen if not isinstance(one, Record) for finding in one.findings)
         return tuple(sorted([*merged, *others], key=lambda finding: finding.span))
+
+    def inputs_edit(self, seen: Seen, source: Source) -> Edit | None:
+        """Return what writes the inputs of a run above its target; None where there are none, or a comment has them."""
+        comment = seen.comment if isinstance(seen, Record) else None
+        target = target_named(source, cast("Record", seen).plan.target.qualname) if comment else None
+        return comment_edit(source, target.function, comment) if target and comment else None
 
     def run_json(self, seen: Seen) -> dict[str, Any]:
         """Return a run as panels show it."""

@@ -12,7 +12,7 @@ from drygrad.dryrun.inputs.fixtures import fixtures_in, given_by
 from drygrad.dryrun.names import blocks
 from drygrad.dryrun.targets import definitions
 
-_SAME_OBJECT = frozenset("to cuda cpu eval train half double float bfloat16 requires_grad_ apply".split())
+SAME_OBJECT = frozenset("to cuda cpu eval train half double float bfloat16 requires_grad_ apply".split())
 """Methods of a module that return the module."""
 
 _DEPTH = 4
@@ -72,7 +72,7 @@ class Classes:
             return None
         if isinstance(node, ast.Call):
             made = self._by_name.get(ast.unparse(node.func))
-            if made is None and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME_OBJECT:
+            if made is None and isinstance(node.func, ast.Attribute) and node.func.attr in SAME_OBJECT:
                 return self.class_of(node.func.value, scope, depth + 1)
             return made
         if isinstance(node, ast.Attribute):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from drygrad.dryrun.inputs.arguments import Argument, Problem
-from drygrad.model import Position, Span
+from drygrad.model import Edit, Position, Span
 from drygrad.static.source import Source
 from drygrad.static.statements import first_line
 
@@ -66,6 +66,13 @@ def comments_of_script(source: Source) -> list[InputsComment]:
         taken = {comment.first for comment in own}
         return [c for c in _comments(source, first, first_line(statement) - 1) if c.first not in taken]
     return list(_comments(source, first, len(source.lines)))
+
+
+def comment_edit(source: Source, function: ast.stmt | None, text: str) -> Edit:
+    """Return the edit that writes a comment above a function and its decorators, or, for a script, on top."""
+    line = first_line(function) if function else 1
+    indentation = source.indentation(line) if function else ""
+    return Edit(Span.of(line, 0, line, 0), f"{indentation}{text}{source.newline}")
 
 
 def read_flag(text: str) -> tuple[Argument, ...] | Problem:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 _PATTERN_SIDE = re.compile(r"\([^)]*\)|[\w.]+")
+_COUNTING = frozenset("range arange linspace eye randperm".split())
+"""What is called with numbers only."""
 _EINOPS = frozenset(("rearrange", "reduce", "repeat"))
 _PASSING = frozenset("enumerate tqdm iter list tuple zip reversed next prefetch prepare".split())
 
@@ -83,8 +85,27 @@ def _read_call(node: ast.Call, name: str, found: Usage) -> None:
         _read_first_argument(node, called, found)
     if any(keyword.arg is None and _is(keyword.value, name) for keyword in node.keywords):
         found.is_unpacked = True
-    if called == "range" and any(_is(argument, name) for argument in node.args):
+    if called in _COUNTING and any(_is_term(argument, name) for argument in node.args):
         found.is_number = True
+    if called == "einsum":
+        _read_equation(node, name, found)
+
+
+def _is_term(node: ast.expr, name: str) -> bool:
+    """Say whether an expression is a name, or arithmetic with it."""
+    if isinstance(node, ast.BinOp):
+        return _is_term(node.left, name) or _is_term(node.right, name)
+    return _is(node, name)
+
+
+def _read_equation(node: ast.Call, name: str, found: Usage) -> None:
+    """Read the dimensions of an operand off an equation: ``"bhid,jd->bhij"`` or ``"b h i d, j d -> b h i j"``."""
+    texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    operands = [a for a in node.args if not isinstance(a, ast.Constant)]
+    sides = texts[0].partition("->")[0].split(",") if texts else []
+    for side, operand in zip(sides, operands, strict=False):
+        if _is(operand, name) and "..." not in side:
+            found.ranks.append(len(side.split()) if " " in side.strip() else len(side.strip()))
 
 
 def _read_first_argument(node: ast.Call, called: str, found: Usage) -> None:

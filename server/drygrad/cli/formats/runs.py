@@ -73,6 +73,7 @@ def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, coloured:
     torch = f" with torch {result.torch}" if result.torch else ""
     yield f"{target}: {outcome} on {result.device} in {_seconds(result.seconds)}{torch}"
     yield from _labelled("inputs", [f"{i.name} = {i.value} ({i.source})" for i in result.inputs])
+    yield from _labelled("write", [record.comment] if record.comment and not brief else [])
     yield from _labelled("shapes", [] if brief else [*_shapes(ran, record)])
     yield from _labelled("memory", [*_memory(result)])
     yield from _labelled("waits", [*_waits(result)])

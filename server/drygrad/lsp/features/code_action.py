@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from drygrad.lsp.server import DrygradServer
 
 QUICK_FIX = lsp.CodeActionKind.QuickFix.value
+REWRITE = lsp.CodeActionKind.RefactorRewrite.value
 FIX_ALL = f"{lsp.CodeActionKind.SourceFixAll.value}.drygrad"
 NOTEBOOK_FIX_ALL = f"notebook.{FIX_ALL}"
+
+WRITE_INPUTS = "Write the inputs of the last run as a comment"
 
 
 async def code_action(ls: DrygradServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
@@ -34,6 +37,8 @@ async def code_action(ls: DrygradServer, params: lsp.CodeActionParams) -> list[l
         if checker is not None and params.context.diagnostics:
             await checker.fresh()
         actions += QuickFixes(ls, params.text_document.uri).of(params.context.diagnostics)
+    if checker is not None and _wanted(REWRITE, only or [REWRITE]):
+        actions += await _written_inputs(ls, checker, params)
     if checker is not None:
         kind = NOTEBOOK_FIX_ALL if _is_cell(checker, ls) else FIX_ALL
         if _wanted(kind, only):
@@ -140,6 +145,20 @@ class QuickFixes:
         return lsp.CodeAction(title, kind=lsp.CodeActionKind.QuickFix, diagnostics=diagnostics, edit=edit)
 
 
+async def _written_inputs(ls: DrygradServer, checker: Checker, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    """Return the actions that write the inputs of a target's last runs above it, where the range begins at its name."""
+    uri, shown = params.text_document.uri, ls.session.shown(params.text_document.uri)
+    view = await ls.dry_runs.view(uri) if not _is_cell(checker, ls) else None
+    if view is None or shown is None:
+        return []
+    places = ls.dry_runs.memory(uri).known_places(view.source)
+    names = [place.qualname for place in places if place.line == params.range.start.line + 1]
+    runs = [seen for name in names if name in view.outcomes for seen in view.outcomes[name].seen]
+    edits = [edit for seen in runs if (edit := ls.dry_runs.service.inputs_edit(seen, view.source)) is not None]
+    changes = [ls.session.workspace_edit([ls.session.document_edit(shown.part, [edit])]) for edit in edits]
+    return [lsp.CodeAction(WRITE_INPUTS, kind=REWRITE, edit=change) for change in changes]
+
+
 async def _fix_all(ls: DrygradServer, checker: Checker, kind: str) -> list[lsp.CodeAction]:
     action = lsp.CodeAction("Fix all safe drygrad findings", kind=kind, data={"uri": checker.uri})
     if not ls.session.capabilities.resolves_edits:
@@ -174,7 +193,7 @@ async def resolve(ls: DrygradServer, action: lsp.CodeAction) -> lsp.CodeAction:
 
 def register(server: DrygradServer) -> None:
     """Register the handlers."""
-    kinds = [lsp.CodeActionKind.QuickFix, FIX_ALL, NOTEBOOK_FIX_ALL]
+    kinds = [lsp.CodeActionKind.QuickFix, REWRITE, FIX_ALL, NOTEBOOK_FIX_ALL]
     options = lsp.CodeActionOptions(code_action_kinds=kinds, resolve_provider=True)
     server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, options)(code_action)
     server.feature(lsp.CODE_ACTION_RESOLVE)(resolve)
