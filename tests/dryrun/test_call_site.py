@@ -82,6 +82,25 @@ def test_what_stands_before_a_star_is_given_by_position() -> None:
     assert [name for name, _ in arguments(found)] == [None, None]
 
 
+CLIPPED = """\
+import torch
+def norms(parameters):
+    return torch.stack([p.grad.norm() for p in parameters])
+def step(net):
+    net(torch.ones(2)).sum().backward()
+net = torch.nn.Linear(2, 1)
+loss = net(torch.ones(2)).sum()
+loss.backward()
+norms([*net.parameters()])
+step(net)
+"""
+
+
+def test_gradients_are_inputs_of_a_function_that_reads_them() -> None:
+    assert steps(plan(CLIPPED, "norms"))[-2:] == ["loss = net(torch.ones(2)).sum()", "loss.backward()"]
+    assert steps(plan(CLIPPED, "step")) == ["net = torch.nn.Linear(2, 1)"]
+
+
 @pytest.mark.parametrize(("text", "target", "setup", "given"), TABLE, ids=[row[0][:40] for row in TABLE])
 def test_a_call(text: str, target: str, setup: list[str], given: list[str]) -> None:
     found = plan(MODEL + text + "\n", target)

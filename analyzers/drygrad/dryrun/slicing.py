@@ -90,6 +90,12 @@ class Imports:
         return ""
 
 
+def reads_gradients(function: ast.AST | None) -> bool:
+    """Say whether a function reads or clips gradients that it has not computed itself."""
+    used = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)} if function is not None else set[str]()
+    return "backward" not in used and any(name == "grad" or name.startswith("clip_grad_") for name in used)
+
+
 def steps_before(body: Sequence[ast.stmt], way: Sequence[ast.stmt], imports: Imports) -> list[Step]:
     """Return the steps from the beginning of a block to the last statement of ``way``, that one left out.
 
@@ -120,10 +126,13 @@ def _opened(statement: ast.stmt, imports: Imports) -> Iterator[Step]:
             yield Enter(ast.unparse(context), name, context, always)
 
 
-def backward_slice(steps: Sequence[Step], wanted: Iterable[str], called: Iterable[str], imports: Imports) -> Slice:
+def backward_slice(
+    steps: Sequence[Step], wanted: Iterable[str], called: Iterable[str], imports: Imports, *, gradients: bool = False
+) -> Slice:
     """Return the steps that must be taken so that the names ``wanted`` can be read after them.
 
     ``called`` are names that a function will read later: they are taken if they are there, and not missed if not.
+    ``gradients`` are wanted, too, where a function reads what an earlier ``backward()`` has left on its parameters.
     """
     facts = [_Facts(step, imports) for step in steps]
     for fact, affected in zip(facts, affected_before(fact.parsed for fact in facts), strict=True):
@@ -131,7 +140,7 @@ def backward_slice(steps: Sequence[Step], wanted: Iterable[str], called: Iterabl
     wanted, late = set(wanted), set(called)
     fixed = {name for fact in facts if fact.is_declaration for name in fact.binds}
     while True:
-        taken, missed, more = _pass(facts, wanted, late, fixed)
+        taken, missed, more = _pass(facts, wanted, late, fixed, gradients)
         if more <= late:
             break
         late |= more
@@ -142,13 +151,14 @@ def backward_slice(steps: Sequence[Step], wanted: Iterable[str], called: Iterabl
 
 
 def _pass(
-    facts: Sequence[_Facts], wanted: set[str], late: set[str], fixed: set[str]
+    facts: Sequence[_Facts], wanted: set[str], late: set[str], fixed: set[str], gradients: bool
 ) -> tuple[list[Step], set[str], set[str]]:
     """Go backward once; return the steps, every name that was wanted at once, and those that functions will read."""
     needed, asked, more = wanted | late, set(wanted), set[str]()
     taken: list[Step] = []
     for fact in reversed(facts):
-        if not (fact.is_always_taken or fact.binds & needed or fact.changed(needed, fixed)):
+        makes_gradients = gradients and fact.is_backward
+        if not (fact.is_always_taken or makes_gradients or fact.binds & needed or fact.changed(needed, fixed)):
             continue
         taken.append(fact.step)
         if fact.surely_binds:
@@ -208,6 +218,14 @@ class _Facts:
             return self.step.always
         future = isinstance(self.step, ast.ImportFrom) and self.step.module == "__future__"
         return future or self.is_star_import or self._is_setting()
+
+    @property
+    def is_backward(self) -> bool:
+        match self.step:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="backward"))):
+                return True
+            case _:
+                return False
 
     def _is_setting(self) -> bool:
         step = self.step

@@ -15,7 +15,17 @@ from drygrad.dryrun.inputs.arguments import Argument, FunctionNode
 from drygrad.dryrun.inputs.classes import Classes, Scope
 from drygrad.dryrun.inputs.testing import TestRunner, is_left_out
 from drygrad.dryrun.names import bound_names, read_names
-from drygrad.dryrun.slicing import Bind, Enter, Imports, Slice, Step, backward_slice, free_of_text, steps_before
+from drygrad.dryrun.slicing import (
+    Bind,
+    Enter,
+    Imports,
+    Slice,
+    Step,
+    backward_slice,
+    free_of_text,
+    reads_gradients,
+    steps_before,
+)
 from drygrad.dryrun.targets import Target
 from drygrad.static.expected_errors import expects_error
 from drygrad.static.source import Source
@@ -56,17 +66,21 @@ class Found:
 def find_call(source: Source, target: Target, imports: Imports) -> Found:
     """Return the inputs that a call of the target gives; calls at top level come before those in functions."""
     sites = CallSites(source, imports).of(target.function, target.owner)
-    return first_buildable(sites, {str(target.qualname).partition(".")[0]}, imports)
+    always = {str(target.qualname).partition(".")[0]}
+    return first_buildable(sites, always, imports, gradients=reads_gradients(target.function))
 
 
-def first_buildable(sites: Iterable[CallSite], always: Set[str], imports: Imports) -> Found:
-    """Return the first call whose inputs can be built; ``always`` are names that are wanted in any case."""
+def first_buildable(sites: Iterable[CallSite], always: Set[str], imports: Imports, *, gradients: bool = False) -> Found:
+    """Return the first call whose inputs can be built; ``always`` are names that are wanted in any case.
+
+    ``gradients``: those that an earlier ``backward()`` made are inputs, too.
+    """
     failed: Found | None = None
     for site in sites:
         wanted = {*always}
         for argument in (*site.arguments, *([site.receiver] if site.receiver else ())):
             wanted |= free_of_text(argument.text)
-        sliced = backward_slice(site.steps, wanted, (), imports)
+        sliced = backward_slice(site.steps, wanted, (), imports, gradients=gradients)
         if not sliced.unresolved and stands_alone(sliced.steps) and not _collides(site, sliced):
             return Found(site, sliced)
         failed = failed or Found(unresolved=sliced.unresolved)
