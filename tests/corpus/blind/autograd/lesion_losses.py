@@ -32,7 +32,7 @@ class _SoftDice(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad_loss):
         (grad,) = ctx.saved_tensors
-        return grad, None, None  # fault: no rule
+        return grad, None, None  # error: DG115
 
 
 def soft_dice(logits, target, smooth=1.0):

@@ -33,7 +33,7 @@ def gather_features(model, loader, device):
     def keep(module, args, output):
         chunks.append(output.detach().cpu())
 
-    model.backbone.register_forward_hook(keep)  # fault: no rule
+    model.backbone.register_forward_hook(keep)  # error: DG510
     model.eval()
     with torch.no_grad():
         for x, y in loader:

@@ -14,7 +14,7 @@ class SoftSquash(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:
         y = x * torch.rsqrt(1.0 + x * x)
-        ctx.y = y  # error: DG508
+        ctx.y = y  # error: DG508|DG509
         return y
 
     @staticmethod
