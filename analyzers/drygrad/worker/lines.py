@@ -8,6 +8,7 @@ the operation reaches a dispatch mode; so the number that was current then leads
 
 from __future__ import annotations
 
+import ast
 import dis
 import os
 import re
@@ -139,6 +140,13 @@ class Lines:
             self._in_characters(code.co_filename, line, column),
             end_line,
             self._in_characters(code.co_filename, end_line, end_column),
+        )
+
+    def place_of_node(self, path: str, node: ast.expr) -> Place:
+        """Return the place of an expression of a file's syntax tree."""
+        start = self._in_characters(path, node.lineno, node.col_offset)
+        return Place(
+            path, node.lineno, start, node.end_lineno, self._in_characters(path, node.end_lineno, node.end_col_offset)
         )
 
     def text(self, place: Place) -> str | None:

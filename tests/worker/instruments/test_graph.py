@@ -82,6 +82,50 @@ def test_parameters_that_no_loss_depends_on(tmp_path: Path) -> None:
     assert run.faults[0].severity == "info"
 
 
+LEFT = """
+import torch
+
+{decorator}
+def embed(x):
+    return net(x)
+
+def penalised(x):
+    y = net(x)
+    y = x + (y - x).detach()
+    return y, ((y - x.detach()) ** 2).mean()
+
+def matrix(scale):
+    return torch.tensor([[1.0, 0.0], [0.0, -scale]])
+
+net, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+scale = torch.tensor(2.0, requires_grad=True)
+optimizer = torch.optim.SGD([*net.parameters(), *other.parameters(), scale], lr=0.1)
+for i in range(2):
+    optimizer.zero_grad()
+    {loss}.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "loss", "line"),
+    [
+        ("@torch.no_grad()", "(embed(torch.ones(3, 2)) * other(torch.ones(2)) * scale).sum()", 4),
+        ("", "(penalised(other(torch.ones(2)))[0].sum() * scale)", 10),
+        ("", "(embed(other(torch.ones(2))) @ matrix(scale)).sum()", 14),
+    ],
+)
+def test_parameters_whose_graph_ends(tmp_path: Path, decorator: str, loss: str, line: int) -> None:
+    run = watch(tmp_path, LEFT.format(decorator=decorator, loss=loss), Graph)
+    assert spots(run) == [("DG112", line)]
+    assert run.faults[0].related[0][0] == "this step finds no gradient"
+
+
+def test_a_result_that_is_only_logged_is_no_end_of_its_graph(tmp_path: Path) -> None:
+    loss = "(print(net(torch.ones(2)).detach().sum().item()), other(torch.ones(2)).sum() * scale)[1]"
+    assert spots(watch(tmp_path, LEFT.format(decorator="", loss=loss), Graph)) == [("DG112", 22)]
+
+
 def test_parameters_that_are_frozen_or_have_their_turn_later(tmp_path: Path) -> None:
     frozen = TRAINING.format(freeze="model['b'].requires_grad_(False)", more="")
     later = TRAINING.format(freeze="", more="if i: model['b'](torch.ones(4)).sum().backward()")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import torch
 
 from drygrad.worker import graphs
+from drygrad.worker.departures import Departure, Departures, visible_tensors
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import call_here
 from drygrad.worker.reading import storage_of
@@ -61,6 +62,7 @@ class Graph(Instrument):
         super().__init__(run)
         self._cuts: dict[int, Cut] = {}
         self._number: Cut | None = None
+        self._departures = Departures(run.lines)
         self._backwards: list[tuple[tuple[Any, ...], Place | None]] = []
         self._done: list[tuple[int, Place | None]] = []
         self._missing: dict[int, Missing] = {}
@@ -73,16 +75,32 @@ class Graph(Instrument):
         tensor: Any = _first(result)
         recording = torch.is_grad_enabled()
         if op.name == _FROM_NUMBERS:
+            self._copied(op, recording=recording)
             self._remember(tensor, Cut(op.instruction, op.name, recording))
             return
         leaves = not recording or op.name == "aten::detach" or not isinstance(tensor, torch.Tensor)
-        if (leaves or not tensor.is_floating_point()) and any(t.requires_grad for t in op.tensors()):
+        operands = [t for t in op.tensors() if t.requires_grad and t is not tensor]
+        if operands and (leaves or not tensor.is_floating_point()):
+            self._departures.left(op.instruction, op.name, operands, recording=recording)
             self._remember(tensor, Cut(op.instruction, op.name, recording))
             return
         if self._cuts and isinstance(tensor, torch.Tensor):
             cuts = [cut for cut in map(self._cut_of, op.tensors()) if cut is not None]
+            if operands:
+                for cut in cuts:
+                    self._departures.joined(cut.instruction)
             if cuts:
                 self._remember(tensor, min(cuts, key=lambda cut: cut.op == _FROM_NUMBERS))
+            else:
+                self._forget(tensor, op)
+
+    def _copied(self, op: Op, *, recording: bool) -> None:
+        """Note the tensors in a list that a tensor is made of: torch does not show what it reads."""
+        names = self._departures.names(op.instruction) if recording else set[str]()
+        call = call_here(self.run) if names else None
+        tensors = visible_tensors(call.visible(), names) if call is not None else []
+        if tensors:
+            self._departures.left(op.instruction, op.name, tensors, recording=recording)
 
     def _remember(self, result: Any, cut: Cut) -> None:
         if not isinstance(result, torch.Tensor):
@@ -93,6 +111,14 @@ class Graph(Instrument):
             self._cuts[storage._cdata] = cut
             if len(self._cuts) > _CUTS:
                 del self._cuts[next(iter(self._cuts))]
+
+    def _forget(self, result: Any, op: Op) -> None:
+        """Forget what had the memory before that an operation has just taken for its result."""
+        storage = storage_of(result)
+        if storage is not None and storage._cdata in self._cuts:
+            given = filter(None, map(storage_of, op.tensors()))
+            if all(other._cdata != storage._cdata for other in given):
+                del self._cuts[storage._cdata]
 
     def _cut_of(self, tensor: Any) -> Cut | None:
         if tensor.requires_grad:
@@ -147,20 +173,11 @@ class Graph(Instrument):
     def finish(self) -> None:
         """Report the parameters that no step has found a gradient for."""
         for missing in self._missing.values():
-            if missing.names:
-                names = list(missing.names.values())
-                listed = ", ".join(f"`{name}`" for name in names[:_NAMES])
-                more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-                self.run.report(
-                    Fault(
-                        "DG112",
-                        f"{len(names)} of the optimizer's {missing.total} parameters never had a gradient, for no loss "
-                        f"depends on them: {listed}{more}",
-                        missing.place,
-                        severity="info",
-                        facts={"parameters": names},
-                    )
-                )
+            by_departure: dict[Departure | None, list[str]] = {}
+            for leaf, name in missing.names.items():
+                by_departure.setdefault(self._departures.of(leaf), []).append(name)
+            for departure, names in by_departure.items():
+                self.run.report(_without_gradient(names, missing, departure))
 
     def _no_graph(self, root: Any, place: Place, text: str) -> Fault:
         call = call_here(self.run)
@@ -231,6 +248,21 @@ class Graph(Instrument):
                 if place is not None:
                     return bound, place
         return None
+
+
+def _without_gradient(names: list[str], missing: Missing, departure: Departure | None) -> Fault:
+    """Return the fault of parameters that never had a gradient, where their graph ends if that is known."""
+    listed = ", ".join(f"`{name}`" for name in names[:_NAMES])
+    listed += f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    head = f"{len(names)} of the optimizer's {missing.total} parameters never had a gradient"
+    step = [("this step finds no gradient", missing.place)] if missing.place is not None else []
+    if departure is None:
+        sentence, at, step = f"{head}, for no loss depends on them: {listed}", missing.place, []
+    elif departure.switch:
+        sentence, at = f"{head}, for they are used where this switches gradients off: {listed}", departure.place
+    else:
+        sentence, at = f"{head}, for what is computed from them leaves the graph here: {listed}", departure.place
+    return Fault("DG112", sentence, at, severity="info", related=step, facts={"parameters": names})
 
 
 def _first(result: Any) -> Any:
