@@ -356,6 +356,26 @@ def test_nothing_runs_where_the_workspace_is_not_trusted(
     assert not [p for p in client.sent("drygrad/status") if p["lastRun"] or p["running"]]
 
 
+def test_a_place_is_as_good_as_a_name_for_pinning(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, TEXT)
+    place = {"uri": uri, "qualname": None, "position": {"line": 8, "character": 4}}
+
+    def pinned() -> list[str]:
+        shown = trusted.lenses(uri)
+        return [lens["command"]["arguments"][0]["qualname"] for lens in shown if "pinned" in lens["command"]["title"]]
+
+    trusted.command("drygrad.pin", place)
+    assert pinned() == ["other"]
+    trusted.command("drygrad.unpin", place)
+    assert pinned() == []
+
+
+def test_pinning_where_no_function_is_says_so(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, TEXT + "\n\nhalf = (")
+    trusted.command("drygrad.pin", {"uri": uri, "position": {"line": 8, "character": 4}})
+    assert [p["message"] for p in trusted.sent("window/showMessage")] == ["drygrad finds no function at this place."]
+
+
 def test_a_project_cannot_trust_itself(client: Client, tmp_path: Path, uri: str) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.drygrad]\ntrusted = true\ninterpreter = "/tmp/x"\n')
     client.checked(uri, TEXT)

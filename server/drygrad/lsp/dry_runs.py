@@ -150,11 +150,22 @@ class DryRuns:
             run.cancel()
         return bool(runs)
 
-    def pin(self, uri: str, qualname: str | None, pinned: bool) -> None:
-        """Have a target run again at each save, or no longer."""
+    async def pin(self, uri: str, qualname: str | None, position: lsp.Position | None, pinned: bool) -> None:
+        """Have a target run again at each save, or no longer: the one that is named, or that stands at a position."""
+        names = {qualname} if position is None else await self._names_at(uri, position)
+        if not names:
+            self._server.show_rarely("no target", lsp.MessageType.Warning, "drygrad finds no function at this place.")
         pins = self._pins.setdefault(unquote(uri), set())
-        (pins.add if pinned else pins.discard)(qualname)
+        (pins.update if pinned else pins.difference_update)(names)
         self.refresh()
+
+    async def _names_at(self, uri: str, position: lsp.Position) -> set[str | None]:
+        document = self._server.documents.find(uri)
+        try:
+            found = await self._in_thread(self._choice(uri, None, position), document.snapshot) if document else []
+        except SourceError:
+            return set()
+        return {target.qualname for target in found}
 
     def clear(self) -> None:
         """Forget what runs have found."""

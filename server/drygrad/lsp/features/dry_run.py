@@ -75,6 +75,11 @@ class Argument:
         except (KeyError, TypeError, ValueError) as error:
             raise JsonRpcInvalidParams(f"`position` is none: {given!r}") from error
 
+    @property
+    def place(self) -> lsp.Position | None:
+        """The place that says which target is meant, where no name does."""
+        return self.position if self.text("qualname") is None else None
+
 
 def register(server: DrygradServer) -> None:
     """Register the commands and the request."""
@@ -82,7 +87,7 @@ def register(server: DrygradServer) -> None:
 
     def dry_run(argument: Any) -> dict[str, str | None]:
         given = Argument(argument)
-        position = given.position if given.text("qualname") is None else None
+        position = given.place
         if position is not None and given.version not in (None, server.session.version_of(given.uri)):
             return {"runId": None, "message": "The text has changed since; ask again."}
         return runs.ask(given.uri, given.text("qualname"), position, given.device)
@@ -90,13 +95,13 @@ def register(server: DrygradServer) -> None:
     def cancel(argument: Any = None) -> bool:
         return runs.cancel(Argument(argument).text("runId"))
 
-    def pin(argument: Any) -> None:
+    async def pin(argument: Any) -> None:
         given = Argument(argument)
-        runs.pin(given.uri, given.text("qualname"), pinned=True)
+        await runs.pin(given.uri, given.text("qualname"), given.place, pinned=True)
 
-    def unpin(argument: Any) -> None:
+    async def unpin(argument: Any) -> None:
         given = Argument(argument)
-        runs.pin(given.uri, given.text("qualname"), pinned=False)
+        await runs.pin(given.uri, given.text("qualname"), given.place, pinned=False)
 
     def clear(_: Any = None) -> None:
         runs.clear()
