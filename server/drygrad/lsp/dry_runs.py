@@ -161,8 +161,10 @@ class DryRuns:
 
     async def _names_at(self, uri: str, position: lsp.Position) -> set[str | None]:
         document = self._server.documents.find(uri)
+        if document is None:
+            return set()
         try:
-            found = await self._in_thread(self._choice(uri, None, position), document.snapshot) if document else []
+            found = await self._in_thread(self._choice(uri, None, position), document.snapshot)
         except SourceError:
             return set()
         return {target.qualname for target in found}
