@@ -13,7 +13,7 @@ import torch
 from drygrad.worker import graphs
 from drygrad.worker.departures import Departure, Departures, visible_tensors
 from drygrad.worker.lines import Instruction
-from drygrad.worker.naming import call_here
+from drygrad.worker.naming import call_here, call_of_error
 from drygrad.worker.reading import storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import operands, spelled, text_of
@@ -30,11 +30,8 @@ _BY_TEXT = {
         "DG107",
         "NumPy cannot record a graph, and this tensor requires grad: `.detach()` belongs before `.numpy()`",
     ),
-    "can't optimize a non-leaf Tensor": (
-        "DG110",
-        "the optimizer is given a tensor that was computed from another: it updates leaves only",
-    ),
 }
+_NON_LEAF = "can't optimize a non-leaf Tensor"
 
 
 class Cut(NamedTuple):
@@ -165,6 +162,8 @@ class Graph(Instrument):
         text = str(error)
         if isinstance(error, AttributeError) and text.endswith("object has no attribute 'backward'"):
             return self._fault("it is a Python number", self._number, place, text) if place else None
+        if text.startswith(_NON_LEAF):
+            return self._non_leaf(error, place)
         for beginning, (code, sentence) in _BY_TEXT.items():
             if text.startswith(beginning):
                 return Fault(code, sentence, place, detail=text)
@@ -178,6 +177,16 @@ class Graph(Instrument):
                 by_departure.setdefault(self._departures.of(leaf), []).append(name)
             for departure, names in by_departure.items():
                 self.run.report(_without_gradient(names, missing, departure))
+
+    def _non_leaf(self, error: BaseException, place: Place | None) -> Fault:
+        """Return the fault at the line that computed what an optimizer refuses, if that is known."""
+        call = call_of_error(self.run, error)
+        refused: list[Any] = call.local("param") if call is not None else []
+        lines = self.run.lines
+        made = lines.place(lines.of_node(refused[0].grad_fn)) if refused and refused[0].grad_fn is not None else None
+        sentence = "the optimizer is given a tensor that was computed from another: it updates leaves only"
+        related = [("the optimizer is given it here", place)] if made is not None and place is not None else []
+        return Fault("DG110", sentence, made or place, str(error), None, related)
 
     def _no_graph(self, root: Any, place: Place, text: str) -> Fault:
         call = call_here(self.run)

@@ -135,6 +135,28 @@ class InplaceReluBeforeResidual(Rule):
             """,
         ),
         Invalid(
+            """
+            class Residual(nn.Module):
+                def __init__(self, c):
+                    super().__init__()
+                    self.act = nn.SiLU(inplace=True)
+                    self.conv = nn.Conv1d(c, c, 3, padding=1)
+
+                def forward(self, x):
+                    return x + 0.5 * self.conv(self.act(x))
+            """,
+            """
+            class Residual(nn.Module):
+                def __init__(self, c):
+                    super().__init__()
+                    self.act = nn.SiLU()
+                    self.conv = nn.Conv1d(c, c, 3, padding=1)
+
+                def forward(self, x):
+                    return x + 0.5 * self.conv(self.act(x))
+            """,
+        ),
+        Invalid(
             "def f(x, w):\n    gate = x.sigmoid_()\n    return torch.cat([gate @ w, x], dim=1)",
             "def f(x, w):\n    gate = x.sigmoid()\n    return torch.cat([gate @ w, x], dim=1)",
         ),
@@ -149,12 +171,14 @@ class InplaceReluBeforeResidual(Rule):
         read = _skip_connection(write.node, name, ctx)
         if read is None:
             return
+        made = _constructor(call.module) if call.module is not None else None
+        places = [(f"`{ctx.source_of(read)}` is read here", read)]
         yield ctx.finding(
             self,
-            write.node,
+            made or write.node,
             f"{spelled(write)} overwrites `{name}`, which is read again in line {read.lineno}: "
             "it holds the activated values then",
-            related=[(f"`{ctx.source_of(read)}` is read here", read)],
+            related=[("it overwrites its input here", write.node), *places] if made is not None else places,
             fixes=[_fix(write.node, call, ctx)],
         )
 
@@ -193,11 +217,18 @@ def _holds(statement: ast.AST, node: ast.AST) -> bool:
 
 def _before_it(node: ast.Call, held: set[str], ctx: Context) -> ast.Name | None:
     """``x + body(x)``: the left operand is the same tensor when the sum is taken."""
-    match ctx.parent(node):
-        case ast.BinOp(left=ast.Name(id=name) as left, op=ast.Add() | ast.Sub(), right=right) if right is node:
-            return left if name in held else None
-        case _:
-            return None
+    inner: ast.AST = node
+    for ancestor in ctx.ancestors(node):
+        match ancestor:
+            case ast.BinOp(left=ast.Name(id=name) as left, op=ast.Add() | ast.Sub(), right=right):
+                if right is inner and name in held:
+                    return left
+            case ast.Call() | ast.keyword() | ast.BinOp():
+                pass
+            case _:
+                return None
+        inner = ancestor
+    return None
 
 
 def _is_joined(name: ast.Name, write: ast.Call, ctx: Context) -> bool:

@@ -58,7 +58,7 @@ class NonLeafInOptimizer(Rule):
         Invalid(
             "w = torch.randn(3, requires_grad=True).double()\noptimizer = torch.optim.Adam([w], lr=0.1)",
             "w = torch.randn(3).double().requires_grad_()\noptimizer = torch.optim.Adam([w], lr=0.1)",
-            at=(2, 30, 2, 31),
+            at=(1, 4, 1, 47),
         ),
         Invalid(
             "w = torch.randn(3, requires_grad=True) * 0.1\nopt = torch.optim.SGD([{'params': [w]}], lr=0.1)",
@@ -120,14 +120,20 @@ class NonLeafInOptimizer(Rule):
         origin = tensor.origin
         how = f"the result of {origin.operation}" if origin else "computed"
         moved = tensor.made_by("to") and tensor.device != "cuda" and not (tensor.device or "").startswith("cuda:")
+        # Where the leaf is left behind is where the program changes; the optimizer only says so.
+        origin_is_here = origin is not None and ctx.function(origin.node) is ctx.function(expression)
+        at = origin.node if origin is not None and origin_is_here else expression
+        places = [("the optimizer is given it here", expression)] if at is not expression else []
+        if origin is not None and not origin_is_here:
+            places = [("the leaf is left behind here", origin.node)]
         return ctx.finding(
             self,
-            expression,
+            at,
             f"`{ctx.source_of(expression)}` is no leaf but {how}: "
             + ("unless that copied nothing, " if moved else "")
             + 'the optimizer raises "can\'t optimize a non-leaf Tensor"',
             severity="warning" if moved else "error",
-            related=[("the leaf is left behind here", origin.node)] if origin and origin.node is not expression else [],
+            related=places,
             fixes=[_fix(origin.node, ctx)] if origin else [],
         )
 

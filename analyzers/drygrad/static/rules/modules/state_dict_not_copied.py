@@ -15,7 +15,8 @@ _MODEL_NAMES = ("model", "net", "network", "module", "encoder", "decoder", "clas
 class StateDictNotCopied(Rule):
     """
     ## What it does
-    Finds `best = model.state_dict()` under a condition in a training loop, where `load_state_dict(best)` follows.
+    Finds `best = model.state_dict()` under a condition in a training loop, where `load_state_dict(best)` follows; also
+    `self.best = model.state_dict()` under a condition in a method, where another method of the class loads it.
 
     ## Why is this bad?
     `state_dict()` returns the very tensors that the optimizer goes on changing, no copies. By the time the best
@@ -88,6 +89,40 @@ class StateDictNotCopied(Rule):
                         best = model.state_dict()
                         best = {k: v.clone() for k, v in best.items()}
                 model.load_state_dict(best)
+            """
+        ),
+        Valid(
+            """
+            class Published:
+                def publish(self, step):
+                    if step % 100 == 0:
+                        self.weights = self.learner_model.state_dict()
+
+                def fetch(self, actor_model):
+                    actor_model.load_state_dict(self.weights)
+            """
+        ),
+        Valid(
+            """
+            class Best:
+                def update(self, loss, model):
+                    if loss < self.lowest:
+                        self.weights = model.state_dict()
+                        self.weights = {name: value.clone() for name, value in self.weights.items()}
+
+                def restore(self, model):
+                    model.load_state_dict(self.weights)
+            """
+        ),
+        Valid(
+            """
+            class Saved:
+                def update(self, loss, model):
+                    if loss < self.lowest:
+                        self.weights = copy.deepcopy(model.state_dict())
+
+                def restore(self, model):
+                    model.load_state_dict(self.weights)
             """
         ),
         Valid(
@@ -171,6 +206,40 @@ class StateDictNotCopied(Rule):
             """,
         ),
         Invalid(
+            """
+            from copy import deepcopy
+
+            class Best:
+                def __init__(self):
+                    self.lowest, self.weights = float("inf"), None
+
+                def update(self, loss, model):
+                    if self.weights is None or loss < self.lowest:
+                        self.lowest, self.stale = loss, 0
+                        self.weights = model.state_dict()
+                    return self.stale > 3
+
+                def restore(self, model):
+                    model.load_state_dict(self.weights)
+            """,
+            """
+            from copy import deepcopy
+
+            class Best:
+                def __init__(self):
+                    self.lowest, self.weights = float("inf"), None
+
+                def update(self, loss, model):
+                    if self.weights is None or loss < self.lowest:
+                        self.lowest, self.stale = loss, 0
+                        self.weights = deepcopy(model.state_dict())
+                    return self.stale > 3
+
+                def restore(self, model):
+                    model.load_state_dict(self.weights)
+            """,
+        ),
+        Invalid(
             '''
             """Early stopping."""
 
@@ -219,7 +288,7 @@ class StateDictNotCopied(Rule):
             taken is None
             or target is None
             or not _is_of_model(taken, ctx)
-            or not _is_under_condition_in_loop(node, ctx)
+            or not (_is_under_condition_in_loop(node, ctx) or _is_kept_between_calls(node, target, taken, ctx))
         ):
             return
         loaded = _loaded(target, node, ctx)
@@ -263,6 +332,23 @@ def _is_under_condition_in_loop(node: ast.Assign, ctx: Context) -> bool:
     return condition is not None and bool(ctx.loops(condition))
 
 
+def _is_kept_between_calls(node: ast.Assign, target: str, taken: ast.Call, ctx: Context) -> bool:
+    """Say whether one method keeps the weights under a condition and another loads them, into the same model."""
+    method = ctx.function(node)
+    cls = ctx.parent(method) if method is not None else None
+    model = ctx.receiver(taken)
+    if ctx.enclosing(node, ast.If) is None or not isinstance(cls, ast.ClassDef) or model is None:
+        return False
+    if not target.startswith("self.") or method is None or method.name == "__init__":
+        return False
+    loaded = _loaded(target, node, ctx)
+    other = ctx.function(loaded) if loaded is not None else None
+    if loaded is None or other is None or other is method or ctx.parent(other) is not cls:
+        return False
+    into = ctx.receiver(loaded)
+    return into is not None and ctx.text(into[0]) == ctx.text(model[0])
+
+
 def _loaded(target: str, node: ast.Assign, ctx: Context) -> ast.Call | None:
     """Return the call that loads the weights, outside of the condition that takes them."""
     held = "." in target
@@ -282,7 +368,8 @@ def _is_used_at_once(target: str, node: ast.Assign, ctx: Context) -> bool:
     """Say whether the branch goes on to do something with the weights, which may copy them."""
     condition = ctx.enclosing(node, ast.If)
     assert condition is not None, "the assignment was found under a condition"
-    uses = [n for n in ast.walk(condition) if isinstance(n, (ast.Name, ast.Attribute)) and ctx.text(n) == target]
+    nodes = [n for branch in (condition.body, condition.orelse) for each in branch for n in ast.walk(each)]
+    uses = [n for n in nodes if isinstance(n, (ast.Name, ast.Attribute)) and ctx.text(n) == target]
     return len(uses) > 1
 
 

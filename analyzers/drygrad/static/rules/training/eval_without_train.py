@@ -119,7 +119,7 @@ class EvalWithoutTrain(Rule):
                 with torch.no_grad():
                     print(sum(model(x).mean() for x in validation))
             """,
-            at=(7, 4, 7, 16),
+            at=(1, 0, 1, 13),
         ),
         Invalid(
             """
@@ -163,16 +163,21 @@ class EvalWithoutTrain(Rule):
             for event in training.of("eval"):
                 loop = self._training_loop(training, event)
                 if loop is not None:
-                    yield ctx.finding(
-                        self,
-                        event.node,
-                        f"eval() lasts until train(): the next turns of this loop train {event.receiver} "
-                        "in evaluation mode",
-                        related=[
-                            ("the loop that trains it", loop.test if isinstance(loop, ast.While) else loop.target)
-                        ],
-                        fixes=[self._fix(ctx, event, loop)],
-                    )
+                    yield self._finding(ctx, training, event, loop)
+
+    def _finding(self, ctx: Context, training: Training, event: Event, loop: Loop) -> Finding:
+        """Put the fault at the train() that stands above the loop; at the eval() where there is none."""
+        above = [e for e in training.of("train") if e.receiver == event.receiver and not e.in_loop(loop) and not e.via]
+        once = next((e for e in reversed(above) if e.index < event.index and not e.branches), None)
+        head = "eval() lasts until train()" if once is None else "train() is called once, and eval() lasts"
+        related = [("the loop that trains it", loop.test if isinstance(loop, ast.While) else loop.target)]
+        return ctx.finding(
+            self,
+            event.node if once is None else once.node,
+            f"{head}: the next turns of this loop train {event.receiver} in evaluation mode",
+            related=related if once is None else [*related, ("evaluation mode begins here", event.node)],
+            fixes=[self._fix(ctx, event, loop)],
+        )
 
     def _training_loop(self, training: Training, event: Event) -> Loop | None:
         """Return the loop that trains a model, switches it to evaluation and trains it again."""
