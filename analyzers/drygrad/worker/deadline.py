@@ -29,17 +29,25 @@ def report(run: Run, main: int, seconds: float) -> None:
     if wait is not None:
         fault = Fault("DG604", f"{wait}: nothing in this process can ever end the wait", at)
     else:
-        severity = "info" if _has_waited(main, seconds) else None
+        severity = "info" if _wanted_processor(main) < _BUSY * seconds else None
         fault = Fault("DG902", _sentence(run, frames.get(main), seconds), at, severity=severity)
     run.report(fault)
     places = [{**_line(run.lines, i), "function": name} for i, name in stack[:_MAX_STACK]]
     run.result["error"] = {"type": "deadline", "message": fault.message, "at": at and at._asdict(), "stack": places}
 
 
-def _has_waited(main: int, seconds: float) -> bool:
-    """Say whether the thread has mostly slept: for what comes from outside, as a server or a reporter does."""
-    clock = getattr(time, "pthread_getcpuclockid", None)
-    return clock is not None and time.clock_gettime(clock(main)) < _BUSY * seconds
+def _wanted_processor(main: int) -> float:
+    """Return for how many seconds the main thread has computed, or stood in the queue of a machine with much to do.
+
+    A thread that wants no processor waits for what comes from outside, as a server or a reporter does.
+    """
+    try:
+        with open(f"/proc/self/task/{threading.main_thread().native_id}/schedstat", encoding="ascii") as file:
+            computed, queued, _ = map(int, file.read().split())
+    except (OSError, ValueError):
+        clock = getattr(time, "pthread_getcpuclockid", None)
+        return time.clock_gettime(clock(main)) if clock is not None else float("inf")
+    return (computed + queued) / 1e9
 
 
 def _sentence(run: Run, frame: FrameType | None, seconds: float) -> str:
