@@ -10,6 +10,7 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.values import UNKNOWN, Sequence, Tensor, Value
 from drygrad.static.rules.autograd.graph import recorded
+from drygrad.static.rules.autograd.kept_between_calls import kept_graph
 from drygrad.static.syntax import nodes_within
 
 _RECURRENT = frozenset({"lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_cell"})
@@ -21,7 +22,7 @@ class HiddenStateNotDetached(Rule):
     """
     ## What it does
     Finds a hidden state that a training loop hands from one pass to the next, with a backward in each, and never
-    detaches.
+    detaches; and an attribute that a module's `forward` computes once, with its graph, and keeps for all later calls.
 
     ## Why is this bad?
     In the second pass `backward()` goes back into the graph of the first, which is freed: `Trying to backward through
@@ -76,6 +77,85 @@ class HiddenStateNotDetached(Rule):
             "def play(env, state, agent):\n    for _ in range(3):\n        state, gain = env.step(0, state)\n"
             "        agent.loss(gain).backward()"
         ),
+        Valid(
+            """
+            class Table(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.mlp, self.table = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4)), None
+                    self.register_buffer("grid", torch.rand(9, 2))
+                    self.net = nn.Linear(2, 4)
+
+                def forward(self, x):
+                    if self.table is None:
+                        self.table = self.net(self.grid).detach()
+                    return x + self.table
+            """
+        ),
+        Valid(
+            """
+            class Table(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.mlp, self.table = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4)), None
+                    self.register_buffer("grid", torch.rand(9, 2))
+                    self.net = nn.Linear(2, 4)
+
+                def forward(self, x):
+                    if self.table is None:
+                        self.table = self.grid.cumsum(0)
+                    return x + self.table
+            """
+        ),
+        Valid(
+            """
+            class Table(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.mlp, self.table = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4)), None
+                    self.register_buffer("grid", torch.rand(9, 2))
+                    self.net = nn.Linear(2, 4)
+
+                @torch.no_grad()
+                def forward(self, x):
+                    if self.table is None:
+                        self.table = self.net(self.grid)
+                    return x + self.table
+            """
+        ),
+        Valid(
+            """
+            class Table(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.mlp, self.table = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4)), None
+                    self.register_buffer("grid", torch.rand(9, 2))
+                    self.net = nn.Linear(2, 4)
+
+                def forward(self, x):
+                    if self.table is None:
+                        self.table = self.net(self.grid)
+                    return x + self.table
+
+                def train(self, mode=True):
+                    self.table = None
+                    return super().train(mode)
+            """
+        ),
+        Valid(
+            """
+            class Table(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.mlp, self.table = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4)), None
+                    self.register_buffer("grid", torch.rand(9, 2))
+                    self.net = nn.Linear(2, 4)
+
+                def forward(self, x):
+                    self.table = self.net(self.grid)
+                    return x + self.table
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -124,9 +204,51 @@ class HiddenStateNotDetached(Rule):
             "        loss = criterion(out, y)\n        loss.backward()\n        optimizer.step()",
             severity="warning",
         ),
+        Invalid(
+            """
+            class Table(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.mlp, self.table = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4)), None
+                    self.register_buffer("grid", torch.rand(9, 2))
+                    self.net = nn.Linear(2, 4)
+
+                def forward(self, x):
+                    if self.table is None:
+                        self.table = self.net(self.grid)
+                    return x + self.table
+            """,
+            severity="warning",
+        ),
+        Invalid(
+            """
+            class Labels(nn.Module):
+                def __init__(self, tokens):
+                    super().__init__()
+                    self.tokens, self.words, self.head = tokens, nn.Embedding(50, 8), nn.Linear(8, 8)
+
+                def classes(self):
+                    if not hasattr(self, "bank"):
+                        self.bank = F.normalize(self.words(self.tokens).mean(1), dim=-1)
+                    return self.bank
+
+                def forward(self, x):
+                    return self.head(x) @ self.classes().T
+            """,
+            severity="warning",
+        ),
     ]
 
     def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
+        kept = kept_graph(node, ctx)
+        if kept is not None:
+            yield ctx.finding(
+                self,
+                node,
+                f"`{kept}` is computed once and keeps its graph, which the first backward() frees: the second one goes "
+                "through it again",
+                severity="warning",
+            )
         if not isinstance(node.value, ast.Call) or recorded(ctx, node) is False:
             return
         for state in _carried(node, node.value):

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import inserted
+from drygrad.static.parameters import has_parameters
 from drygrad.static.rules.modules.made_in_forward import is_only_called, local_name, made_module, moved
 from drygrad.static.rules.modules.methods import attribute_of, method, module_around, self_name
-from drygrad.static.rules.modules.parameters import has_parameters
 from drygrad.static.tree import walk
 
 _METHODS = frozenset({"forward", "training_step", "validation_step", "test_step"})

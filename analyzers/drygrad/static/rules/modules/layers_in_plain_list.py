@@ -10,8 +10,8 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import written_as
 from drygrad.static.facts.values import Object
+from drygrad.static.parameters import has_parameters
 from drygrad.static.rules.modules.methods import attributes_assigned, is_initialised_before, method
-from drygrad.static.rules.modules.parameters import has_parameters
 from drygrad.static.tree import walk
 
 Container: TypeAlias = ast.List | ast.Tuple | ast.ListComp | ast.Dict | ast.DictComp
