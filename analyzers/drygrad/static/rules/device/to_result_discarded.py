@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.expected_errors import is_expected
-from drygrad.static.facts.values import UNKNOWN, Tensor
+from drygrad.static.facts.values import UNKNOWN, Function, Tensor
 from drygrad.static.rules.device.batches import loader_loop, unpacked_names
 from drygrad.static.rules.device.placement import device_of, is_moved_elsewhere, spoken
+from drygrad.static.rules.device.returning import returned_move
 
 _MOVES = frozenset({"to", "cuda", "cpu"})
 _CASTS = frozenset({"half", "float", "double", "bfloat16", "type"})
@@ -19,7 +20,8 @@ _CASTS = frozenset({"half", "float", "double", "bfloat16", "type"})
 class ToResultDiscarded(Rule):
     """
     ## What it does
-    Finds `x.to(device)`, `x.cuda()`, `x.cpu()` or `x.half()` of a tensor as a statement of its own.
+    Finds `x.to(device)`, `x.cuda()`, `x.cpu()` or `x.half()` of a tensor as a statement of its own, and calls of a
+    function of the file that only returns the moved tensors.
 
     ## Why is this bad?
     Modules move in place, tensors do not: the method returns a copy. Nothing keeps the copy here, so the tensor
@@ -81,8 +83,47 @@ class ToResultDiscarded(Rule):
                     x.to("cuda:99")
             """
         ),
+        Valid(
+            """
+            def move(item, device):
+                if isinstance(item, torch.Tensor):
+                    return item.to(device)
+                for key in item:
+                    item[key] = move(item[key], device)
+                return item
+
+            def run(loader, device):
+                for batch in loader:
+                    move(batch, device)  # a dict is changed in place
+                    yield batch
+            """
+        ),
+        Valid(
+            """
+            def place(item, device):
+                if isinstance(item, torch.Tensor):
+                    return item.to(device)
+                return item.to(device)
+
+            place(network, "cuda")  # a module moves in place
+            """
+        ),
     ]
     INVALID = [
+        Invalid(
+            """
+            def move(batch, device):
+                if torch.is_tensor(batch):
+                    return batch.to(device)
+                if isinstance(batch, dict):
+                    return {key: move(value, device) for key, value in batch.items()}
+                if isinstance(batch, list):
+                    for item in batch:
+                        move(item, device)
+                return batch
+            """,
+            at=(8, 12, 8, 30),
+        ),
         Invalid(
             "x = torch.ones(3)\nx.to('cuda')  # to the GPU",
             "x = torch.ones(3)\nx = x.to('cuda')  # to the GPU",
@@ -142,6 +183,8 @@ class ToResultDiscarded(Rule):
     ]
 
     def visit_expr(self, node: ast.Expr, ctx: Context) -> Iterator[Finding]:
+        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
+            yield from self._of_function(node.value, ctx)
         if not isinstance(node.value, ast.Call) or not isinstance(node.value.func, ast.Attribute):
             return
         call, receiver, method = node.value, node.value.func.value, node.value.func.attr
@@ -159,6 +202,20 @@ class ToResultDiscarded(Rule):
             f"`{text}.{method}(...)` returns a copy that nothing keeps; {_what_stays(tensor, text, method)}",
             fixes=[self._fix(call, receiver, tensor, ctx)],
         )
+
+    def _of_function(self, call: ast.Call, ctx: Context) -> Iterator[Finding]:
+        function = ctx.value(call.func)
+        if isinstance(function, Function) and isinstance(function.node, ast.FunctionDef) and call.args:
+            moved = ctx.noted(returned_move, function.node)
+            if moved is not None and not is_expected(call, ctx):
+                text = f"`{ctx.source_of(call.func)}(...)`"
+                stays = _what_stays(None, ctx.source_of(call.args[0]), "to")
+                yield ctx.finding(
+                    self,
+                    call,
+                    f"{text} returns moved copies that nothing keeps; {stays}",
+                    related=[("moved here", moved)],
+                )
 
     def _fix(self, call: ast.Call, receiver: ast.expr, tensor: Tensor | None, ctx: Context) -> Fix | None:
         if tensor is not None and tensor.parameter:

@@ -108,6 +108,12 @@ def serves_only(ctx: Context, given: ast.expr, node: ast.expr) -> bool:
     return len(uses) == 1 and (_holds(ctx, given, uses[0]) or isinstance(ctx.parent(uses[0]), ast.Return))
 
 
+def is_assigned_for(ctx: Context, given: ast.expr, origin: Origin) -> bool:
+    """Say whether an operation's result gets a name in the loss's own function, and goes nowhere but into the loss."""
+    is_named = isinstance(ctx.parent(origin.node), ast.Assign) and ctx.function(origin.node) is ctx.function(given)
+    return is_named and not _holds(ctx, given, origin.node) and serves_only(ctx, given, origin.node)
+
+
 def _holds(ctx: Context, outer: ast.expr, inner: ast.expr) -> bool:
     return inner is outer or any(ancestor is outer for ancestor in ctx.ancestors(inner))
 

@@ -10,7 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.facts.shapes.losses import is_bare
 from drygrad.static.facts.values import TorchCall
-from drygrad.static.rules.loss.activations import LOGITS, applied, related, renamed
+from drygrad.static.rules.loss.activations import LOGITS, applied, is_assigned_for, related, renamed
 
 
 class KlDivInputNotLog(Rule):
@@ -79,6 +79,21 @@ class KlDivInputNotLog(Rule):
             severity="hint",
         ),
         Invalid(
+            """
+            def soft_loss(student, teacher):
+                student = F.softmax(student, dim=1)
+                teacher = F.softmax(teacher, dim=1)
+                return F.kl_div(student, teacher, reduction="batchmean")
+            """,
+            """
+            def soft_loss(student, teacher):
+                student = F.log_softmax(student, dim=1)
+                teacher = F.softmax(teacher, dim=1)
+                return F.kl_div(student, teacher, reduction="batchmean")
+            """,
+            at=(2, 14, 2, 39),
+        ),
+        Invalid(
             "head = nn.Linear(8, 4)\ndef f(x, y):\n    return F.kl_div(head(x), y.softmax(1), reduction='batchmean')",
         ),
     ]
@@ -112,11 +127,14 @@ class KlDivInputNotLog(Rule):
         fix: Fix | None = None
         if origin.operation == "softmax":
             fix = ctx.fix("Apply log_softmax instead", renamed(ctx, given, origin, "log_softmax", "LogSoftmax"))
+        place, elsewhere = given, related(ctx, given, origin)
+        if origin.operation == "softmax" and is_assigned_for(ctx, given, origin):
+            place, elsewhere = origin.node, [("kl_div takes it here", given)]
         yield ctx.finding(
             self,
-            given,
+            place,
             f"kl_div takes log-probabilities as its input; here it gets the result of {origin.operation}",
-            related=related(ctx, given, origin),
+            related=elsewhere,
             fixes=[fix],
         )
 

@@ -11,6 +11,7 @@ from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Tensor
 from drygrad.static.loops import backwards_in, is_guarded, is_step_loop, trains
+from drygrad.static.rules.speed.gradients import first_reading, step_loops_around
 from drygrad.static.syntax import called, calls_in
 
 _READS = frozenset({"item", "tolist", "cpu", "numpy"})
@@ -23,7 +24,7 @@ class ItemInHotLoop(Rule):
     """
     ## What it does
     Finds `loss.item()`, `float(loss)`, `loss.cpu()` and `print(loss)` in every step of a training loop, where the
-    tensor is on the GPU.
+    tensor is on the GPU, and `p.grad.norm().item()` of one parameter after the other.
 
     ## Why is this bad?
     To have the number, Python must wait until the GPU has done all that was queued; then the GPU must wait until Python
@@ -109,6 +110,20 @@ class ItemInHotLoop(Rule):
                     if loss.item() > 100:
                         raise RuntimeError("diverged")
         """),
+        Valid("""
+            def show(model):
+                for name, p in model.named_parameters():
+                    print(name, p.grad.norm().item())
+
+            def fit(model, loader, criterion, optimizer):
+                for step, (x, y) in enumerate(loader):
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    loss.backward()
+                    if step % 100 == 0:
+                        show(model)
+                    optimizer.step()
+                    optimizer.zero_grad()
+        """),
     ]
     INVALID = [
         Invalid(
@@ -151,7 +166,40 @@ class ItemInHotLoop(Rule):
                 print("loss", loss)
                 history.append(float(loss))
         """),
+        Invalid(
+            """
+            device = "cuda"
+
+            def clip(model, limit):
+                total = 0.0
+                for p in model.parameters():
+                    total += p.grad.norm().item() ** 2
+                for p in model.parameters():
+                    p.grad.mul_(min(1.0, limit / (total**0.5 + 1e-6)))
+
+            def train(model, loader, criterion, optimizer):
+                for x, y in loader:
+                    loss = criterion(model(x.to(device)), y.to(device))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    clip(model, 1.0)
+                    optimizer.step()
+            """,
+            at=(6, 17, 6, 37),
+        ),
     ]
+
+    def visit_gradients(self, node: ast.For, ctx: Context) -> Iterator[Finding]:
+        reading = first_reading(node, ctx)
+        if reading is None or _CUDA.search(ctx.source.text) is None:
+            return
+        steps = [loop for loop, _ in step_loops_around(node, ctx)]
+        if steps and not any(_WAITS_ALREADY.search(ctx.source_of(loop)) for loop in steps):
+            message = (
+                f"{ctx.source_of(reading)} waits for the GPU once for every parameter, in every step; add up the "
+                "tensors and read once"
+            )
+            yield ctx.finding(self, reading, message)
 
     def visit_loop(self, node: ast.For | ast.While, ctx: Context) -> Iterator[Finding]:
         if not trains(node) or not is_step_loop(node, ctx) or _WAITS_ALREADY.search(ctx.source_of(node)):

@@ -10,7 +10,8 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Method, Object, Reference, Tensor, Value
 from drygrad.static.loops import LOOPS
-from drygrad.static.syntax import body_nodes, called, follows, own_nodes
+from drygrad.static.roles import role_of
+from drygrad.static.syntax import block_of, body_nodes, called, follows, own_nodes, parameter_names, rebound_between
 
 _CLOCKS = frozenset(
     [f"time.{name}{suffix}" for name in ("time", "perf_counter", "monotonic") for suffix in ("", "_ns")]
@@ -106,6 +107,18 @@ class TimingWithoutSynchronize(Rule):
             x = torch.randn(1000, 1000).tolist()
             print(time.time() - start)
         """),
+        Valid("""
+            import time
+            import torch
+
+            def measure(model, images):
+                start = time.perf_counter()
+                model(images)
+                return time.perf_counter() - start
+
+            measure(load(), torch.randn(1, 3, 64, 64, device="cuda"))
+            measure(load(), torch.randn(1, 3, 64, 64))
+        """),
     ]
     INVALID = [
         Invalid(
@@ -169,6 +182,38 @@ class TimingWithoutSynchronize(Rule):
                 return (t1 - t0) / n
             """,
         ),
+        Invalid(
+            """
+            import time
+            import torch
+
+            def measure(model, images, repeats):
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                for _ in range(repeats):
+                    model(images)
+                return (time.perf_counter() - start) / repeats
+
+            images = torch.randn(8, 3, 64, 64, device="cuda")
+            print(measure(load(), images, repeats=20))
+            """,
+            """
+            import time
+            import torch
+
+            def measure(model, images, repeats):
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                for _ in range(repeats):
+                    model(images)
+                torch.cuda.synchronize()
+                return (time.perf_counter() - start) / repeats
+
+            images = torch.randn(8, 3, 64, 64, device="cuda")
+            print(measure(load(), images, repeats=20))
+            """,
+            at=(9, 12, 9, 31),
+        ),
     ]
 
     def visit_difference(self, node: ast.BinOp, ctx: Context) -> Iterator[Finding]:
@@ -215,9 +260,31 @@ def _gpu_work(region: list[ast.AST], ctx: Context) -> tuple[str, ast.expr] | Non
         if not isinstance(node, (ast.Call, ast.BinOp)):
             continue
         value = ctx.value(node)
-        if isinstance(value, Tensor) and (value.device or "").startswith(("cuda", "auto")):
-            return value.device or "", node
+        if isinstance(value, Tensor):
+            device = value.device
+        else:
+            device = _given_device(node, ctx) if isinstance(node, ast.Call) and _is_model(node, ctx) else None
+        if (device or "").startswith(("cuda", "auto")):
+            return device or "", node
     return None
+
+
+def _is_model(node: ast.Call, ctx: Context) -> bool:
+    """Say whether a call is that of a model which the function was given: it computes, and waits for nothing."""
+    return ctx.value(node.func) is UNKNOWN and isinstance(node.func, ast.Name) and role_of(ctx, node.func) == "model"
+
+
+def _given_device(node: ast.Call, ctx: Context) -> str | None:
+    """Return the device of what a model is called with, where every caller of the function in the file passes it so."""
+    function = ctx.function(node)
+    if function is None or not node.args or not isinstance(node.args[0], ast.Name):
+        return None
+    names, given = parameter_names(function), node.args[0].id
+    if given not in names or rebound_between(given, function, node, function):
+        return None
+    passed = [site.arguments.get(given, names.index(given)) for site in ctx.callers(function)]
+    devices = {value.device if isinstance(value, Tensor) else None for value in passed}
+    return devices.pop() if len(devices) == 1 else None
 
 
 def _may_wait(node: ast.AST, ctx: Context) -> bool:
@@ -234,7 +301,7 @@ def _may_wait(node: ast.AST, ctx: Context) -> bool:
     body = _body_of(function)
     if body is not None:
         return _WAITS.search(ast.unparse(body)) is not None
-    return ctx.call(node) is None and not _is_known(function)
+    return ctx.call(node) is None and not _is_known(function) and not _is_model(node, ctx)
 
 
 def _is_known(function: Value) -> bool:
@@ -258,8 +325,15 @@ def _fix(start: ast.expr, end: ast.expr, device: str, ctx: Context) -> Fix | Non
     """Wait before both readings; where there may be no GPU, only if there is one."""
     if not any(isinstance(n, ast.Import) and any(a.name == "torch" for a in n.names) for n in ctx.tree.body):
         return None
-    edits = [_wait_before(ctx.statement(reading), device, ctx) for reading in (start, end)]
+    readings = [ctx.statement(reading) for reading in (start, end)]
+    edits = [_wait_before(statement, device, ctx) for statement in readings if not _waits_before(statement, ctx)]
     return ctx.fix("Wait for the GPU before both readings", *edits)
+
+
+def _waits_before(statement: ast.stmt, ctx: Context) -> bool:
+    block = block_of(ctx, statement)
+    before = block[: block.index(statement)][-1:]
+    return bool(before) and ast.unparse(before[0]) == "torch.cuda.synchronize()"
 
 
 def _wait_before(statement: ast.stmt, device: str, ctx: Context) -> Edit:

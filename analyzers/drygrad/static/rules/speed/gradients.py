@@ -1,0 +1,57 @@
+"""Loops over the gradients of parameters, and the steps of training in which they run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.static.context import Context, Loop
+from drygrad.static.loops import is_guarded, is_step_loop, trains
+from drygrad.static.syntax import body_nodes, bound_names, calls_in, scope_of
+from drygrad.static.tree import walk
+
+
+def first_reading(loop: ast.For, ctx: Context) -> ast.Call | None:
+    """Return the first ``.item()`` in a loop that reads what was computed of each gradient; None where none does."""
+    targets = bound_names(loop.target)
+    of_gradients = _is_of_gradients(loop.iter, ctx)
+    for call in calls_in(loop):
+        match call:
+            case ast.Call(func=ast.Attribute(value=read, attr="item"), args=[]) if not is_guarded(call, loop, ctx):
+                names = [n for n in walk(read) if isinstance(n, ast.Name) and n.id in targets]
+                if any(of_gradients or _reads_gradient(name, ctx) for name in names):
+                    return call
+            case _:
+                pass
+    return None
+
+
+def step_loops_around(node: ast.stmt, ctx: Context) -> Iterator[tuple[Loop, ast.AST]]:
+    """Yield the training loops in whose every step a statement runs, and where: in them, or in what they call."""
+    function = ctx.function(node)
+    places = [node, *([site.node for site in ctx.callers(function)] if function is not None else [])]
+    for place in places:
+        for loop in ctx.loops(place):
+            if loop is not node and trains(loop) and is_step_loop(loop, ctx) and not is_guarded(place, loop, ctx):
+                yield loop, place
+
+
+def _is_of_gradients(node: ast.expr, ctx: Context) -> bool:
+    """Say whether an expression is a list of gradients: ``[p.grad for p in parameters]``, or a name of one."""
+    match node:
+        case ast.ListComp(elt=ast.Attribute(attr="grad")) | ast.GeneratorExp(elt=ast.Attribute(attr="grad")):
+            return True
+        case ast.Name(id=name):
+            values = [
+                n.value
+                for n in body_nodes(scope_of(node, ctx))
+                if isinstance(n, ast.Assign) and name in bound_names(n.targets[0])
+            ]
+            return len(values) == 1 and not isinstance(values[0], ast.Name) and _is_of_gradients(values[0], ctx)
+        case _:
+            return False
+
+
+def _reads_gradient(name: ast.Name, ctx: Context) -> bool:
+    owner = ctx.parent(name)
+    return isinstance(owner, ast.Attribute) and owner.attr == "grad"
