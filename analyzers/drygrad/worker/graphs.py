@@ -9,7 +9,12 @@ from typing import Any, cast
 
 def nodes(roots: Iterable[Any]) -> Iterator[Any]:
     """Yield the nodes of the graph that ends in the tensors ``roots``, each once."""
-    waiting = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
+    return nodes_below(root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None)
+
+
+def nodes_below(first: Iterable[Any]) -> Iterator[Any]:
+    """Yield some nodes and those that backward goes on to from them, each once."""
+    waiting = [*first]
     seen = set(waiting)
     while waiting:
         node = waiting.pop()
@@ -22,7 +27,16 @@ def nodes(roots: Iterable[Any]) -> Iterator[Any]:
 
 def leaves(roots: Iterable[Any]) -> Iterator[Any]:
     """Yield the leaves whose gradients a backward from the tensors ``roots`` accumulates."""
-    for node in nodes(roots):
+    return _leaves_of(nodes(roots))
+
+
+def leaves_below(node: Any) -> Iterator[Any]:
+    """Yield the leaves that backward comes to from a node."""
+    return _leaves_of(nodes_below([node]))
+
+
+def _leaves_of(passed: Iterable[Any]) -> Iterator[Any]:
+    for node in passed:
         leaf = getattr(node, "variable", None)
         if leaf is not None:
             yield leaf

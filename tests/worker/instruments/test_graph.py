@@ -54,6 +54,31 @@ def test_one_graph_twice(tmp_path: Path) -> None:
     assert related(run.faults[0]) == {"the graph is freed here": 3}
 
 
+PLAYERS = """\
+maker, judge = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+first = torch.optim.SGD({held}, lr=0.1)
+made = torch.tanh(maker(torch.ones(3, 2)))
+score = judge(made)
+loss = score.tanh().mean()
+loss.backward()
+{step}
+judge(made).mean().backward()
+"""
+
+
+def test_a_loss_that_goes_back_into_what_its_optimizer_does_not_hold(tmp_path: Path) -> None:
+    run = watch(tmp_path, LEAF + PLAYERS.format(held="judge.parameters()", step="first.step()"), Graph)
+    assert spots(run) == [("DG113", 5)]
+    assert related(run.faults[0]) == {"backward fails here": 9, "the graph is freed here": 7}
+
+
+@pytest.mark.parametrize("step", ["first.step()", ""])
+def test_two_losses_of_one_optimizer(tmp_path: Path, step: str) -> None:
+    held = "[*judge.parameters(), *maker.parameters()]"
+    run = watch(tmp_path, LEAF + PLAYERS.format(held=held, step=step), Graph)
+    assert all(line != 5 for _, line in spots(run))
+
+
 @pytest.mark.parametrize("network", ["torch.tanh(h * w + w)", "F.relu(h + w.exp())"])
 def test_a_state_carried_from_pass_to_pass(tmp_path: Path, network: str) -> None:
     program = f"h = torch.zeros(4)\nfor _ in range(3):\n    h = {network}\n    loss = h.sum()\n    loss.backward()"

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import ast
 import re
+import weakref
+from collections import deque
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -22,6 +24,7 @@ from drygrad.worker.watch import Op
 _NUMBER = re.compile(r"\[\d+\]$")
 _CUTS = 512
 _NAMES = 5
+_STEPS = 16
 _NO_GRAPH, _SECOND = "does not require grad", "backward through the graph a second time"
 _FROM_NUMBERS = "aten::lift_fresh"
 _COPIES = ("torch.tensor(", "Tensor(")
@@ -50,6 +53,14 @@ class Missing(NamedTuple):
     total: int
 
 
+class Done(NamedTuple):
+    """A backward that has run: the number of the newest node that it went through, and what it began with."""
+
+    number: int
+    place: Place | None
+    roots: list[weakref.ref[Any]]
+
+
 class Graph(Instrument):
     """Follows tensors that have left their graph; explains backward's complaints about a graph that is not there."""
 
@@ -61,7 +72,8 @@ class Graph(Instrument):
         self._number: Cut | None = None
         self._departures = Departures(run.lines)
         self._backwards: list[tuple[tuple[Any, ...], Place | None]] = []
-        self._done: list[tuple[int, Place | None]] = []
+        self._done: list[Done] = []
+        self._stepped: deque[tuple[int, set[int]]] = deque(maxlen=_STEPS)
         self._missing: dict[int, Missing] = {}
         self._known: tuple[BaseException, Fault] | None = None
 
@@ -132,7 +144,7 @@ class Graph(Instrument):
         roots, place = self._backwards.pop()
         if error is None:
             numbers = [root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None]
-            self._done.append((max(numbers, default=-1), place))
+            self._done.append(Done(max(numbers, default=-1), place, [weakref.ref(root) for root in roots]))
         elif place is not None and _NO_GRAPH in str(error):
             cut_off = next((root for root in roots if not root.requires_grad), roots[0])
             self._known = (error, self._no_graph(cut_off, place, str(error)))
@@ -142,6 +154,7 @@ class Graph(Instrument):
     def step_begins(self, optimizer: Any, place: Place | None) -> None:
         """Note which parameters have no gradient, though others have."""
         parameters: list[Any] = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+        self._stepped.append((len(self._done), {id(p) for p in parameters}))
         without = {id(p): p for p in parameters if p.grad is None}
         if not self._done or len(without) == len(parameters):
             return
@@ -219,19 +232,28 @@ class Graph(Instrument):
         return Fault("DG106", sentence, place, text, None, _here(at, "it is left"))
 
     def _second(self, roots: tuple[Any, ...], place: Place, text: str) -> Fault:
-        last = max((number for number, _ in self._done), default=-1)
+        last = max((done.number for done in self._done), default=-1)
         passed = [node for node in graphs.nodes(roots) if node._sequence_nr() <= last]
         # This pass frees what it goes through before it fails: what an earlier one has freed is older.
         node = max(filter(_is_freed, passed), key=lambda n: n._sequence_nr(), default=None)
         number = node._sequence_nr() if node is not None else 0
-        first_root, first = next(((n, at) for n, at in self._done if n >= number), (-1, None))
+        earlier = next((done for done in self._done if done.number >= number), Done(-1, None, []))
+        first = earlier.place
         at = self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
         freed_by = f" by backward() in line {first.line}" if first else ""
         mine = max(root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None)
         related = [("backward fails here", place), *([("the graph is freed here", first)] if first else [])]
-        if mine == first_root:
+        if mine == earlier.number:
             sentence = f"backward() goes through one graph twice; the first time{freed_by} has freed what it keeps"
             return Fault("DG113", sentence, place, text, None, related[1:])
+        strayed = self._strayed(node, earlier) if first is not None and first.line != place.line else None
+        if strayed is not None:
+            sentence = (
+                f"the loss that goes backward first{freed_by.removeprefix(' by backward()')} reaches a graph from here "
+                f"whose parameters its optimizer does not hold, and frees it: backward() in line {place.line} fails. "
+                "Detach what this takes"
+            )
+            return Fault("DG113", sentence, strayed, text, None, related)
         carried = self._carried(passed)
         if carried is not None and at is not None:
             related.insert(0, (f"{graphs.operation(node)}, of an earlier pass", at))
@@ -246,6 +268,17 @@ class Graph(Instrument):
             None,
             related,
         )
+
+    def _strayed(self, shared: Any, earlier: Done) -> Place | None:
+        """Return where an earlier loss entered a graph that was none of its optimizer's business."""
+        index = self._done.index(earlier) + 1
+        stepped = next((held for done, held in self._stepped if done == index), None)
+        if stepped is None or shared is None or any(id(leaf) in stepped for leaf in graphs.leaves_below(shared)):
+            return None
+        roots = [root for root in (reference() for reference in earlier.roots) if root is not None]
+        entered = (n for n in graphs.nodes(roots) if any(following is shared for following, _ in n.next_functions))
+        node = next(entered, None)
+        return self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
 
     def _carried(self, passed: list[Any]) -> tuple[str, Place] | None:
         """Return the name that holds a tensor of an earlier pass, and the line that binds it after backward."""

@@ -11,6 +11,9 @@ class BackwardTwice(Rule):
     Reports a `backward()` that goes through the graph of the same loss again, after the first has freed it. A dry run
     sees it. What is carried from pass to pass of a loop is DG108.
 
+    Where the first loss went back into parameters that its optimizer does not hold, as a discriminator's loss into the
+    generator, the finding stands where that loss takes the tensor that should be detached.
+
     ## Why is this bad?
     It raises: `Trying to backward through the graph a second time`. The first pass frees what the operations keep.
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Valid
 from drygrad.static.context import Context
-from drygrad.static.syntax import called, own_nodes
+from drygrad.static.facts.values import Function
+from drygrad.static.syntax import called, calls_in, own_nodes, parameter_names
 from drygrad.static.tree import walk
 
 _ERRORS = frozenset({"torch.OutOfMemoryError"})
@@ -108,6 +109,18 @@ class OomRetryInsideHandler(Rule):
                 except (torch.OutOfMemoryError, OSError):
                     raise SystemExit("cannot " + str(path))
         """),
+        Valid(
+            """
+            def describe(net, x):
+                print(type(net).__name__, x.shape)
+
+            def encode(net, x):
+                try:
+                    return net(x)
+                except torch.cuda.OutOfMemoryError:
+                    describe(net, x)
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -149,6 +162,32 @@ class OomRetryInsideHandler(Rule):
                         return torch.cat([model(half) for half in x.chunk(2)])
                     raise
             """,
+        ),
+        Invalid(
+            """
+            def pieces(net, x):
+                return torch.cat([net(part) for part in x.chunk(4)])
+
+            def encode(net, x):
+                try:
+                    return net(x)
+                except torch.cuda.OutOfMemoryError:
+                    return pieces(net, x)
+            """,
+            """
+            def pieces(net, x):
+                return torch.cat([net(part) for part in x.chunk(4)])
+
+            def encode(net, x):
+                out_of_memory = False
+                try:
+                    return net(x)
+                except torch.cuda.OutOfMemoryError:
+                    out_of_memory = True
+                if out_of_memory:
+                    return pieces(net, x)
+            """,
+            at=(8, 15, 8, 29),
         ),
         Invalid(
             """
@@ -208,8 +247,18 @@ def _retry(node: ast.Try, handler: ast.ExceptHandler, ctx: Context) -> ast.Call 
     function = ctx.function(node)
     if function is not None:
         tried |= {function.name, f"self.{function.name}"}
-    again = (call for call in _calls(handler.body) if _called_text(call) in tried)
+    again = (call for call in _calls(handler.body) if _called_text(call) in tried or _calls_for(call, tried, ctx))
     return next((call for call in again if called(call) not in _HARMLESS), None)
+
+
+def _calls_for(call: ast.Call, tried: set[str], ctx: Context) -> bool:
+    """Say whether a function of the file is given what the try had called, and calls it."""
+    function = ctx.value(call.func)
+    if not isinstance(function, Function) or isinstance(function.node, ast.Lambda) or function.receiver is not None:
+        return False
+    given = dict(zip(parameter_names(function.node), call.args, strict=False))
+    names = {name for name, value in given.items() if ctx.text(value) in tried}
+    return any(_called_text(inner) in names for inner in calls_in(function.node))
 
 
 def _calls(body: list[ast.stmt]) -> Iterator[ast.Call]:
