@@ -49,7 +49,7 @@ def test_the_project_decides_on_rules_and_is_watched(client: Client, tmp_path: P
     uri = (tmp_path / "a.py").as_uri()
     assert client.checked(uri, "leak()\n") == []
     watchers = client.registered["workspace/didChangeWatchedFiles"]["watchers"]
-    assert watchers == [{"globPattern": f"**/{PROJECT}"}]
+    assert {"globPattern": f"**/{PROJECT}"} in watchers
     project.write_text('[tool.drygrad]\nselect = ["DG"]\n')
     changed(client, project)
     wait_for_codes(client, uri, ["DG101"])

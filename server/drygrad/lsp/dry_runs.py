@@ -7,6 +7,7 @@ import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -22,7 +23,7 @@ from drygrad.lsp.run_memory import Outcome, RunMemory, View, WithRuns
 from drygrad.lsp.run_words import words_of
 from drygrad.lsp.settings import path_of
 from drygrad.model import Position
-from drygrad.static.source import Source, SourceError
+from drygrad.static.source import Source, SourceError, read
 
 if TYPE_CHECKING:
     from drygrad.lsp.checking import Analyzes, Checker
@@ -47,7 +48,10 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Running:
-    """One request for runs. ``label`` is what it is about; an answer to what was ``asked`` for is never silent."""
+    """One request for runs. ``label`` is what it is about; an answer to what was ``asked`` for is never silent.
+
+    ``edited`` and ``saved`` are other files that changed since the present target was begun, in the editor or on disk.
+    """
 
     run_id: str
     checker: Checker
@@ -56,6 +60,8 @@ class Running:
     device: str | None = None
     asked: bool = True
     names: set[str | None] = field(default_factory=set[str | None])
+    edited: set[Path] = field(default_factory=set[Path])
+    saved: set[Path] = field(default_factory=set[Path])
     task: asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
@@ -188,15 +194,46 @@ class DryRuns:
     def saved(self, uri: str) -> None:
         """Run what is pinned, and depends on the saved file, again."""
         path = path_of(uri)
+        self._run_again({path} if path else set(), uri)
+
+    def files_changed(self, changed: AbstractSet[Path], *, new: bool) -> None:
+        """Drop what depended on files that changed outside of the editor, and run what of it is pinned again.
+
+        A text in the editor counts before the disk's. A ``new`` file may be what an import means from now on.
+        """
+        paths = changed - self._server.session.texts().keys()
+        if paths:
+            self._outdate(paths)
+            self._run_again(paths)
+        if paths and new:
+            self._server.spawn(self._look_at_imports(), "looking at imports")
+
+    async def _look_at_imports(self) -> None:
+        """Treat as changed what is imported now and was not when a target was run."""
+        session = self._server.session
+        for checker in session.checkers:
+            path = session.file_of(checker.uri)
+            root, buffers = session.settings.root_of(path), session.texts()
+            for outcome in list(self.memory(checker.uri).outcomes.values()):
+                imports = await self._in_thread(imported_files, outcome.source, path, root, buffers)
+                if not imports <= outcome.imports and self.memory(checker.uri).outdate({outcome.qualname}):
+                    checker.edited(0)
+                    self._run_pinned(checker, {outcome.qualname})
+
+    def _run_again(self, paths: AbstractSet[Path], uri: str | None = None) -> None:
+        for run in self._running.values():
+            run.saved |= paths
         for checker in self._server.session.checkers:
-            personal = self._server.session.resolve(checker.uri).personal
-            if not (personal.trusted and personal.dry_run_on_save):
-                continue
+            own = uri is not None and unquote(checker.uri) == unquote(uri)
             outcomes = self.memory(checker.uri).outcomes
-            own = unquote(checker.uri) == unquote(uri)
-            names = {n for n in self.pinned(checker.uri) if own or (n in outcomes and path in outcomes[n].imports)}
-            if names:
-                self._start_pinned(checker, names)
+            importers = {name for name, outcome in outcomes.items() if outcome.imports & paths}
+            self._run_pinned(checker, self.pinned(checker.uri) if own else importers)
+
+    def _run_pinned(self, checker: Checker, names: AbstractSet[str | None]) -> None:
+        personal = self._server.session.resolve(checker.uri).personal
+        pinned = set(self.pinned(checker.uri) & names)
+        if pinned and personal.trusted and personal.dry_run_on_save:
+            self._start_pinned(checker, pinned)
 
     def _start_pinned(self, checker: Checker, names: set[str | None]) -> None:
         def choose(source: Source) -> Sequence[Target]:
@@ -207,12 +244,26 @@ class DryRuns:
     def changed(self, uri: str) -> None:
         """Drop what depended on another text of a document, in the documents that import it."""
         path = path_of(uri)
-        for checker in self._server.session.checkers if path else ():
-            if checker.uri != uri and path and self.memory(checker.uri).outdate_importers(path):
+        if path:
+            self._outdate({path})
+
+    def replaced(self, uri: str, text: Source) -> None:
+        """Drop what depended on a file where an editor's text takes its place or no longer does."""
+        path = path_of(uri)
+        if path and not _is_on_disk(path, text):
+            self._outdate({path})
+
+    def _outdate(self, paths: AbstractSet[Path]) -> None:
+        for run in self._running.values():
+            run.edited |= paths
+        for checker in self._server.session.checkers:
+            if self.memory(checker.uri).outdate_importers(paths):
                 checker.edited(0)
 
     def closed(self, checker: Checker) -> None:
         """Forget a document."""
+        if checker.module is not None:
+            self.replaced(checker.uri, checker.module.source)
         self._end_verifying(checker.uri)
         for run in [run for run in self._running.values() if run.checker is checker]:
             run.cancel()
@@ -281,6 +332,7 @@ class DryRuns:
         uri = run.checker.uri
         name = target.qualname or "the script"
         path = self._server.session.file_of(uri)
+        run.edited, run.saved = set(), set()
         how = self._settings_of(run, path)
         imports = await self._in_thread(imported_files, source, path, how.root, how.buffers)
         how = _with_buffers(how, imports)
@@ -291,12 +343,15 @@ class DryRuns:
             return
         shapes = tuple(shape for one in seen for shape in one.result.shapes)
         files = imports.union(*(one.files for one in seen))
-        outcome = Outcome(target.qualname, source, seen, shapes, files)
+        outcome = Outcome(target.qualname, source, seen, shapes, files, stale=bool(files & run.edited))
         self._keep(run, outcome)
         run.checker.edited(0)
         await run.checker.settled()
         self.refresh()
-        self._verify_later(run.checker, outcome, how)
+        if not outcome.stale:
+            self._verify_later(run.checker, outcome, how)
+        elif run.asked and files & run.saved:
+            self._run_pinned(run.checker, {target.qualname})
 
     def _verify_later(self, checker: Checker, outcome: Outcome, how: RunSettings) -> None:
         """Have the fixes of an outcome tried while the user reads it; a newer run of the target ends that."""
@@ -409,6 +464,13 @@ def _has_no_inputs(seen: Sequence[Seen]) -> bool:
 
 def _refused(why: str) -> dict[str, str | None]:
     return {"runId": None, "message": why}
+
+
+def _is_on_disk(path: Path, source: Source) -> bool:
+    try:
+        return read(path).text == source.text
+    except (OSError, SourceError):
+        return False
 
 
 def _replaces(new: Running, old: Running) -> bool:

@@ -33,11 +33,12 @@ class ImportedNames:
             asked |= new
             self._server.spawn(self._answer(checker, new), "looking up imported names")
 
-    def saved(self, path: Path) -> None:
-        """Ask again: what a file defines may be another thing now."""
+    def changed(self, paths: Iterable[Path]) -> None:
+        """Ask again: what some files define may be another thing now."""
         if self._client is None:
             return
-        self._client.forget(path)
+        for path in paths:
+            self._client.forget(path)
         for checker, names in list(self._asked.items()):
             if names and not checker.closed:
                 self._server.spawn(self._answer(checker, names), "looking up imported names")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -99,13 +100,16 @@ class RunMemory:
         self._outcomes = MappingProxyType({})
         self._earlier = MappingProxyType({})
 
-    def outdate_importers(self, path: Path) -> bool:
-        """Show the outcomes no longer that depend on a file; say whether there were any."""
-        outdated = {name: o for name, o in self._outcomes.items() if path in o.imports and not o.stale}
-        marked = {name: replace(outcome, stale=True) for name, outcome in outdated.items()}
-        self._earlier = MappingProxyType({name: o for name, o in self._earlier.items() if name not in outdated})
+    def outdate_importers(self, paths: AbstractSet[Path]) -> bool:
+        """Show the outcomes no longer that depend on some files; say whether there were any."""
+        return self.outdate({name for name, outcome in self._outcomes.items() if outcome.imports & paths})
+
+    def outdate(self, names: AbstractSet[str | None]) -> bool:
+        """Show the outcomes of some targets no longer; say whether there were any."""
+        marked = {n: replace(o, stale=True) for n, o in self._outcomes.items() if n in names and not o.stale}
+        self._earlier = MappingProxyType({name: o for name, o in self._earlier.items() if name not in marked})
         self._outcomes = MappingProxyType({**self._outcomes, **marked})
-        return bool(outdated)
+        return bool(marked)
 
     def look(self, analysis: Analysis) -> tuple[Finding, ...]:
         """Set the view of a version, and return its findings, those of both witnesses."""

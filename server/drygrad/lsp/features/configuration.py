@@ -46,8 +46,8 @@ def subscribe(ls: DrygradServer) -> None:
         options = lsp.DidChangeConfigurationRegistrationOptions(section=SECTION)
         wanted.append(_registration(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
     if able.watches_files:
-        watcher = lsp.FileSystemWatcher(glob_pattern=f"**/{_PROJECT_FILE}")
-        files = lsp.DidChangeWatchedFilesRegistrationOptions(watchers=[watcher])
+        watchers = [lsp.FileSystemWatcher(glob_pattern=f"**/{name}") for name in (_PROJECT_FILE, "*.py")]
+        files = lsp.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
         wanted.append(_registration(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, files))
     if wanted:
         ls.client_register_capability(lsp.RegistrationParams(wanted))
@@ -127,10 +127,15 @@ def did_change_configuration(ls: DrygradServer, params: lsp.DidChangeConfigurati
 
 
 def did_change_watched_files(ls: DrygradServer, params: lsp.DidChangeWatchedFilesParams) -> None:
-    """Read changed project files, once for all of them."""
+    """Read changed project files, once for all of them; look again at what is imported from changed modules."""
     if any(change.uri.endswith(_PROJECT_FILE) for change in params.changes):
         ls.session.settings.forget_projects()
         ls.spawn(apply(ls), "reading the project files")
+    modules = {path: change for change in params.changes if (path := path_of(change.uri)) and path.suffix == ".py"}
+    if modules:
+        new = any(change.type == lsp.FileChangeType.Created for change in modules.values())
+        ls.dry_runs.files_changed(modules.keys(), new=new)
+        ls.imported_names.changed(modules)
 
 
 def did_change_workspace_folders(ls: DrygradServer, _: lsp.DidChangeWorkspaceFoldersParams) -> None:

@@ -8,6 +8,7 @@ from lsprotocol import types as lsp
 
 from drygrad.lsp.features import configuration
 from drygrad.lsp.settings import path_of
+from drygrad.static.source import Source
 
 if TYPE_CHECKING:
     from drygrad.lsp.server import DrygradServer
@@ -17,6 +18,7 @@ def did_open(ls: DrygradServer, params: lsp.DidOpenTextDocumentParams) -> None:
     """Begin to check a Python text."""
     document = params.text_document
     if document.language_id.startswith("python") or document.uri.endswith((".py", ".pyi")):
+        ls.dry_runs.replaced(document.uri, Source(document.text))
         ls.session.open(document.uri)
         configuration.show_problems(ls)
 
@@ -32,7 +34,7 @@ def did_save(ls: DrygradServer, params: lsp.DidSaveTextDocumentParams) -> None:
     ls.dry_runs.saved(params.text_document.uri)
     path = path_of(params.text_document.uri)
     if path is not None:
-        ls.imported_names.saved(path)
+        ls.imported_names.changed([path])
 
 
 def did_close(ls: DrygradServer, params: lsp.DidCloseTextDocumentParams) -> None:
