@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +15,7 @@ from drygrad.static.source import Source, SourceError
 
 _MARK = re.compile(r"^# <drygrad cell (\d+)>\n", re.MULTILINE)
 _MASKED = re.compile(r"^.*# <drygrad line (\d+)>$", re.MULTILINE)
+_LINE = re.compile(r"\bline (\d+)\b")
 _MARKED = re.compile(r"# <drygrad (?:cell|line) \d+>$")
 
 
@@ -83,6 +84,16 @@ def _masked(line: str, plain: str, masked: list[Mask]) -> str:
     mask = Mask(line, f"{plain}  # <drygrad line {len(masked)}>")
     masked.append(mask)
     return mask.shown
+
+
+def in_cells(sentence: str, locate: Callable[[int], tuple[int, int]], home: int | None = None) -> str:
+    """Return a sentence about lines of the module as one about lines of cells (from 1); ``home`` needs no mention."""
+
+    def said(match: re.Match[str]) -> str:
+        cell, line = locate(int(match[1]))
+        return f"line {line}" if cell == home else f"line {line} of cell {cell}"
+
+    return _LINE.sub(said, sentence)
 
 
 def is_editable(source: Source, fix: Fix) -> bool:

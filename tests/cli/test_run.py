@@ -179,7 +179,8 @@ def test_an_interpreter_without_torch(folder: Path, tmp_path: Path) -> None:
         (["broken.py"], "broken.py: "),
         (["good.py::forwrd"], "good.py has no function `forwrd`; did you mean `forward`?"),
         ([".::forward"], "is a folder"),
-        (["book.ipynb"], "a notebook can be checked, but not run"),
+        (["book.ipynb"], "not a notebook of format 4"),
+        (["cells.ipynb"], "(line 1 of cell 2, column 5)"),
         (["good.py", "--python", "/nowhere/python"], "no such interpreter"),
         (["good.py", "--python", "."], "there is no interpreter in ."),
     ],
@@ -188,6 +189,8 @@ def test_what_cannot_be_run_is_said(cli: Cli, arguments: list[str], message: str
     cli.write("good.py", "def forward(x):\n    return x\n")
     cli.write("broken.py", "def forward(x:\n")
     cli.write("book.ipynb", "{}")
+    cells = [{"cell_type": "code", "source": text} for text in ("x = 1", "x = (1")]
+    cli.write("cells.ipynb", json.dumps({"cells": cells}))
     outcome = cli("run", *arguments)
     assert (outcome.status, outcome.out) == (2, "")
     assert message in outcome.err

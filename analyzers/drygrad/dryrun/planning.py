@@ -25,6 +25,8 @@ from drygrad.static.source import Located, Source
 
 LENT = frozenset(("torch", "types"))
 """Names that the text of an input may use though the file does not bind them."""
+IPYTHONS = frozenset(("display", "get_ipython"))
+"""Names that every cell of a notebook may use."""
 
 
 def plan_runs(source: Source, path: Path, target: Target, options: RunOptions) -> list[Plan] | Missing:
@@ -52,7 +54,8 @@ class _Planner:
         given = self._written(comments_of_script(self.source))
         if isinstance(given, Missing):
             return given
-        needed = missing_names(self.source.tree)
+        lent = IPYTHONS if self.path.suffix == ".ipynb" else frozenset[str]()
+        needed = [name for name in missing_names(self.source.tree) if name not in lent]
         plans: list[Plan] = []
         for arguments in given or [()]:
             missing = [name for name in needed if name not in {argument.name for argument in arguments}]

@@ -139,6 +139,8 @@ class Namespace:
         module.__package__ = package or (None if name == "__main__" else "")
         if name == package:
             module.__path__ = [os.path.dirname(self.path)]
+        if self.path.endswith(".ipynb"):
+            vars(module).update(display=print, get_ipython=lambda: None)
         sys.modules[name] = module
         return module
 

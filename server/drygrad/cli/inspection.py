@@ -16,7 +16,7 @@ from typing import Literal
 from drygrad.baseline import Baseline, keys_of
 from drygrad.fixing import Fixed, fix_text
 from drygrad.model import Finding, Fix, Related
-from drygrad.notebook import Notebook, is_editable
+from drygrad.notebook import Notebook, in_cells, is_editable
 from drygrad.settings import Settings
 from drygrad.static.engine import Analysis, Analyzer
 from drygrad.static.rules.reports.syntax_error import SyntaxErrorInText
@@ -38,7 +38,10 @@ class Mode:
 
 @dataclass(frozen=True)
 class Job:
-    """One file to check. ``shown`` is its name in the output; ``data`` its content where it is not on the disk."""
+    """One file to check. ``shown`` is its name in the output; ``data`` its content where it is not on the disk.
+
+    Where ``joined``, it is the text of a notebook's cells, and positions are those of that text.
+    """
 
     path: Path
     shown: str
@@ -48,6 +51,7 @@ class Job:
     data: bytes | None = None
     root: Path = Path()
     site_packages: tuple[str, ...] = ()
+    joined: bool = False
 
 
 def inspect(job: Job) -> FileResult:
@@ -83,9 +87,9 @@ def failed(job: Job, message: str) -> FileResult:
 
 def _inspect(job: Job, data: bytes) -> FileResult:
     text = decode(data)
-    notebook = Notebook.load(text) if job.path.suffix == ".ipynb" else None
+    notebook = Notebook.load(text) if job.path.suffix == ".ipynb" and not job.joined else None
     module = notebook.module.text if notebook else text
-    check = _Check(job, in_cells=notebook is not None)
+    check = _Check(job, in_cells=job.joined or notebook is not None)
     if job.mode.fix == "no":
         return _result(check, module, notebook)
     fixed = fix_text(module, lambda text: check.parted(Source(text))[0], unsafe=job.mode.unsafe)
@@ -131,7 +135,7 @@ class _Check:
             return found if settings.enabled(SyntaxErrorInText.code) else []
         if analysis.error:
             raise analysis.error
-        return [_editable(finding, source) if self._in_cells else finding for finding in analysis.findings]
+        return [editable(finding, source) if self._in_cells else finding for finding in analysis.findings]
 
     def _analysis(self, source: Source) -> Analysis:
         """Check a text; once more with what other files tell of the names that it imports, where they tell anything."""
@@ -146,7 +150,8 @@ class _Check:
         return self._analyzer.check(source) if learned else analysis
 
 
-def _editable(finding: Finding, source: Source) -> Finding:
+def editable(finding: Finding, source: Source) -> Finding:
+    """Return a finding of joined cells with those fixes only that leave the borders of the cells alone."""
     return replace(finding, fixes=tuple(fix for fix in finding.fixes if is_editable(source, fix)))
 
 
@@ -177,7 +182,8 @@ def _in_cell(finding: Finding, notebook: Notebook, cell: int, offset: int) -> Fi
     """Return a finding with positions in its cell; what lies in other cells is said, not shown."""
     fixes = tuple(fix for fix in finding.fixes if _cells(fix, notebook) == {cell})
     related = tuple(_related_in_cell(r, notebook, cell, offset) for r in finding.related)
-    return replace(replace(finding, fixes=fixes, related=()).shifted(-offset), related=related)
+    message = in_cells(finding.message, notebook.cell_number, cell)
+    return replace(replace(finding, message=message, fixes=fixes, related=()).shifted(-offset), related=related)
 
 
 def _related_in_cell(related: Related, notebook: Notebook, cell: int, offset: int) -> Related:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from drygrad.model import SEVERITIES, Finding, Safety, Severity
+from drygrad.notebook import Notebook, in_cells
 
 if TYPE_CHECKING:
     from drygrad.dryrun.merge import Record
@@ -50,13 +51,22 @@ class FileResult:
 class Ran:
     """One run, or why there was none; ``refuted`` are the static findings that it disproved.
 
-    ``path`` is the file as it was named on the command line, ``lines`` its text.
+    ``path`` is the file as it was named on the command line, ``lines`` the text that ran, ``cells`` whose text that is.
     """
 
     path: str
     outcome: Record | Missing
     refuted: tuple[Finding, ...] = ()
     lines: tuple[str, ...] = ()
+    cells: Notebook | None = None
+
+    def said(self, sentence: str) -> str:
+        """Return a sentence about lines of the text as one about the notebook's cells, if it is one."""
+        return in_cells(sentence, self.cells.cell_number) if self.cells else sentence
+
+    def place(self, line: int) -> str:
+        """Return the number of a line, in a notebook with its cell's before it."""
+        return "{}:{}".format(*self.cells.cell_number(line)) if self.cells else str(line)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.targets import Target, target_named, targets
 from drygrad.interpreters import find_interpreter, site_packages
 from drygrad.model import Finding
+from drygrad.notebook import Notebook, in_cells
 from drygrad.options import did_you_mean
 from drygrad.project import Project
 from drygrad.settings import Settings
@@ -31,7 +32,7 @@ class File:
     """One file: what of it is run, and what the runs brought. ``qualname`` None means the whole of it.
 
     ``data`` is what the disk has; ``source`` the text that is run, which fixes change. ``outcomes`` has the runs of
-    each target by its name, None for the script.
+    each target by its name, None for the script. Of a ``notebook``, the text that is run is its cells, joined.
     """
 
     shown: str
@@ -43,6 +44,17 @@ class File:
     static: list[Finding] = field(default_factory=list[Finding])
     outcomes: dict[str | None, Outcomes] = field(default_factory=dict[str | None, Outcomes])
     fixed: int = 0
+    notebook: Notebook | None = None
+
+    @property
+    def text(self) -> str:
+        """What the file would hold with the text that is run."""
+        return (self.notebook.rewritten(self.source.text) or "") if self.notebook else self.source.text
+
+    @property
+    def cells(self) -> Notebook | None:
+        """The cells of the text that is run; None where it is no notebook's."""
+        return Notebook.load(self.text) if self.notebook and self.fixed else self.notebook
 
     @property
     def whole(self) -> bool:
@@ -71,8 +83,9 @@ class File:
         """Have the text checked."""
         installed = site_packages(find_interpreter(self.project.root))
         data = self.source.text.encode("utf-8", "surrogatepass")
-        job = Job(self.path, self.shown, self.settings, root=self.project.root, site_packages=installed, data=data)
-        result = inspect(job)
+        joined = self.notebook is not None
+        job = Job(self.path, self.shown, self.settings, data=data, joined=joined, root=self.project.root)
+        result = inspect(replace(job, site_packages=installed))
         for problem in result.problems:
             complain(f"{self.shown}: {problem}")
         self.static = [item.finding for item in result.items]
@@ -94,9 +107,10 @@ def judged(file: File) -> tuple[FileResult, list[Ran]]:
     told = [f for m in missing for f in missing_finding(m, file.source, file.settings)]
     every = sorted([*merged.findings, *told], key=lambda finding: finding.span)
     found = [finding for finding in every if not (file.whole and finding.code == NoInputs.code)]
-    items = tuple(item_of(file.shown, file.source, finding) for finding in found)
+    cells = file.cells
+    items = tuple(item_of(file.shown, file.source, finding, cells) for finding in found)
     lines = tuple(file.source.lines)
-    ran = [Ran(file.shown, outcome, _refuted(merged, outcome), lines) for outcome in file.ended]
+    ran = [Ran(file.shown, outcome, _refuted(merged, outcome), lines, cells) for outcome in file.ended]
     return FileResult(file.shown, items, fixed=file.fixed), ran
 
 
@@ -113,7 +127,7 @@ def files_of(given: str, projects: Projects) -> Iterator[File]:
         if qualname:
             raise Failure(f"{name} is a folder; name the file that has {qualname}")
         for shown in files_in(name, projects):
-            if shown.endswith(".py"):
+            if shown.endswith((".py", ".ipynb")):
                 yield _file(shown, None, projects)
         return
     if not Path(name).exists():
@@ -122,20 +136,20 @@ def files_of(given: str, projects: Projects) -> Iterator[File]:
 
 
 def _file(shown: str, qualname: str | None, projects: Projects) -> File:
-    path = Path(shown)
-    if path.suffix == ".ipynb":
-        raise Failure(f"{shown}: a notebook can be checked, but not run; its editor runs its cells")
+    path, notebook = Path(shown), None
     try:
         data = path.read_bytes()
-        source = Source(decode(data))
+        notebook = Notebook.load(decode(data)) if path.suffix == ".ipynb" else None
+        source = Source(notebook.module.text if notebook else decode(data))
         known = targets(source)
         source.tree  # noqa: B018 - parses, or says why it cannot
     except SourceError as error:
         line, column = error.position
-        raise Failure(f"{shown}: {error.message} (line {line}, column {column + 1})") from error
+        place = in_cells(f"line {line}", notebook.cell_number) if notebook else f"line {line}"
+        raise Failure(f"{shown}: {error.message} ({place}, column {column + 1})") from error
     except OSError as error:
         raise Failure(f"{shown}: cannot read: {error.strerror or error}") from error
-    file = File(shown, path, data, source, projects.of_folder(path.parent), qualname)
+    file = File(shown, path, data, source, projects.of_folder(path.parent), qualname, notebook=notebook)
     if qualname is not None and not file.targets:
         names = [each.qualname for each in known if each.qualname]
         raise Failure(f"{shown} has no function `{qualname}`{did_you_mean(qualname, names)}")

@@ -9,7 +9,7 @@ from drygrad.model import Finding, Fix
 from drygrad.static.source import Source, encode
 
 from .errors import Failure
-from .inspection import diff_of, write_atomically
+from .inspection import diff_of, editable, write_atomically
 from .run_files import File
 from .run_progress import Progress
 from .running import Runner
@@ -29,7 +29,10 @@ async def fix(files: Sequence[File], runner: Runner, progress: Progress, *, unsa
 
 def _apply(file: File, *, unsafe: bool) -> bool:
     """Give a file the text that its fixes make; say whether there were any."""
-    chosen = compatible(_offered(file.merged().findings, unsafe=unsafe))
+    found = file.merged().findings
+    if file.notebook is not None:
+        found = [editable(finding, file.source) for finding in found]
+    chosen = compatible(_offered(found, unsafe=unsafe))
     while chosen and not parses(_text(file.source, chosen)):
         chosen.pop()
     if not chosen:
@@ -54,11 +57,12 @@ def write(files: Iterable[File]) -> None:
     for file in files:
         if file.fixed:
             try:
-                write_atomically(file.path, encode(file.source.text, file.data))
+                write_atomically(file.path, encode(file.text, file.data))
             except OSError as error:
                 raise Failure(f"{file.shown}: cannot write: {error.strerror}") from error
 
 
 def diff(file: File, before: Source) -> str:
     """Return what fixes have changed of a file."""
-    return diff_of(file.shown, before.text, file.source.text) if file.fixed else ""
+    old = file.notebook.original if file.notebook else before.text
+    return diff_of(file.shown, old, file.text) if file.fixed else ""

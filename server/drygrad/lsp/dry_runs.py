@@ -19,7 +19,7 @@ from drygrad.dryrun.workspace_imports import imported_files
 from drygrad.interpreters import find_interpreter
 from drygrad.lsp.dry_run_service import DryRunService, RunSettings, Seen, Target
 from drygrad.lsp.progress import Progress
-from drygrad.lsp.run_memory import Outcome, RunMemory, View, WithRuns
+from drygrad.lsp.run_memory import Outcome, RunMemory, Sight, WithRuns
 from drygrad.lsp.run_words import words_of
 from drygrad.lsp.settings import path_of
 from drygrad.model import Position
@@ -95,7 +95,10 @@ class DryRuns:
 
     def memory(self, uri: str) -> RunMemory:
         """Return what is known of a document."""
-        return self._memories.setdefault(unquote(uri), RunMemory(self.service))
+        return self._memories.setdefault(self._key(uri), RunMemory(self.service))
+
+    def _key(self, uri: str) -> str:
+        return unquote(self._server.session.home_of(uri))
 
     def trusts(self, uri: str) -> bool:
         """Say whether code of a document's folder may be executed."""
@@ -103,21 +106,26 @@ class DryRuns:
 
     def pinned(self, uri: str) -> frozenset[str | None]:
         """Return the names of the targets that run again when the document is saved."""
-        return frozenset(self._pins.get(unquote(uri), ()))
+        return frozenset(self._pins.get(self._key(uri), ()))
 
     def running(self, uri: str) -> dict[str | None, str]:
         """Return the targets of a document that run now, with the id of the run."""
-        own = (run for run in self._running.values() if run.checker.uri == uri)
+        own = (run for run in self._running.values() if self._key(run.checker.uri) == self._key(uri))
         return {name: run.run_id for run in own for name in run.names}
 
-    async def view(self, uri: str) -> View | None:
-        """Return what is true of the present text, when that is checked; None where nothing is known of it."""
-        checker, document = self._server.session.checker_of(uri), self._server.documents.find(uri)
-        if checker is None or document is None:
+    async def sight(self, uri: str) -> Sight | None:
+        """Return what is true of a text as it is, when that is checked; None where nothing is known of it."""
+        checker = self._server.session.checker_of(uri)
+        if checker is None:
             return None
         await checker.settled()
-        view = self.memory(checker.uri).view
-        return view if not checker.closed and view.source is document.snapshot else None
+        return None if checker.closed else self.seen_of(checker, uri)
+
+    def seen_of(self, checker: Checker, uri: str) -> Sight | None:
+        """Return what is true of a text as it was checked last."""
+        view, module, document = self.memory(uri).view, checker.module, self._server.documents.find(uri)
+        part = module.by_uri.get(document.uri) if module and document else None
+        return Sight(view, module, part) if module and part and view.source is module.source else None
 
     def ask(
         self, uri: str, qualname: str | None, position: lsp.Position | None, device: str | None
@@ -143,10 +151,12 @@ class DryRuns:
             target = self.service.target_at(source, where)
             return [target] if target else []
 
-        document = self._server.documents.find(uri)
+        session = self._server.session
+        module, document = session.take(session.home_of(uri)), self._server.documents.find(uri)
         where: Position | None = None
-        if position is not None and document is not None:
-            where = self._server.session.units.to_position(document.snapshot, position)
+        if position is not None and document is not None and document.uri in module.by_uri:
+            inside = session.units.to_position(document.snapshot, position)
+            where = Position(module.lines_of(document.uri)[inside.line - 1], inside.column)
         return choose
 
     def cancel(self, run_id: str | None) -> bool:
@@ -161,16 +171,14 @@ class DryRuns:
         names = {qualname} if position is None else await self._names_at(uri, position)
         if not names:
             self._server.show_rarely("no target", lsp.MessageType.Warning, "drygrad finds no function at this place.")
-        pins = self._pins.setdefault(unquote(uri), set())
+        pins = self._pins.setdefault(self._key(uri), set())
         (pins.update if pinned else pins.difference_update)(names)
         self.refresh()
 
     async def _names_at(self, uri: str, position: lsp.Position) -> set[str | None]:
-        document = self._server.documents.find(uri)
-        if document is None:
-            return set()
+        session = self._server.session
         try:
-            found = await self._in_thread(self._choice(uri, None, position), document.snapshot)
+            found = await self._in_thread(self._choice(uri, None, position), session.take(session.home_of(uri)).source)
         except SourceError:
             return set()
         return {target.qualname for target in found}
@@ -307,8 +315,7 @@ class DryRuns:
         progress = Progress(self._server, f"Dry run: {run.label}", run.cancel)
         try:
             self.tell()
-            document = self._server.documents.find(run.checker.uri)
-            source = document.snapshot if document else Source("")
+            source = self._server.session.take(run.checker.uri).source
             targets = await self._chosen(run, source)
             run.names |= {target.qualname for target in targets}
             self._end_verifying(run.checker.uri, run.names)
@@ -396,7 +403,7 @@ class DryRuns:
         log.info("%s of %s: %s", run.run_id, outcome.qualname or "the script", words)
         self.memory(run.checker.uri).keep(outcome)
         if run.asked:
-            self._pins.setdefault(unquote(run.checker.uri), set()).add(outcome.qualname)
+            self._pins.setdefault(self._key(run.checker.uri), set()).add(outcome.qualname)
             self._say_why(run, outcome, words)
         self._finished.setdefault(run.run_id, []).extend(self.service.run_json(one) for one in outcome.seen)
         while len(self._finished) > KEPT_RUNS:

@@ -9,16 +9,18 @@ from functools import cached_property
 
 from drygrad.magics import as_python
 from drygrad.model import Edit, Finding, Fix, Position, Related, Span
+from drygrad.notebook import in_cells
 from drygrad.static.source import Source
 
 
 @dataclass(frozen=True)
 class Part:
-    """One version of a text document, as the client has it."""
+    """One version of a text document, as the client has it; ``cell`` is its number (from 1) in a notebook."""
 
     uri: str
     version: int | None
     source: Source
+    cell: int = 1
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,23 @@ class Module:
         """Whether the parts are cells: their text may differ from the module's."""
         return self.parts != () and self.source is not self.parts[0].source
 
+    def lines_of(self, uri: str) -> range:
+        """Return the module's numbers of the lines of a part, the one behind its end included."""
+        index = self.parts.index(self.by_uri[uri])
+        first = self.first_lines[index] + 1
+        return range(first, first + max(len(self.parts[index].source.lines), 1) + 1)
+
+    def said(self, sentence: str, home: Part | None = None) -> str:
+        """Return a sentence about lines of the module as one about lines of cells; of ``home``, of its lines."""
+        if not self.is_notebook:
+            return sentence
+
+        def place(line: int) -> tuple[int, int]:
+            part, span = self.locate(Span.of(line, 0, line, 0))
+            return part.cell, span.start.line
+
+        return in_cells(sentence, place, home.cell if home else None)
+
     def locate(self, span: Span) -> tuple[Part, Span]:
         """Return the part that a span of the module begins in, and the span counted from there."""
         index = max(bisect_right(self.first_lines, span.start.line - 1) - 1, 0)
@@ -100,6 +119,7 @@ class Module:
             found[part.uri].append(
                 replace(
                     finding,
+                    message=self.said(finding.message, part),
                     span=span,
                     related=tuple(self._related(r, part) for r in finding.related),
                     fixes=tuple(f for fix in finding.fixes if (f := self._fix(fix, part)) is not None),
@@ -111,7 +131,8 @@ class Module:
         if related.path is not None:
             return related
         part, span = self.locate(related.span)
-        return replace(related, span=span, path=None if part is home else part.uri)
+        message = self.said(related.message, part)
+        return replace(related, message=message, span=span, path=None if part is home else part.uri)
 
     def _fix(self, fix: Fix, home: Part) -> Fix | None:
         """Return the fix in the parts' own lines; None if an edit reaches over a cell's end."""

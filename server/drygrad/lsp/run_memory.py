@@ -11,6 +11,7 @@ from types import MappingProxyType
 from drygrad.dryrun.result import Shape
 from drygrad.lsp.checking import Analyzes
 from drygrad.lsp.dry_run_service import DryRunService, Seen, Target
+from drygrad.lsp.modules import Module, Part
 from drygrad.lsp.shifting import Moves
 from drygrad.model import Finding
 from drygrad.static.engine import Analysis
@@ -61,6 +62,24 @@ class View:
     def shapes(self) -> list[Shape]:
         """All that was seen of values, the latest outcome's last."""
         return [shape for outcome in self.outcomes.values() for shape in outcome.shapes]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is true of a document, or of one cell of a notebook, whose lines count in the ``module``."""
+
+    view: View
+    module: Module
+    part: Part
+
+    @property
+    def lines(self) -> range:
+        """The module's numbers of the part's lines."""
+        return self.module.lines_of(self.part.uri)
+
+    def said(self, sentence: str) -> str:
+        """Return a sentence about the module's lines for a reader of the part."""
+        return self.module.said(sentence, self.part)
 
 
 class RunMemory:

@@ -37,7 +37,7 @@ class DrygradServer(BaseServer):
         super().__init__(
             "drygrad",
             __version__,
-            notebook_document_sync=lsp.NotebookDocumentSyncOptions(notebook_selector=[_PYTHON_CELLS]),
+            notebook_document_sync=lsp.NotebookDocumentSyncOptions([_PYTHON_CELLS], save=True),
         )
         self.session = Session(self, analyzer_factory)
         self.imported_names = ImportedNames(self)

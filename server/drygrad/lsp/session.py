@@ -93,10 +93,14 @@ class Session:
             for listener in self.closing:
                 listener(checker)
 
+    def home_of(self, uri: str) -> str:
+        """Return what a text is checked as a part of: the notebook of a cell, else itself."""
+        notebook = self._server.documents.get_notebook_document(cell_uri=uri)
+        return notebook.uri if notebook else uri
+
     def checker_of(self, uri: str) -> Checker | None:
         """Return the checker of a document, a notebook, or a notebook's cell."""
-        notebook = self._server.documents.get_notebook_document(cell_uri=uri)
-        return self._checkers.get(unquote(notebook.uri if notebook else uri))
+        return self._checkers.get(unquote(self.home_of(uri)))
 
     def shown(self, uri: str) -> Shown | None:
         """Return what is known of the present version of a text document; None if nothing yet, or only of an older."""
@@ -110,8 +114,8 @@ class Session:
         return document.version if document else None
 
     def resolve(self, uri: str) -> Resolved:
-        """Return the settings of a document or a notebook."""
-        return self.settings.resolve(path_of(uri) or self._nameless_path())
+        """Return the settings of a document, a notebook, or a notebook's cell."""
+        return self.settings.resolve(path_of(self.home_of(uri)) or self._nameless_path())
 
     def recheck(self) -> list[Checker]:
         """Check again what the settings as they are now change; return it."""
@@ -157,9 +161,12 @@ class Session:
         if notebook is None:
             document = self._server.documents.find(uri)
             return Module.of_document(_part(document)) if document else Module.of_cells(())
-        code = (cell.document for cell in notebook.cells if cell.kind == lsp.NotebookCellKind.Code)
-        documents = (self._server.documents.find(cell) for cell in code)
-        return Module.of_cells([_part(d) for d in documents if d and d.language_id in (None, "python")])
+        code = [(n, cell) for n, cell in enumerate(notebook.cells, 1) if cell.kind == lsp.NotebookCellKind.Code]
+        documents = ((n, self._server.documents.find(cell.document)) for n, cell in code)
+        parts = tuple(_part(d, n) for n, d in documents if d and d.language_id in (None, "python"))
+        checker = self._checkers.get(unquote(uri))
+        known = checker.module if checker else None
+        return known if known and known.parts == parts else Module.of_cells(parts)
 
     def accept(self, checker: Checker) -> None:
         """Tell the listeners of a new result."""
@@ -208,8 +215,8 @@ class Session:
         return None
 
 
-def _part(document: Document) -> Part:
-    return Part(document.uri, document.version, document.snapshot)
+def _part(document: Document, cell: int = 1) -> Part:
+    return Part(document.uri, document.version, document.snapshot, cell)
 
 
 def _one_thread() -> ThreadPoolExecutor:

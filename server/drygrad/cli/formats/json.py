@@ -7,6 +7,7 @@ from typing import Any
 
 from drygrad.cli.report import Item, Ran, Report
 from drygrad.model import Edit, Fix, Position, Related
+from drygrad.notebook import Notebook
 
 VERSION = 1
 
@@ -24,8 +25,22 @@ def _run(ran: Ran) -> dict[str, Any]:
     from drygrad.dryrun.report import missing_json, run_json  # noqa: PLC0415
 
     if isinstance(ran.outcome, Missing):
-        return missing_json(ran.outcome, ran.path)
-    return run_json(ran.outcome, ran.refuted, ran.path)
+        said = missing_json(ran.outcome, ran.path)
+    else:
+        said = run_json(ran.outcome, ran.refuted, ran.path)
+    return _in_cells(said, ran, ran.cells) if ran.cells else said
+
+
+def _in_cells(run: dict[str, Any], ran: Ran, cells: Notebook) -> dict[str, Any]:
+    """Return a run of a notebook with its lines counted in cells, which it names."""
+    placed: dict[str, Any] = {}
+    for name in ("shapes", "syncs", "refuted"):
+        places = [cells.cell_number(entry["line"]) for entry in run[name]]
+        placed[name] = [
+            {**entry, "cell": cell, "line": line} for entry, (cell, line) in zip(run[name], places, strict=True)
+        ]
+    inputs = [{**given, "source": ran.said(given["source"])} for given in run["inputs"]]
+    return {**run, **placed, "inputs": inputs, "notes": [ran.said(note) for note in run["notes"]]}
 
 
 def finding(item: Item) -> dict[str, Any]:

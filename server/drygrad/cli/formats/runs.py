@@ -37,12 +37,12 @@ def blocks(runs: Sequence[Ran], *, coloured: bool) -> Iterator[str]:
         if several and _went_well(ran):
             continue
         if isinstance(ran.outcome, Missing):
-            yield f"{target_name(ran.path, ran.outcome.target)}: not run: {ran.outcome.message}\n"
+            yield f"{target_name(ran.path, ran.outcome.target)}: not run: {ran.said(ran.outcome.message)}\n"
             continue
         notes = [note for note in ran.outcome.result.notes if note not in told]
         told.update(notes)
         lines = _block(ran, ran.outcome, notes, brief=len(runs) > 1, coloured=coloured)
-        yield "\n".join(lines) + "\n"
+        yield ran.said("\n".join(lines)) + "\n"
 
 
 def _went_well(ran: Ran) -> bool:
@@ -102,10 +102,11 @@ def _shapes(ran: Ran, record: Record) -> Iterator[str]:
             by_line.setdefault(shape.line, []).append(shape)
     lines = {line: _cut(mark(_source(ran, line).strip(), 0, 1)[0]) for line in sorted(by_line)}
     width = max(map(len, lines.values()), default=0)
-    gutter = max((len(str(line)) for line in lines), default=1)
+    places = {line: ran.place(line) for line in lines}
+    gutter = max(map(len, places.values()), default=1)
     for line, text in lines.items():
         bound = ", ".join(_shape(shape) for shape in by_line[line])
-        yield f"{line:{gutter}} | {text:{width}}  {bound}"
+        yield f"{places[line]:>{gutter}} | {text:{width}}  {bound}"
 
 
 def _cut(text: str) -> str:

@@ -148,9 +148,10 @@ class QuickFixes:
 async def _written_inputs(ls: DrygradServer, checker: Checker, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
     """Return the actions that write the inputs of a target's last runs above it, where the range begins at its name."""
     uri, shown = params.text_document.uri, ls.session.shown(params.text_document.uri)
-    view = await ls.dry_runs.view(uri) if not _is_cell(checker, ls) else None
-    if view is None or shown is None:
+    sight = await ls.dry_runs.sight(uri) if not _is_cell(checker, ls) else None
+    if sight is None or shown is None:
         return []
+    view = sight.view
     places = ls.dry_runs.memory(uri).known_places(view.source)
     names = [place.qualname for place in places if place.line == params.range.start.line + 1]
     runs = [seen for name in names if name in view.outcomes for seen in view.outcomes[name].seen]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
@@ -15,7 +16,7 @@ from drygrad.lsp.features.dry_run import CANCEL, DRY_RUN, PIN, UNPIN, dry_run_ar
 from drygrad.lsp.run_words import words_of
 
 if TYPE_CHECKING:
-    from drygrad.lsp.run_memory import TargetPlace, View
+    from drygrad.lsp.run_memory import Sight, TargetPlace
     from drygrad.lsp.server import DrygradServer
 
 
@@ -25,28 +26,30 @@ async def code_lens(ls: DrygradServer, params: lsp.CodeLensParams) -> list[lsp.C
     personal = ls.session.resolve(uri).personal
     if not (personal.trusted and personal.code_lens):
         return []
-    view = await ls.dry_runs.view(uri)
-    if view is None or not (view.outcomes or "torch" in view.source.text):
+    sight = await ls.dry_runs.sight(uri)
+    if sight is None or not (sight.view.outcomes or "torch" in sight.view.source.text):
         return []
     memory, loop = ls.dry_runs.memory(uri), asyncio.get_running_loop()
-    places = await loop.run_in_executor(ls.session.executor, memory.places, view.source)
-    lenses = Lenses(ls, uri, view)
+    places = await loop.run_in_executor(ls.session.executor, memory.places, sight.view.source)
+    lenses = Lenses(ls, sight)
     return [lens for place in places for lens in lenses.of(place)]
 
 
 class Lenses:
-    """The lenses of one version of a text."""
+    """The lenses of one version of a text: a document, or a cell of a notebook."""
 
-    def __init__(self, server: DrygradServer, uri: str, view: View) -> None:
-        self._uri, self._view = uri, view
-        self._version = server.session.version_of(uri)
-        self._pinned = server.dry_runs.pinned(uri)
-        self._running = server.dry_runs.running(uri)
+    def __init__(self, server: DrygradServer, sight: Sight) -> None:
+        self._sight, self._uri, self._version = sight, sight.part.uri, sight.part.version
+        self._pinned = server.dry_runs.pinned(self._uri)
+        self._running = server.dry_runs.running(self._uri)
 
     def of(self, place: TargetPlace) -> Iterator[lsp.CodeLens]:
         """Yield those of one target."""
-        start = lsp.Position(place.line - 1, 0)
-        for command in self._commands(place):
+        if place.line not in self._sight.lines:
+            return
+        line = self._sight.lines.index(place.line)
+        start = lsp.Position(line, 0)
+        for command in self._commands(replace(place, line=line + 1)):
             yield lsp.CodeLens(lsp.Range(start, start), command)
 
     def _commands(self, place: TargetPlace) -> Iterator[lsp.Command]:
@@ -56,9 +59,9 @@ class Lenses:
             return
         title, line = ("▶ Dry-run", None) if name is not None else ("▶ Dry-run script", place.line)
         yield lsp.Command(title, DRY_RUN, arguments=[dry_run_argument(self._uri, self._version, name, line)])
-        outcome = self._view.outcomes.get(name)
+        outcome = self._sight.view.outcomes.get(name)
         if outcome is not None:
-            yield lsp.Command(words_of(outcome.seen), "")
+            yield lsp.Command(self._sight.said(words_of(outcome.seen)), "")
         target = {"uri": self._uri, "qualname": name}
         if name in self._pinned:
             yield lsp.Command("● pinned", UNPIN, "Runs again at each save; click to unpin", arguments=[target])

@@ -40,12 +40,15 @@ async def hover(ls: DrygradServer, params: lsp.HoverParams) -> lsp.Hover | None:
 
 
 def _observed(ls: DrygradServer, shown: Shown, position: Position) -> Iterator[str]:
-    memory = ls.dry_runs.memory(shown.part.uri)
-    if memory.view.source is not shown.part.source:
+    uri = shown.part.uri
+    memory, checker = ls.dry_runs.memory(uri), ls.session.checker_of(uri)
+    sight = ls.dry_runs.seen_of(checker, uri) if checker else None
+    if sight is None:
         return
-    targets = {place.line: place.qualname for place in memory.known_places(shown.part.source)}
-    if facts := facts_at(memory.view, position, targets):
-        yield "\n".join(f"- {fact}" for fact in facts)
+    targets = {place.line: place.qualname for place in memory.known_places(sight.view.source)}
+    place = Position(sight.lines[position.line - 1], position.column)
+    if facts := facts_at(sight.view, place, targets):
+        yield "\n".join(f"- {sight.said(fact)}" for fact in facts)
 
 
 def _of_findings(shown: Shown, position: Position) -> Iterator[tuple[Span, str]]:

@@ -18,15 +18,16 @@ async def inlay_hint(ls: DrygradServer, params: lsp.InlayHintParams) -> list[lsp
     uri = params.text_document.uri
     if not ls.session.resolve(uri).personal.inlay_hints:
         return []
-    view = await ls.dry_runs.view(uri)
-    if view is None:
+    sight = await ls.dry_runs.sight(uri)
+    if sight is None:
         return []
-    first, last = params.range.start.line + 1, params.range.end.line + 1
+    lines, source = sight.lines, sight.part.source
+    wanted = lines[params.range.start.line : params.range.end.line + 1]
     found: list[lsp.InlayHint] = []
-    for hint in hints(view):
-        if first <= hint.line <= last:
-            end = Position(hint.line, len(view.source.line_text(hint.line)))
-            place = ls.session.units.from_position(view.source, end)
+    for hint in hints(sight.view):
+        if hint.line in wanted:
+            line = lines.index(hint.line) + 1
+            place = ls.session.units.from_position(source, Position(line, len(source.line_text(line))))
             found.append(lsp.InlayHint(place, hint.label, lsp.InlayHintKind.Type, tooltip=hint.tooltip))
     return found
 

@@ -1,4 +1,4 @@
-"""``notebookDocument/didOpen``, ``didChange``, ``didClose``: the cells of a notebook are one module."""
+"""``notebookDocument/didOpen``, ``didChange``, ``didSave``, ``didClose``: the cells of a notebook are one module."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def did_change(ls: DrygradServer, params: lsp.DidChangeNotebookDocumentParams) -
     ls.session.changed(params.notebook_document.uri)
 
 
+def did_save(ls: DrygradServer, params: lsp.DidSaveNotebookDocumentParams) -> None:
+    """Run again what is pinned."""
+    ls.dry_runs.saved(params.notebook_document.uri)
+
+
 def did_close(ls: DrygradServer, params: lsp.DidCloseNotebookDocumentParams) -> None:
     """Forget a notebook."""
     ls.session.close(params.notebook_document.uri)
@@ -32,4 +37,5 @@ def register(server: DrygradServer) -> None:
     """Register the handlers."""
     server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)(did_open)
     server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)(did_change)
+    server.feature(lsp.NOTEBOOK_DOCUMENT_DID_SAVE)(did_save)
     server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)(did_close)
