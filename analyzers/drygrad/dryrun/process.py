@@ -113,7 +113,8 @@ class WorkerProcess:
         with suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(self.pid, signal.SIGKILL)
-            else:
+            else:  # the launcher ends, and the worker below it at the end of its input
+                self._input().close()
                 self._process.kill()
 
     async def leave(self, seconds: float) -> None:

@@ -34,6 +34,8 @@ def folder(parent: str | None) -> Generator[str]:
 
 
 def _sweep(base: str) -> None:
+    if sys.platform == "win32":  # without locks nobody can tell what is left over from what is in use
+        return
     for path in Path(base).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if path.lstat().st_uid == os.getuid() and not path.is_symlink():
