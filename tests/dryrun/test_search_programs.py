@@ -47,10 +47,7 @@ def ran(worker: WorkerClient, plan: Plan) -> tuple[Result, list[Finding]]:
     return result, findings(result, plan, plan.source, Settings(), "run")
 
 
-PROGRAMS = {
-    "small CNN": (
-        "SmallCNN.forward",
-        """\
+SMALL_CNN = """\
 class SmallCNN(nn.Module):
     def __init__(self, num_classes=10):
         super().__init__()
@@ -64,7 +61,12 @@ class SmallCNN(nn.Module):
         x = F.max_pool2d(F.relu(self.conv2(x)), 2)
         x = torch.flatten(x, 1)
         return self.fc2(F.relu(self.fc1(x)))
-""",
+"""
+
+PROGRAMS = {
+    "small CNN": (
+        "SmallCNN.forward",
+        SMALL_CNN,
     ),
     "transformer block with a mask": (
         "Block.forward",
@@ -214,20 +216,8 @@ def train(model, loader, optimizer, criterion, device):
     ),
     "training function with its model": (
         "train",
-        """\
-class SmallCNN(nn.Module):
-    def __init__(self, num_classes=10):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
-        self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
-        self.fc1 = nn.Linear(32 * 7 * 7, 128)
-        self.fc2 = nn.Linear(128, num_classes)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
-        x = torch.flatten(x, 1)
-        return self.fc2(F.relu(self.fc1(x)))
+        SMALL_CNN
+        + """
 
 
 def train(model, loader, optimizer, criterion, device):

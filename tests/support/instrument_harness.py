@@ -13,6 +13,8 @@ from drygrad.worker.run import Fault, Instrument, Run
 from drygrad.worker.watch import watching
 
 IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+LEAF = "w = torch.tensor([1.0, 2.0, 3.0, 0.0], requires_grad=True)\n"
+"""How many programs begin."""
 _BEFORE = IMPORTS.count("\n")
 
 
@@ -51,3 +53,10 @@ def related(fault: Fault) -> dict[str, int]:
 def said(run: Run) -> list[tuple[str, str]]:
     """Return code and sentence of each fault."""
     return [(fault.code, fault.message) for fault in run.faults]
+
+
+def the_fault(run: Run, code: str, line: int, sentence: str) -> Fault:
+    """Return the only fault, which is this one."""
+    assert spots(run) == [(code, line)]
+    assert sentence in run.faults[0].message
+    return run.faults[0]

@@ -1,20 +1,20 @@
-"""S2: the clamp overwrites what exp has saved: the static finding is confirmed, with both lines."""
+"""S2: the clamp overwrites what sigmoid has saved: the static finding is confirmed, with both lines."""
 
 import torch
 import torch.nn as nn
 
 
-class Rate(nn.Module):
+class Gate(nn.Module):
     def __init__(self):
         super().__init__()
-        self.linear = nn.Linear(8, 1)
+        self.score = nn.Linear(6, 2)
 
-    def forward(self, x):
-        rate = self.linear(x).exp()
-        rate.clamp_(max=100.0)  # expect: DG101
-        return rate
+    def forward(self, seen):
+        opened = torch.sigmoid(self.score(seen))
+        opened.clamp_(min=0.1)  # expect: DG101
+        return opened
 
 
 if __name__ == "__main__":
-    model = Rate().cuda()
-    model(torch.randn(4, 8, device="cuda")).mean().backward()
+    gate = Gate().cuda()
+    gate(torch.randn(3, 6, device="cuda")).sum().backward()

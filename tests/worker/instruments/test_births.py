@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from instrument_harness import related, said, spots, watch
+from instrument_harness import LEAF, related, said, spots, the_fault, watch
 
 from drygrad.worker.instruments.births import Births
-
-LEAF = "w = torch.tensor([1.0, 2.0, 3.0, 0.0], requires_grad=True)\n"
 
 BORN: dict[str, tuple[str, int, str]] = {
     "y = w * 2\nz = w / (y - y)\nz.mean().backward()": (
@@ -54,12 +52,10 @@ BORN: dict[str, tuple[str, int, str]] = {
 
 @pytest.mark.parametrize("program", BORN)
 def test_the_line_and_the_values(tmp_path: Path, program: str) -> None:
-    code, line, sentence = BORN[program]
     run = watch(tmp_path, LEAF + program, Births)
-    assert spots(run) == [(code, line)]
-    assert sentence in said(run)[0][1]
-    assert run.faults[0].severity == "error"
-    assert set(related(run.faults[0]).values()) == {LEAF.count("\n") + program.count("\n") + 1}
+    fault = the_fault(run, *BORN[program])
+    assert fault.severity == "error"
+    assert set(related(fault).values()) == {LEAF.count("\n") + program.count("\n") + 1}
 
 
 HARMLESS = [

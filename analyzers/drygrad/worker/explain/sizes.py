@@ -230,33 +230,32 @@ def _general(scene: Scene) -> Fault | None:
 
 _Explain = Callable[[Scene, "re.Match[str]"], "Fault | None"]
 _BY_TEXT: list[tuple[re.Pattern[str], _Explain]] = [
-    (re.compile(r"shapes cannot be multiplied|^size mismatch, got|Expected size for first two dimensions"), _product),
-    (re.compile(r"to have (\d+) channels, but got (\d+) channels"), _convolution),
-    (
-        re.compile(
+    (re.compile(text), explain)
+    for text, explain in (
+        (r"shapes cannot be multiplied|^size mismatch, got|Expected size for first two dimensions", _product),
+        (r"to have (\d+) channels, but got (\d+) channels", _convolution),
+        (
             r"running_mean should contain|input\.size\(-1\) must be equal|expecting embedding dimension|"
-            r"channels in input to be divisible|Given normalized_shape=|[Ee]xpected.*num_channels"
+            r"channels in input to be divisible|Given normalized_shape=|[Ee]xpected.*num_channels",
+            _layer,
         ),
-        _layer,
-    ),
-    (re.compile(r"input batch_size \((\d+)\) to match target batch_size \((\d+)\)"), _batches),
-    (re.compile(r"multi-target not supported"), _several_targets),
-    (re.compile(r"Expected target size (\[.*?\]), got"), _target_size),
-    (re.compile(r"Using a target size|[Tt]arget size .* must be the same as input size"), _equal),
-    (
-        re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at .*dimension (\d+)"),
-        _broadcast,
-    ),
-    (
-        re.compile(
+        (r"input batch_size \((\d+)\) to match target batch_size \((\d+)\)", _batches),
+        (r"multi-target not supported", _several_targets),
+        (r"Expected target size (\[.*?\]), got", _target_size),
+        (r"Using a target size|[Tt]arget size .* must be the same as input size", _equal),
+        (
+            r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at .*dimension (\d+)",
+            _broadcast,
+        ),
+        (
             r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension "
-            r"(\d+)\.\s+Target sizes: \[(.*?)\]\.\s+Tensor sizes: \[(.*?)\]"
+            r"(\d+)\.\s+Target sizes: \[(.*?)\]\.\s+Tensor sizes: \[(.*?)\]",
+            _expansion,
         ),
-        _expansion,
-    ),
-    (re.compile(r"shape '\[(.*?)\]' is invalid for input of size (\d+)"), _view),
-    (re.compile(r"must match except in dimension (?P<dim>\d+).*tensor number (?P<number>\d+)"), _joined),
-    (re.compile(r"stack expects each tensor|must have same number of dimensions"), _joined),
+        (r"shape '\[(.*?)\]' is invalid for input of size (\d+)", _view),
+        (r"must match except in dimension (?P<dim>\d+).*tensor number (?P<number>\d+)", _joined),
+        (r"stack expects each tensor|must have same number of dimensions", _joined),
+    )
 ]
 
 _ANY = re.compile(

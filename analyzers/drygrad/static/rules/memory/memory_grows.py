@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from drygrad.model import Invalid, Rule, Valid
 
+_TRAINING = """\
+import torch
+from torch import nn
+
+model = nn.Linear(1024, 4)
+optimizer = torch.optim.SGD(model.parameters())
+kept = []
+for step in range(4):
+    x = torch.randn(512, 1024)
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
 
 class MemoryGrows(Rule):
     """
@@ -32,42 +47,10 @@ class MemoryGrows(Rule):
 
     code, name, since = "DG508", "memory-grows", "0.1"
     run_only = True
-    VALID = [
-        Valid(
-            """
-            import torch
-            from torch import nn
-
-            model = nn.Linear(1024, 4)
-            optimizer = torch.optim.SGD(model.parameters())
-            outputs = []
-            for step in range(4):
-                x = torch.randn(512, 1024)
-                loss = model(x).square().mean()
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                outputs.append(loss.item())
-            """
-        ),
-    ]
+    VALID = [Valid(_TRAINING + "    kept.append(loss.item())\n")]
     INVALID = [
         Invalid(
-            """
-            import torch
-            from torch import nn
-
-            model = nn.Linear(1024, 4)
-            optimizer = torch.optim.SGD(model.parameters())
-            seen = []
-            for step in range(4):
-                x = torch.randn(512, 1024)
-                loss = model(x).square().mean()
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                seen.append(x)
-            """,
+            _TRAINING + "    kept.append(x)\n",
             at=(13, 4, 13, 18),
         ),
     ]
