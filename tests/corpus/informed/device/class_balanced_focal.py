@@ -1,6 +1,6 @@
 # target: script
-# truth: The class weights are a plain attribute, so `loss.to(device)` leaves them on the CPU; indexing works with CUDA
-#   labels no more: the tensors are on different devices. register_buffer moves them.
+# truth: The class weights are a plain attribute, so `loss.to(device)` leaves them on the CPU; the product with the one-
+#   hot labels meets two devices. A buffer moves with the module.
 """Focal loss with weights by class frequency."""
 
 import torch
