@@ -68,6 +68,10 @@ def test_what_is_lost_is_told() -> None:
         "a new alarm on the fixed twin: DG209 hint"
     ]
     assert worse(good, replace(good, remarks=["DG209 hint in line 9"])) == []
+    assert worse(replace(good, alarms=["DG907 error in line 3"]), replace(good, remarks=["DG907 hint in line 3"])) == []
+    assert worse(good, replace(good, alarms=["DG209 warning in line 3"])) == [
+        "a new alarm on the fixed twin: DG209 warning"
+    ]
     assert worse(good, replace(good, static="related", fix="offered")) == [
         "found statically: line before, related now",
         "fix: verified before, offered now",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -139,9 +138,21 @@ def worse(before: Outcome, now: Outcome) -> list[str]:
         )
         if ranks.index(new) > ranks.index(old)
     ]
-    new = _without_lines([*now.alarms, *now.remarks]) - _without_lines([*before.alarms, *before.remarks])
+    new = _new_alarms([*before.alarms, *before.remarks], [*now.alarms, *now.remarks])
     return [*losses, *(f"a new alarm on the fixed twin: {told}" for told in new)]
 
 
-def _without_lines(told: Iterable[str]) -> Counter[str]:
-    return Counter(each.partition(" in line ")[0] for each in told)
+def _new_alarms(before: Sequence[str], now: Iterable[str]) -> Iterator[str]:
+    """Yield what is said of the twin and was not, or in a milder way; in which line does not matter."""
+    known = [told.split()[:2] for told in before]
+    for told in now:
+        code, severity = told.split()[:2]
+        same = next((k for k in known if k[0] == code and _gravity(k[1]) <= _gravity(severity)), None)
+        if same is None:
+            yield f"{code} {severity}"
+        else:
+            known.remove(same)
+
+
+def _gravity(severity: str) -> int:
+    return [str(each) for each in SEVERITIES].index(severity)
