@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test report test-sim test-gpu test-editors test-vscode lint types docs docs-fresh bench clean help
+.PHONY: demo test report test-sim test-gpu test-editors test-vscode screenshots lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
 	@echo "make test-editors    the server in real editors, which it installs; on Debian, as root"
 	@echo "make test-vscode     the extension in a real VS Code, which it installs (about 1 GB); on Debian, as root"
+	@echo "make screenshots     take the README's pictures in that VS Code"
 	@echo "make docs    write the pages that are made from the code"
 	@echo "make bench   measure"
 	@echo "make clean   remove what was set up"
@@ -53,6 +54,11 @@ test-editors: $(READY)
 test-vscode: $(READY)
 	$(call installed,chromium,chromium fonts-dejavu-core)
 	$(BIN)/python -m pytest -q -rs -s tests/editors/vscode
+
+screenshots: $(READY)
+	$(call installed,chromium,chromium)
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends fonts-inter fonts-jetbrains-mono >/dev/null
+	DRYGRAD_PICTURES=docs/images $(BIN)/python -m pytest -q -rs -s tests/editors/vscode/test_pictures.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -16,6 +16,7 @@ const SETTINGS = {
     "extensions.autoCheckUpdates": false,
     "extensions.ignoreRecommendations": true,
     "git.enabled": false,
+    "files.autoSave": "off", // in a browser, VS Code saves a second after the last key
     "editor.minimap.enabled": false,
     "editor.accessibilitySupport": "off",
     "editor.fontSize": 15,

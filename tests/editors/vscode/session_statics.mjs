@@ -34,9 +34,7 @@ export async function statics(session) {
         await session.shot(window, "hover");
     });
     await session.step("a quick fix changes the text", async () => {
-        const fixes = await window.quickFixes(7, 8);
-        await session.shot(window, "quick-fix");
-        await fixes.filter({ hasText: "Write out of place" }).click();
+        await window.applyFix(7, 8, "Write out of place");
         await window.line("y = y.clamp(max=10)").waitFor();
         await window.untilProblem("DG101", false);
         assert.equal(onDisk(), TRAIN, "nothing is saved yet");

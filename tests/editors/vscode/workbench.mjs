@@ -163,18 +163,30 @@ export class Workbench {
         return tops.findIndex((top) => top < line.y && line.y - top < LENS_LINES * line.height);
     }
 
-    // The quick fixes for a place in the text.
-    async quickFixes(line, column) {
+    // Open the quick fixes of a place when there is one with such a title; findings that change close the menu.
+    async offerFix(line, column, title) {
         await this.goTo(line, column);
-        await this.page.keyboard.press("Control+.");
-        const rows = this.page.locator(".action-widget .monaco-list-row.action");
-        await rows.first().waitFor();
-        return rows;
+        const menu = this.page.locator(".action-widget");
+        await until(async () => {
+            await this.page.keyboard.press("Control+.");
+            const offered = await this.#fix(title).waitFor({ timeout: 2_000 }).then(() => true, () => false);
+            if (!offered && (await menu.isVisible())) {
+                await this.page.keyboard.press("Escape");
+            }
+            return offered;
+        }, `a quick fix “${title}” at line ${line}`);
     }
 
-    async closeMenu() {
-        await this.page.keyboard.press("Escape");
-        await this.page.locator(".action-widget").waitFor({ state: "hidden" });
+    async applyFix(line, column, title) {
+        const pressed = () => this.#fix(title).click({ timeout: 2_000 }).then(() => true, () => false);
+        await until(async () => {
+            await this.offerFix(line, column, title);
+            return pressed();
+        }, `pressing the quick fix “${title}”`);
+    }
+
+    #fix(title) {
+        return this.page.locator(".action-widget .monaco-list-row.action", { hasText: title }).first();
     }
 
     async save() {

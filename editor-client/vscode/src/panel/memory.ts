@@ -4,9 +4,9 @@ import { RunReport } from "../protocol";
 import { element, section, svg } from "./dom";
 import { bytes, duration } from "./words";
 
-const WIDTH = 640;
-const HEIGHT = 180;
-const LEFT = 64;
+const WIDTH = 480;
+const HEIGHT = 150;
+const LEFT = 60;
 const BOTTOM = 22;
 const TOP = 10;
 const PHASES = ["forward", "backward", "optimizer"];
@@ -23,9 +23,9 @@ export function overTime(report: RunReport): HTMLElement[] {
     const areas = runs(samples).map(({ phase, points }) =>
         svg("path", {
             class: `phase ${phase}`,
-            d: `M${x(points[0]?.seconds ?? 0)},${y(0)} ${points
-                .map((point) => `L${x(point.seconds)},${y(point.bytes)}`)
-                .join(" ")} L${x(points.at(-1)?.seconds ?? 0)},${y(0)}Z`,
+            d: `M${x(points[0]?.seconds ?? 0)},${y(0)} V${y(points[0]?.bytes ?? 0)} ${points
+                .map((point) => `H${x(point.seconds)} V${y(point.bytes)}`)
+                .join(" ")} V${y(0)}Z`,
         }),
     );
     const plot = svg(

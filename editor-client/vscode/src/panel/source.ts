@@ -21,12 +21,19 @@ export function sourceWithShapes(report: RunReport, reveal: (line: number) => vo
             "tr",
             { class: finding ? `hit ${finding.severity}` : "", title: finding?.message ?? "" },
             element("td", { class: "number" }, String(number)),
-            element("td", {}, element("span", { class: "text" }, lines[number - 1] ?? ""), ...shapesOf(report, number)),
+            element("td", {}, ...code(lines[number - 1] ?? ""), ...shapesOf(report, number)),
         );
         row.addEventListener("click", () => reveal(number));
         rows.push(row);
     }
     return [section("Shapes", element("table", { class: "source" }, element("tbody", {}, ...rows)))];
+}
+
+/** A line of code in two parts: a finding underlines the second. */
+function code(line: string): HTMLElement[] {
+    const text = line.trimStart();
+    const indentation = line.slice(0, line.length - text.length);
+    return [element("span", { class: "indentation" }, indentation), element("span", { class: "text" }, text)];
 }
 
 function shapesOf(report: RunReport, line: number): HTMLElement[] {

@@ -66,8 +66,8 @@ function findings(report: RunReport): HTMLElement[] {
             "li",
             { class: `finding ${finding.severity}` },
             element("span", { class: "code" }, finding.code),
-            element("span", { class: "message" }, ...sentence(finding.message)),
             element("button", { class: "line", title: "Go to the line" }, `line ${finding.line}`),
+            element("span", { class: "message" }, ...sentence(finding.message)),
         );
         item.querySelector("button")?.addEventListener("click", () => reveal(report.path ?? "", finding.line));
         return item;

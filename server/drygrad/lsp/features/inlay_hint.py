@@ -28,7 +28,9 @@ async def inlay_hint(ls: DrygradServer, params: lsp.InlayHintParams) -> list[lsp
         if hint.line in wanted:
             line = lines.index(hint.line) + 1
             place = ls.session.units.from_position(source, Position(line, len(source.line_text(line))))
-            found.append(lsp.InlayHint(place, hint.label, lsp.InlayHintKind.Type, tooltip=hint.tooltip))
+            apart = not hint.label.startswith(":")  # a name is not to touch the code
+            kind = lsp.InlayHintKind.Type
+            found.append(lsp.InlayHint(place, hint.label, kind, tooltip=hint.tooltip, padding_left=apart))
     return found
 
 

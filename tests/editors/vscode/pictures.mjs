@@ -1,0 +1,174 @@
+// Takes the README's pictures in a real VS Code: node pictures.mjs INSTALLED VSIX PYTHON FOLDER IMAGES
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { play, Session } from "./session_context.mjs";
+import { until } from "./until.mjs";
+
+const [installed, vsix, python, folder, images] = process.argv.slice(2);
+const ROOT = path.resolve(import.meta.dirname, "../../..");
+const LIGHT = "Default Light Modern";
+const DARK = "Default Dark Modern";
+const PLAIN = {
+    "breadcrumbs.enabled": false,
+    "editor.fontFamily": "JetBrains Mono",
+    "editor.fontLigatures": false,
+    "editor.fontSize": 14,
+    "editor.guides.indentation": false,
+    "editor.hideCursorInOverviewRuler": true,
+    "editor.hover.above": false,
+    "editor.matchBrackets": "never",
+    "editor.lightbulb.enabled": "off",
+    "editor.occurrencesHighlight": "off",
+    "editor.overviewRulerBorder": false,
+    "editor.renderLineHighlight": "none",
+    "editor.scrollbar.horizontal": "hidden",
+    "editor.scrollbar.vertical": "hidden",
+    "editor.selectionHighlight": false,
+    "editor.stickyScroll.enabled": false,
+    "window.commandCenter": false,
+    "window.menuBarVisibility": "hidden",
+    "workbench.activityBar.location": "hidden",
+    "workbench.layoutControl.enabled": false,
+    "workbench.statusBar.visible": false,
+};
+const FONTS = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <dir>/usr/share/fonts</dir>
+  <alias binding="same"><family>sans-serif</family><prefer><family>Inter</family></prefer></alias>
+  <alias binding="same"><family>system-ui</family><prefer><family>Inter</family></prefer></alias>
+  <alias binding="same"><family>monospace</family><prefer><family>JetBrains Mono</family></prefer></alias>
+  <alias binding="same"><family>Liberation Mono</family><prefer><family>JetBrains Mono</family></prefer></alias>
+</fontconfig>
+`;
+
+const READER = `import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Reader(nn.Module):
+    def __init__(self, words=8000, width=128, classes=4):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.mix = nn.Linear(width, width)
+        self.head = nn.Linear(width, classes)
+
+`;
+const LOSS = `${READER}    # dry-run: self=Reader(), tokens=torch.randint(8000, (16, 64)), labels=torch.arange(16) % 5
+    def loss(self, tokens, labels):
+        vectors = self.embed(tokens)
+        mixed = F.gelu(self.mix(vectors))
+        scores = self.head(mixed.mean(dim=1))
+        return F.cross_entropy(scores, labels)
+`;
+const ATTENTION = `import torch
+
+
+def attend(query, key, value):
+    scores = query @ key.transpose(1, 2)
+    weights = torch.exp(scores - scores.amax(dim=2, keepdim=True))
+    weights.clamp_(min=1e-6)
+    return weights / weights.sum(dim=2, keepdim=True) @ value
+
+
+def step():
+    words = torch.randn(2, 5, 8, requires_grad=True)
+    attend(words, words, words).sum().backward()
+`;
+const TRAIN = `${READER}    def forward(self, tokens):
+        mixed = F.gelu(self.mix(self.embed(tokens)))
+        return self.head(mixed.mean(dim=1))
+
+
+# dry-run: tokens=torch.randint(8000, (16, 64)), labels=torch.arange(16) % 4
+def training_step(tokens, labels, device="cuda"):
+    model = Reader().to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    scores = model(tokens.to(device))
+    loss = F.cross_entropy(scores, labels.to(device))
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return loss.item(), norm.item()
+`;
+
+// A window that shows nothing but the editor.
+async function editor(session, file, size) {
+    const window = await session.window({ folder: path.join(folder, "pictures") }, { scale: 2, ...size });
+    await window.openFile(file);
+    await window.command("View: Close Primary Side Bar");
+    await window.page.locator(".part.sidebar").waitFor({ state: "hidden" });
+    return window;
+}
+
+async function take(window, name) {
+        await window.page.evaluate(() => document.fonts.ready);
+    await window.page.locator(".part.editor").screenshot({ path: path.join(images, `${name}.png`), animations: "disabled" });
+}
+
+const theme = (session, colours) =>
+    session.server.settings({
+        user: { ...PLAIN, "workbench.colorTheme": colours },
+        machine: { "drygrad.interpreter": python },
+    });
+
+async function hover(session) {
+    await session.step("a squiggle with its hover", async () => {
+        const window = await editor(session, "classifier.py", { width: 900, height: 520 });
+        await window.goTo(27, 40);
+        for (let lines = 0; lines < 6; lines++) {
+            await window.page.keyboard.press("Control+ArrowDown"); // room for the hover below
+        }
+        await window.warnings.first().waitFor({ state: "attached" });
+        await window.page.keyboard.press("Control+K");
+        await window.page.keyboard.press("Control+I");
+        await until(async () => (await window.page.locator(".monaco-hover:visible").allInnerTexts()).join().includes("Why"), "the hover");
+        await take(window, "editor");
+        await session.close(window);
+    });
+}
+
+async function verifiedFix(session) {
+    await session.step("a verified quick fix", async () => {
+        const window = await editor(session, "attention.py", { width: 900, height: 380 });
+        await window.pressLens("def step", "Dry-run");
+        await window.untilLens("def step", "✗");
+        await window.offerFix(7, 8, "(verified)");
+        await take(window, "quick_fix");
+        await session.close(window);
+    });
+}
+
+async function lensAndShapes(session) {
+    await session.step("a lens with shapes", async () => {
+        const window = await editor(session, "loss.py", { width: 900, height: 430 });
+        await window.pressLens("def loss(", "Dry-run");
+        await window.untilLens("def loss(", "✗");
+        await window.untilText("float32 [16, 64, 128]");
+        await take(window, "dry_run");
+        await session.close(window);
+    });
+}
+
+const panel = (colours, name) => async (session) => {
+    theme(session, colours);
+    await session.step(`the result panel, ${colours}`, async () => {
+        const window = await editor(session, "train.py", { width: 1360, height: 900 });
+        await window.pressLens("def training_step", "Dry-run");
+        await window.untilLens("def training_step", "✓");
+        await window.command("drygrad: Show Last Result");
+        await window.panel.locator("h2", { hasText: "Gradient norms" }).waitFor();
+        await take(window, name);
+        await session.close(window);
+    });
+};
+
+mkdirSync(folder, { recursive: true });
+process.env.FONTCONFIG_FILE = path.join(folder, "fonts.conf");
+writeFileSync(process.env.FONTCONFIG_FILE, FONTS);
+const session = new Session(installed, vsix, python, folder);
+const classifier = readFileSync(path.join(ROOT, "examples/classifier.py"), "utf8");
+session.project("pictures", { "classifier.py": classifier, "attention.py": ATTENTION, "loss.py": LOSS, "train.py": TRAIN });
+const parts = [hover, verifiedFix, lensAndShapes, panel(LIGHT, "panel_light"), panel(DARK, "panel_dark")];
+await play(session, parts, { user: { ...PLAIN, "workbench.colorTheme": LIGHT } });
