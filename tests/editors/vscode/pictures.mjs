@@ -1,10 +1,10 @@
-// Takes the README's pictures in a real VS Code: node pictures.mjs INSTALLED VSIX PYTHON FOLDER IMAGES
+// Takes the README's pictures in a real VS Code: node pictures.mjs INSTALLED VSIX PYTHON FOLDER IMAGES [PART...]
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { play, Session } from "./session_context.mjs";
 import { until } from "./until.mjs";
 
-const [installed, vsix, python, folder, images] = process.argv.slice(2);
+const [installed, vsix, python, folder, images, ...wanted] = process.argv.slice(2);
 const ROOT = path.resolve(import.meta.dirname, "../../..");
 const LIGHT = "Default Light Modern";
 const DARK = "Default Dark Modern";
@@ -107,11 +107,10 @@ async function take(window, name) {
     await window.page.locator(".part.editor").screenshot({ path: path.join(images, `${name}.png`), animations: "disabled" });
 }
 
-const theme = (session, colours) =>
-    session.server.settings({
-        user: { ...PLAIN, "workbench.colorTheme": colours },
-        machine: { "drygrad.interpreter": python },
-    });
+const settings = (theme) => ({
+    user: { ...PLAIN, "workbench.colorTheme": theme },
+    machine: { "drygrad.interpreter": python },
+});
 
 async function hover(session) {
     await session.step("a squiggle with its hover", async () => {
@@ -151,15 +150,18 @@ async function lensAndShapes(session) {
     });
 }
 
-const panel = (colours, name) => async (session) => {
-    theme(session, colours);
-    await session.step(`the result panel, ${colours}`, async () => {
-        const window = await editor(session, "train.py", { width: 1360, height: 900 });
+// The theme is read when a window opens.
+const panel = (theme, name) => async (session) => {
+    session.server.settings(settings(theme));
+    await session.step(`the result panel, ${theme}`, async () => {
+        const window = await editor(session, "train.py", { width: 1580, height: 1600 });
         await window.pressLens("def training_step", "Dry-run");
         await window.untilLens("def training_step", "✓");
         await window.command("drygrad: Show Last Result");
         await window.panel.locator("h2", { hasText: "Gradient norms" }).waitFor();
-        await take(window, name);
+        const tab = window.page.locator(".tab", { hasText: "Dry run:" });
+        const group = window.page.locator(".editor-group-container", { has: tab });
+        await group.screenshot({ path: path.join(images, `${name}.png`), animations: "disabled" });
         await session.close(window);
     });
 };
@@ -170,5 +172,5 @@ writeFileSync(process.env.FONTCONFIG_FILE, FONTS);
 const session = new Session(installed, vsix, python, folder);
 const classifier = readFileSync(path.join(ROOT, "examples/classifier.py"), "utf8");
 session.project("pictures", { "classifier.py": classifier, "attention.py": ATTENTION, "loss.py": LOSS, "train.py": TRAIN });
-const parts = [hover, verifiedFix, lensAndShapes, panel(LIGHT, "panel_light"), panel(DARK, "panel_dark")];
-await play(session, parts, { user: { ...PLAIN, "workbench.colorTheme": LIGHT } });
+const parts = { hover, verifiedFix, lensAndShapes, light: panel(LIGHT, "panel_light"), dark: panel(DARK, "panel_dark") };
+await play(session, wanted.length ? wanted.map((name) => parts[name]) : Object.values(parts), settings(LIGHT));

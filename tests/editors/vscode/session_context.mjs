@@ -18,8 +18,8 @@ export class Session {
         this.server = new CodeServer(installed, folder);
     }
 
-    async start(settings = {}) {
-        this.server.settings({ machine: { "drygrad.interpreter": this.python }, ...settings });
+    async start(settings) {
+        this.server.settings(settings ?? { machine: { "drygrad.interpreter": this.python } });
         await this.step("install the extension", () => this.server.install(this.vsix));
         await this.step("start VS Code", () => this.server.start({ [MARK]: this.folder }));
     }

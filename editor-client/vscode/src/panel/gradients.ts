@@ -3,7 +3,7 @@
 import { RunReport } from "../protocol";
 import { element, section, svg } from "./dom";
 
-const DECADES = 8;
+const DECADES = 8; // from 10⁻⁴ to 10⁴
 
 export function gradients(report: RunReport): HTMLElement[] {
     const rows = (report.gradients ?? []).map((gradient) => {
@@ -19,7 +19,7 @@ export function gradients(report: RunReport): HTMLElement[] {
             element("td", { class: "bars" }, bar as unknown as Node),
         );
     });
-    const hint = element("p", { class: "hint" }, `Length on a logarithmic scale, from 10⁻${DECADES / 2} to 10${"⁴"}.`);
+    const hint = element("p", { class: "hint" }, "Length on a logarithmic scale, from 10⁻⁴ to 10⁴.");
     return rows.length ? [section("Gradient norms", element("table", { class: "ranked" }, element("tbody", {}, ...rows)), hint)] : [];
 }
 

@@ -12,13 +12,16 @@ const TOP = 10;
 const PHASES = ["forward", "backward", "optimizer"];
 
 export function overTime(report: RunReport): HTMLElement[] {
-    const samples = report.memory_over_time ?? [];
-    const last = samples.at(-1);
-    if (samples.length < 2 || !last) {
+    const measured = report.memory_over_time ?? [];
+    const last = measured.at(-1);
+    if (measured.length < 2 || !last) {
         return [];
     }
+    // A sample holds until the next; the last one, often the peak, for as long as can be seen.
+    const end = last.seconds * 1.02;
+    const samples = [...measured, { ...last, seconds: end }];
     const peak = Math.max(...samples.map((sample) => sample.bytes), 1);
-    const x = (seconds: number): number => LEFT + ((WIDTH - LEFT) * seconds) / (last.seconds || 1);
+    const x = (seconds: number): number => LEFT + ((WIDTH - LEFT) * seconds) / (end || 1);
     const y = (count: number): number => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - TOP) * count) / peak;
     const areas = runs(samples).map(({ phase, points }) =>
         svg("path", {
