@@ -154,7 +154,7 @@ async function lensAndShapes(session) {
 const panel = (theme, name) => async (session) => {
     session.server.settings(settings(theme));
     await session.step(`the result panel, ${theme}`, async () => {
-        const window = await editor(session, "train.py", { width: 1580, height: 1600 });
+        const window = await editor(session, "train.py", { width: 1580, height: 1650 });
         await window.pressLens("def training_step", "Dry-run");
         await window.untilLens("def training_step", "✓");
         await window.command("drygrad: Show Last Result");
