@@ -28,7 +28,7 @@ def geodesic_angle(r1: Tensor, r2: Tensor) -> Tensor:
     relative = r1 @ r2.transpose(-1, -2)
     trace = relative.diagonal(dim1=-2, dim2=-1).sum(-1)
     cos = (trace - 1.0) / 2.0
-    return torch.acos(cos.clamp(-1.0, 1.0))  # error: DG410
+    return torch.acos(cos.clamp(-1.0, 1.0))  # error: DG410|DG412
 
 
 class RotationHead(nn.Module):

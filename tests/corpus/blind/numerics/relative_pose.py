@@ -21,7 +21,7 @@ def rotation_angle(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Geodesic distance in radians between rotation matrices of shape (..., 3, 3)."""
     trace = (a.transpose(-2, -1) @ b).diagonal(dim1=-2, dim2=-1).sum(dim=-1)
     cosine = (trace - 1) / 2
-    return torch.acos(cosine.clamp(-1.0, 1.0))  # error: DG410
+    return torch.acos(cosine.clamp(-1.0, 1.0))  # error: DG410|DG412
 
 
 class RelativeRotation(nn.Module):

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 from typing import Literal
 
-from drygrad.static.context import Context
+from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Constant, Object, Origin, Reference, Tensor, TorchCall
+from drygrad.static.loops import backwards_in
 from drygrad.static.tree import walk
 
 _OF_THE_FORM = frozenset(
@@ -37,13 +38,21 @@ def records_gradient(node: ast.expr | ast.stmt, ctx: Context, *tensors: Tensor |
         return "yes"
     if needed and all(flag is False for flag in needed) and len(needed) == len(tensors):
         return "no"
-    return "maybe" if _is_in_training_code(node, ctx) else "no"
-
-
-def _is_in_training_code(node: ast.expr | ast.stmt, ctx: Context) -> bool:
     function = ctx.function(node)
-    if function is None:
+    return "maybe" if function is not None and _is_training_code(function, ctx) else "no"
+
+
+def is_called_in_training(node: ast.expr | ast.stmt, ctx: Context) -> bool:
+    """Say whether what a model computes, a loss or a step of training calls the function around a node."""
+    function = ctx.function(node)
+    if function is None or ctx.grad_enabled(ctx.statement(node)) is False:
         return False
+    sites = [site.node for site in ctx.callers(function) if site.grad is not False]
+    callers = [caller for caller in map(ctx.function, sites) if caller is not None and caller is not function]
+    return any(_is_training_code(caller, ctx) or any(backwards_in(caller, ctx)) for caller in callers)
+
+
+def _is_training_code(function: FunctionNode, ctx: Context) -> bool:
     owner = ctx.parent(function)
     return (
         function.name in ("forward", "training_step")

@@ -8,18 +8,22 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Tensor, TorchCall
-from drygrad.static.rules.numerics.guards import names_in, records_gradient
+from drygrad.static.rules.numerics.guards import is_called_in_training, names_in, records_gradient
+from drygrad.static.tree import walk
 
 _SINGULAR = frozenset("log log2 log10 log1p sqrt rsqrt reciprocal acos asin atanh erfinv div pow".split())
-_SAFE_AT_ZERO = frozenset({"acos", "asin", "atanh", "erfinv"})
+_GROWING = frozenset({"exp", "expm1", "cosh", "sinh"})
+_LARGE = 10.0
+"""Who compares with such a number, or a larger one, expects values at which an exponential overflows."""
+_SAFE_AT_ZERO = frozenset({"acos", "asin", "atanh", "erfinv"}) | _GROWING
 
 
 class WhereMasksNan(Rule):
     """
     ## What it does
     Finds `torch.where(condition, f(x), safe)` (also `masked_fill` and `nan_to_num` on `f(x)`), where `f` is a
-    logarithm, a root, a quotient or another function with a singular point, and the condition picks the values of
-    `x` that it can bear.
+    logarithm, a root, a quotient or another function with a singular point, or an exponential that overflows, and
+    the condition picks the values of `x` that it can bear.
 
     ## Why is this bad?
     The forward result is right, the gradient is not: backward multiplies the 0 that `where` passes to the branch
@@ -65,6 +69,7 @@ class WhereMasksNan(Rule):
         Valid("def loss(x: torch.Tensor, y: torch.Tensor):\n    return torch.where(y > 0, x.log(), 0.0)"),
         Valid("def loss(x: torch.Tensor):\n    y = x.detach()\n    return torch.where(y > 0, y.log(), 0.0)"),
         Valid("def report(x: torch.Tensor):\n    return torch.where(x > 0, x.log(), 0.0)"),
+        Valid("def feature_loss(x: torch.Tensor):\n    return torch.where(x > 0, x + 1, x.exp())"),
     ]
     INVALID = [
         Invalid(
@@ -78,8 +83,9 @@ class WhereMasksNan(Rule):
             "        safe = torch.where(p == 0, torch.zeros_like(p), p * p.log())\n"
             "        return -torch.where(p == 0, 0.0, p.log()).sum()",
             "class Entropy(nn.Module):\n    def forward(self, p: torch.Tensor):\n"
-            "        safe = torch.where(p == 0, torch.zeros_like(p), p * p.log())\n"
-            "        return -torch.where(p == 0, 0.0, torch.where(p == 0, 1.0, p).log()).sum()",
+            "        safe = torch.where(p == 0, torch.zeros_like(p), p * torch.where(p == 0, 1.0, p).log())\n"
+            "        return -torch.where(p == 0, 0.0, p.log()).sum()",
+            count=2,
         ),
         Invalid(
             "def ratio_loss(a: torch.Tensor, b: torch.Tensor):\n"
@@ -89,6 +95,36 @@ class WhereMasksNan(Rule):
             "    ratio = torch.where(b != 0, a / torch.where(b != 0, b, 1.0), torch.zeros_like(a))\n"
             "    return ratio.mean()",
             at=(2, 32, 2, 37),
+        ),
+        Invalid(
+            """
+            def entropy(p: torch.Tensor):
+                return -torch.where(p > 0, p * p.log(), 0.0).sum(-1)
+
+            def policy_loss(p: torch.Tensor):
+                return -entropy(p).mean()
+            """,
+            """
+            def entropy(p: torch.Tensor):
+                return -torch.where(p > 0, p * torch.where(p > 0, p, 1.0).log(), 0.0).sum(-1)
+
+            def policy_loss(p: torch.Tensor):
+                return -entropy(p).mean()
+            """,
+            at=(2, 35, 2, 42),
+        ),
+        Invalid(
+            """
+            class Rate(nn.Module):
+                def forward(self, x: torch.Tensor):
+                    return torch.where(x > 20.0, x, torch.log1p(torch.exp(x)))
+            """,
+            """
+            class Rate(nn.Module):
+                def forward(self, x: torch.Tensor):
+                    return torch.where(x > 20.0, x, torch.log1p(torch.exp(torch.where(x > 20.0, 0.0, x))))
+            """,
+            at=(3, 52, 3, 64),
         ),
         Invalid("def loss(x: torch.Tensor):\n    return torch.nan_to_num(torch.sqrt(x)).sum()", at=(2, 28, 2, 41)),
         Invalid(
@@ -104,19 +140,17 @@ class WhereMasksNan(Rule):
         branches = ("input", "other") if call.operation == "where" else ("input",)
         for name in branches:
             branch = call.operand(name)
-            argument = _singular_argument(branch, ctx)
-            tensor = ctx.tensor(branch)
-            if branch is None or argument is None or tensor is None or tensor.origin is None:
-                continue
-            if call.operation != "nan_to_num" and not _reads(condition, argument, ctx):
-                continue
-            yield from self._report(node, call, tensor, argument, ctx)
+            for tensor in _factors(ctx.tensor(branch)):
+                argument = _singular_argument(tensor, ctx) or _overflowing_argument(tensor, condition, ctx)
+                if argument is not None and (call.operation == "nan_to_num" or _reads(condition, argument, ctx)):
+                    yield from self._report(node, call, tensor, argument, name, ctx)
+                    break
 
     def _report(
-        self, node: ast.Call, call: TorchCall, tensor: Tensor, argument: ast.expr, ctx: Context
+        self, node: ast.Call, call: TorchCall, tensor: Tensor, argument: ast.expr, branch: str, ctx: Context
     ) -> Iterator[Finding]:
         recorded = records_gradient(node, ctx, tensor)
-        if recorded == "no" or tensor.origin is None:
+        if tensor.origin is None or (recorded == "no" and not _is_recorded_elsewhere(node, tensor, ctx)):
             return
         severity: Severity = "warning" if recorded == "yes" else "info"
         operation = "the division" if tensor.origin.operation == "div" else tensor.origin.operation
@@ -127,28 +161,54 @@ class WhereMasksNan(Rule):
             f"where `{ctx.source_of(argument)}` is at the singular point, 0 times infinity makes the gradient NaN",
             severity=severity,
             related=[(f"{call.operation} replaces the result here", node)],
-            fixes=[self._fix(node, call, tensor, argument, ctx)],
+            fixes=[self._fix(call, tensor, argument, branch, ctx)],
         )
 
-    def _fix(self, node: ast.Call, call: TorchCall, tensor: Tensor, argument: ast.expr, ctx: Context) -> Fix | None:
+    def _fix(self, call: TorchCall, tensor: Tensor, argument: ast.expr, branch: str, ctx: Context) -> Fix | None:
         """Choose once more, inside: the argument where the result is used, a harmless number elsewhere."""
         condition, origin = call.operand("condition"), tensor.origin
         if call.operation != "where" or call.form != "function" or condition is None or origin is None:
             return None
-        is_first = call.operand("input") is origin.node
-        if not is_first and call.operand("other") is not origin.node:
+        written = call.operand(branch)
+        if written is None or not any(node is origin.node for node in walk(written)):
             return None
         harmless = "0.0" if origin.operation in _SAFE_AT_ZERO else "1.0"
         chosen = ctx.source_of(argument)
-        pair = f"{chosen}, {harmless}" if is_first else f"{harmless}, {chosen}"
+        pair = f"{chosen}, {harmless}" if branch == "input" else f"{harmless}, {chosen}"
         text = f"{ctx.source_of(call.node.func)}({ctx.source_of(condition)}, {pair})"
         return ctx.fix("Choose before as well", ctx.replace(argument, text), safety="safe")
 
 
-def _singular_argument(branch: ast.expr | None, ctx: Context) -> ast.expr | None:
-    """Return the argument that may be at the singular point of the function which made a branch."""
-    tensor = ctx.tensor(branch)
-    origin = tensor.origin if tensor is not None else None
+def _is_recorded_elsewhere(node: ast.Call, tensor: Tensor, ctx: Context) -> bool:
+    return tensor.requires_grad is not False and is_called_in_training(node, ctx)
+
+
+def _factors(tensor: Tensor | None) -> Iterator[Tensor]:
+    """Yield a branch and what it is a product or negation of, or the log1p of: 0 goes back through these as 0."""
+    if tensor is not None:
+        yield tensor
+        if tensor.made_by("mul", "neg", "log1p"):
+            assert tensor.origin is not None
+            for value in tensor.origin.operands:
+                if isinstance(value, Tensor):
+                    yield from _factors(value)
+
+
+def _overflowing_argument(tensor: Tensor, condition: ast.expr | None, ctx: Context) -> ast.expr | None:
+    """Return the argument of an exp where the condition compares with a number so large that it minds the overflow."""
+    if not isinstance(condition, ast.Compare) or tensor.origin is None or tensor.origin.operation not in _GROWING:
+        return None
+    sides = (condition.left, *condition.comparators)
+    numbers = [value.value for value in map(ctx.value, sides) if isinstance(value, Constant)]
+    call = tensor.origin.call
+    if call is None or not any(isinstance(number, (int, float)) and number >= _LARGE for number in numbers):
+        return None
+    return next((given for given in call.operands if ast.dump(given) in map(ast.dump, sides)), None)
+
+
+def _singular_argument(tensor: Tensor, ctx: Context) -> ast.expr | None:
+    """Return the argument that may be at the singular point of the function which made a tensor."""
+    origin = tensor.origin
     if origin is None or origin.operation not in _SINGULAR:
         return None
     expressions = origin.call.operands if origin.call is not None else _operands(origin.node)
@@ -157,10 +217,12 @@ def _singular_argument(branch: ast.expr | None, ctx: Context) -> ast.expr | None
     index = 1 if origin.operation == "div" else 0
     if len(expressions) <= index:
         return None
-    value = ctx.value(expressions[index])
-    if not isinstance(value, Tensor) or value.sign == "positive" or value.made_by(*_MADE_HARMLESS):
+    argument = expressions[index]
+    value = ctx.value(argument)
+    if not isinstance(value, Tensor) or value.made_by(*_MADE_HARMLESS):
         return None
-    return expressions[index]
+    may_vanish = isinstance(argument, ast.Name) and value.made_by("exp")  # exp of -inf is 0
+    return None if value.sign == "positive" and not may_vanish else argument
 
 
 _MADE_HARMLESS = frozenset({"where", "clamp", "clamp_min", "maximum", "masked_fill", "add", "softmax"})

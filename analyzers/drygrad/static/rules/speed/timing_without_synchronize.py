@@ -271,7 +271,7 @@ def _gpu_work(region: list[ast.AST], ctx: Context) -> tuple[str, ast.expr] | Non
 
 def _is_model(node: ast.Call, ctx: Context) -> bool:
     """Say whether a call is that of a model which the function was given: it computes, and waits for nothing."""
-    return ctx.value(node.func) is UNKNOWN and isinstance(node.func, ast.Name) and role_of(ctx, node.func) == "model"
+    return isinstance(node.func, ast.Name) and role_of(ctx, node.func) == "model"
 
 
 def _given_device(node: ast.Call, ctx: Context) -> str | None:

@@ -1,0 +1,113 @@
+"""Rule DG412: the gradient of an arccosine at its ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Constant, TorchCall
+from drygrad.static.rules.numerics.guards import is_called_in_training, is_guarded, records_gradient
+
+_MARGIN = "1e-7"
+
+
+class ArccosAtOne(Rule):
+    """
+    ## What it does
+    Finds `acos` and `asin` of a tensor clamped to exactly -1 and 1, in what a model or a loss computes.
+
+    ## Why is this bad?
+    The slope of both functions at -1 and 1 is infinite, and `clamp` lets the gradient of a value at its very bound
+    pass. Where two unit vectors or rotations agree, their cosine is 1: the angle is a harmless 0, and backward
+    multiplies infinity by 0. One such element is enough to make every weight NaN in the next step. Bounds slightly
+    inside, or `atan2` of sine and cosine, have finite slopes.
+
+    ## Example
+    ```python
+    angle = torch.acos(cosine.clamp(-1.0, 1.0))
+    ```
+    Use instead:
+    ```python
+    angle = torch.acos(cosine.clamp(-1.0 + 1e-7, 1.0 - 1e-7))
+    ```
+
+    ## Fix safety
+    Unsafe: angles of almost 0 change slightly, and their gradient becomes 0.
+    """
+
+    code, name, since = "DG412", "arccos-at-one", "0.1"
+    severity = "info"
+    calls = frozenset({"acos", "asin", "arccos", "arcsin"})
+    VALID = [
+        Valid("def angle_loss(c: torch.Tensor):\n    return torch.acos(c.clamp(-1 + 1e-6, 1 - 1e-6)).mean()"),
+        Valid("@torch.no_grad()\ndef angle_loss(c: torch.Tensor):\n    return torch.acos(c.clamp(-1, 1)).mean()"),
+        Valid("def report(c: torch.Tensor):\n    return torch.acos(c.clamp(-1, 1)).mean()"),
+        Valid("def angle_loss(c: torch.Tensor):\n    return torch.acos(c.detach().clamp(-1, 1)).mean()"),
+        Valid("def angle_loss(c: torch.Tensor):\n    a = c.clamp(-1, 1).acos()\n    return a.where(c < 1, 0.0).mean()"),
+        Valid("def angle_loss(c: torch.Tensor, eps):\n    return c.clamp(-1 + eps, 1 - eps).acos().mean()"),
+    ]
+    INVALID = [
+        Invalid(
+            "def angle_loss(c: torch.Tensor):\n    return torch.acos(c.clamp(-1.0, 1.0)).mean()",
+            "def angle_loss(c: torch.Tensor):\n    return torch.acos(c.clamp(-1.0 + 1e-7, 1.0 - 1e-7)).mean()",
+            at=(2, 11, 2, 41),
+        ),
+        Invalid(
+            """
+            def rotation_angle(a: torch.Tensor, b: torch.Tensor):
+                cosine = ((a * b).sum(dim=(-2, -1)) - 1) / 2
+                return torch.clamp(cosine, min=-1, max=1).acos()
+
+            def train_step(model, optimizer, frames, wanted):
+                loss = rotation_angle(model(frames), wanted).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """,
+            """
+            def rotation_angle(a: torch.Tensor, b: torch.Tensor):
+                cosine = ((a * b).sum(dim=(-2, -1)) - 1) / 2
+                return torch.clamp(cosine, min=-1 + 1e-7, max=1 - 1e-7).acos()
+
+            def train_step(model, optimizer, frames, wanted):
+                loss = rotation_angle(model(frames), wanted).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """,
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        given = call.operand("input") if call else None
+        tensor = ctx.tensor(given)
+        clamp = tensor.origin.call if tensor is not None and tensor.origin is not None else None
+        if given is None or tensor is None or clamp is None or not _keeps_the_ends(clamp):
+            return
+        recorded = records_gradient(node, ctx, tensor)
+        if recorded == "no" and (tensor.requires_grad is False or not is_called_in_training(node, ctx)):
+            return
+        if is_guarded(node, given, ctx):
+            return
+        yield ctx.finding(
+            self,
+            node,
+            f"`{ctx.source_of(given)}` may be exactly 1, where the slope is infinite and clamp lets the gradient pass: "
+            "it becomes NaN there, and spoils every weight",
+            fixes=[_fix(clamp, ctx)],
+        )
+
+
+def _keeps_the_ends(clamp: TorchCall) -> bool:
+    return clamp.operation == "clamp" and [clamp.value("min"), clamp.value("max")] == [Constant(-1), Constant(1)]
+
+
+def _fix(clamp: TorchCall, ctx: Context) -> Fix | None:
+    low, high = clamp.operand("min"), clamp.operand("max")
+    if low is None or high is None:
+        return None
+    edits = [ctx.insert_after(low, f" + {_MARGIN}"), ctx.insert_after(high, f" - {_MARGIN}")]
+    return ctx.fix("Clamp slightly inside", *edits)
