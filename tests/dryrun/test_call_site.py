@@ -17,6 +17,7 @@ class Inner(nn.Module):
     def forward(self, y): return y
 def step(model, x, y=None): ...
 def log(*what): ...
+def norm(model): return model.weight.grad.norm()
 """
 
 TABLE: list[tuple[str, str, list[str], list[str]]] = [
@@ -68,6 +69,12 @@ TABLE: list[tuple[str, str, list[str], list[str]]] = [
      ["_argument_0", "_argument_1"]),
     ("step(*[1, 2])", "step", [], ["*[1, 2]"]),
     ("step(Net(), *[1])", "step", [], ["Net()", "*[1]"]),
+    ("net = Net()\nnet(1).sum().backward()\nnorm(net)", "norm",
+     ["net = Net()", "net(1).sum().backward()"], ["net"]),
+    ("box = []\nfor x in range(9):\n    box.append(x)\n    if len(box) < 4:\n        continue\n    step(box)\n"
+     "step([1])", "step", [], ["[1]"]),
+    ("box = []\nif len(box) > 4:\n    step(box)\nif isinstance(box, list):\n    step(box, 2)", "step",
+     ["box = []"], ["box", "2"]),
     ("step(1, **{'x': 2})", "step", [], ["1", "**{'x': 2}"]),
     ("net = Net().to('cpu')\nnet(torch.ones(3))", "Net.forward", ["net = Net().to('cpu')"], ["torch.ones(3)"]),
     ("net = Net()\nnet.forward(x=1)", "Net.forward", ["net = Net()"], ["1"]),
@@ -139,3 +146,22 @@ def test_definitions_bring_what_they_read() -> None:
     text = "import json\nRATE = 3\nOTHER = 4\ndef make(): return json.dumps(RATE)\ndef f(x): return OTHER\nf(make())\n"
     found = plan(text, "f")
     assert found.as_json()["setup"] == [[1, 0], [2, 0], [3, 0], [4, 0], [5, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "partial"),
+    [
+        ("box = []\nfor x in range(3):\n    print(x)\n    box.append(x)\nlog(box)", True),
+        ("box = []\nfor x in range(3):\n    box.append(x)\nlog(box)", False),
+        ("net = Net()\nfor x in range(3):\n    print(x)\n    net.train()\nlog(net)", False),
+        ("net = Net()\nnet(1).backward()\nnorm(net)", True),
+    ],
+)
+def test_what_may_have_changed_an_input_on_the_way_is_known(text: str, partial: bool) -> None:
+    found = plan(MODEL + text, "norm" if "norm" in text else "log")
+    assert found.partial is partial
+
+
+def test_an_object_that_is_called_for_its_effect_is_called() -> None:
+    found = plan(MODEL + "net = Net()\nnet(torch.ones(3))\nlog(net)", "log")
+    assert "net(torch.ones(3))" in steps(found)

@@ -257,6 +257,19 @@ def test_compilation_is_left_out(worker: WorkerClient, tmp_path: Path) -> None:
     assert output(worker, tmp_path, text) == "3\n"
 
 
+def test_a_compiled_module_is_behind_another(worker: WorkerClient, tmp_path: Path) -> None:
+    text = """\
+import torch
+raw = torch.nn.Sequential(torch.nn.Linear(2, 2))
+model = torch.compile(raw)
+model.note = 7
+print(model._orig_mod is raw, raw.note, len(model), list(model.state_dict()), model.eval().training, raw[0].training)
+print(model(torch.ones(1, 2)).shape, sum(p.numel() for p in model.parameters()), model.to("cpu") is model)
+"""
+    said = "True 7 1 ['_orig_mod.0.weight', '_orig_mod.0.bias'] False False\ntorch.Size([1, 2]) 6 True\n"
+    assert output(worker, tmp_path, text) == said
+
+
 def test_the_same_seed_gives_the_same_numbers(worker: WorkerClient, tmp_path: Path) -> None:
     text = "import random, torch\nprint(random.random(), torch.rand(2).tolist())\n"
     assert output(worker, tmp_path, text) == output(worker, tmp_path, text)

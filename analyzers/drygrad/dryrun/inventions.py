@@ -3,6 +3,9 @@
 An error of shapes, dtypes, devices or of what kind of thing an argument is says nothing about the code: other inputs
 might have fitted. It stands only where the search found that it does not depend on what was invented. A fault of values
 is a hint that names the invention. Faults of structure, such as writes in place or a graph that was cut, stay.
+
+Where a call gives the inputs, but something before it that may have changed them was left out, a fault of values is a
+hint, too, and so is an error of Python's: a list may have been empty that the program fills before.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ _OF_FIT = frozenset("DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317
 _OF_VALUES = frozenset("DG302 DG316 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411".split())
 """Codes of faults that depend on the values."""
 
+_ERROR = "DG907"
+_UNPREPARED = "with inputs as they are before the program has changed them"
+
 
 def is_invented(plan: Plan) -> bool:
     """Say whether the inputs of a run were searched."""
@@ -29,7 +35,9 @@ def is_invented(plan: Plan) -> bool:
 def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fault]:
     """Yield the faults that a run may report, those of values as hints."""
     for fault in faults:
-        if not is_invented(plan) or _is_independent(result):
+        if plan.partial and (fault.code in _OF_VALUES or fault.code == _ERROR):
+            yield replace(fault, severity="hint", message=f"{fault.message} ({_UNPREPARED})")
+        elif not is_invented(plan) or _is_independent(result):
             yield fault
         elif fault.code in _OF_VALUES:
             yield replace(fault, severity="hint", message=f"{fault.message} (with invented inputs: {written(result)})")

@@ -107,6 +107,8 @@ class Plan:
     """What the worker is to search the inputs from, where nothing gives them."""
     elsewhere: Elsewhere | None = None
     """Where the inputs come from, if that is another file."""
+    partial: bool = False
+    """Whether the state of an input may not be the one that the program has it in: a list that a loop would fill."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as it crosses the wire."""

@@ -77,13 +77,14 @@ class _Planner:
         called = find_call(self.source, self.target, self.imports)
         if called.site:
             steps, arguments = _without_clashes(called.slice.steps, called.site.arguments, called.site.call)
-            return [self._plan(steps, arguments, called.site.receiver)]
+            plan = self._plan(steps, arguments, called.site.receiver)
+            return [replace(plan, partial=called.slice.partial)]
         if self._required(()) or (self.needs_receiver and self._receiver() is None):
             return self._guessed() or self._no_inputs(called.unresolved)
         if self._takes_any_number and (guessed := self._guessed()):
             return guessed
         plan = self._from_text(())
-        return plan if isinstance(plan, Missing) else [plan]
+        return plan if isinstance(plan, Missing) else [replace(plan, partial=self.needs_receiver)]
 
     def _written(self, comments: Sequence[Any]) -> list[tuple[Argument, ...]] | Missing:
         """Return the arguments of the flag, else those of each comment."""
@@ -142,7 +143,8 @@ class _Planner:
         before = steps_before(self.source.tree.body, (), self.imports)
         own = backward_slice(before, {str(self.target.qualname).partition(".")[0]}, (), self.imports)
         plan = self._plan(own.steps, arguments, site.receiver)
-        return [replace(plan, elsewhere=Elsewhere(caller, steps, site.call.lineno))]
+        there = Elsewhere(caller, steps, site.call.lineno)
+        return [replace(plan, elsewhere=there, partial=found.slice.partial)]
 
     def _documented(self) -> list[Plan] | None:
         """Plan the run that an example in the docstring gives; None where there is none that stands alone."""
@@ -169,7 +171,8 @@ class _Planner:
         sliced = backward_slice(steps, wanted & _bound_by(steps), (), self.imports)
         if sliced.unresolved or not stands_alone(sliced.steps):
             return None
-        return [replace(self._plan(sliced.steps, (), None), proposal=proposal)]
+        stateful = self.needs_receiver and not self._required(())
+        return [replace(self._plan(sliced.steps, (), None), proposal=proposal, partial=stateful)]
 
     @property
     def needs_receiver(self) -> bool:

@@ -35,6 +35,13 @@ _IDLE_METHODS = frozenset(
 """Methods that a caller calls for their effect elsewhere: they build nothing that an argument is made of."""
 
 
+_WITHOUT_TRACE = (_IDLE_METHODS - {"fit"}) | frozenset(
+    "train eval to cuda cpu parameters named_parameters modules children buffers state_dict forward size dim item "
+    "detach numpy keys values items format join mean sum".split()
+)
+"""Methods that leave an object as it was, as far as a later call of another method could tell."""
+
+
 @dataclass(frozen=True)
 class Bind:
     """Names that get a value without a statement of the text: the first item of a loop, arguments of a call."""
@@ -59,11 +66,15 @@ Step: TypeAlias = ast.stmt | Bind | Enter
 
 @dataclass(frozen=True)
 class Slice:
-    """The steps to take, in order, the needed names that none of them binds, and what functions will read later."""
+    """The steps to take, in order, the needed names that none of them binds, and what functions will read later.
+
+    It is ``partial`` where a step is left out that may have changed what is needed: a loop that fills a list.
+    """
 
     steps: tuple[Step, ...]
     unresolved: tuple[str, ...] = ()
     late: frozenset[str] = frozenset()
+    partial: bool = False
 
 
 class Imports:
@@ -140,33 +151,40 @@ def backward_slice(
     wanted, late = set(wanted), set(called)
     fixed = {name for fact in facts if fact.is_declaration for name in fact.binds}
     while True:
-        taken, missed, more = _pass(facts, wanted, late, fixed, gradients)
+        taken, missed, more, left = _pass(facts, wanted, late, fixed, gradients)
         if more <= late:
             break
         late |= more
     bound = {name for fact in facts for name in fact.binds} | GIVEN
     from_anywhere = any(fact.is_star_import for fact in facts)
     unresolved = () if from_anywhere else tuple(sorted(missed - bound))
-    return Slice(tuple(taken), unresolved, frozenset(late))
+    return Slice(tuple(taken), unresolved, frozenset(late), left)
 
 
 def _pass(
     facts: Sequence[_Facts], wanted: set[str], late: set[str], fixed: set[str], gradients: bool
-) -> tuple[list[Step], set[str], set[str]]:
-    """Go backward once; return the steps, every name that was wanted at once, and those that functions will read."""
+) -> tuple[list[Step], set[str], set[str], bool]:
+    """Go backward once.
+
+    Return the steps, every name that was wanted at once, those that functions will read, and whether a step was left
+    out that may have changed what is needed.
+    """
     needed, asked, more = wanted | late, set(wanted), set[str]()
     taken: list[Step] = []
+    left = False
     for fact in reversed(facts):
         makes_gradients = gradients and fact.is_backward
         if not (fact.is_always_taken or makes_gradients or fact.binds & needed or fact.changed(needed, fixed)):
+            left = left or fact.may_change(needed - fixed)
             continue
         taken.append(fact.step)
+        left = left or makes_gradients  # one backward pass may be one of many that the program runs
         if fact.surely_binds:
             needed -= fact.binds - late
         needed |= fact.reads
         asked |= fact.reads
         more |= fact.late
-    return taken[::-1], asked, more
+    return taken[::-1], asked, more, left
 
 
 class _Facts:
@@ -240,6 +258,19 @@ class _Facts:
             return any(_SETTING.fullmatch(self._imports.full_name(place)) for place in named)
         return False
 
+    def may_change(self, needed: set[str]) -> bool:
+        """Say whether the step somewhere calls a method of a needed object that may leave a trace in it."""
+        if self.is_declaration or not isinstance(self.step, ast.stmt):
+            return False
+        return any(
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr not in _WITHOUT_TRACE
+            and isinstance(node.func.value, (ast.Name, ast.Attribute, ast.Subscript))
+            and _root(node.func) in needed
+            for node in ast.walk(self.step)
+        )
+
     def changed(self, needed: set[str], fixed: set[str]) -> bool:
         """Say whether the step changes one of the needed objects; what is imported or defined is only assigned to."""
         if not isinstance(self.step, ast.stmt):
@@ -288,6 +319,8 @@ def _body_changes(body: Sequence[ast.stmt], assigned: set[str], called: set[str]
 
 def _call_changes(call: ast.Call, needed: set[str]) -> bool:
     function = call.func
+    if isinstance(function, ast.Name) and function.id in needed:
+        return True  # an object is called for its effect alone: a lazy module gets its shapes
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     if isinstance(function, ast.Attribute) and _root(function) in needed:
         return name not in _IDLE_METHODS

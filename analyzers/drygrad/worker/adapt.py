@@ -7,6 +7,7 @@ from typing import Any, Callable
 import torch
 import torch.utils.data
 
+from drygrad.worker.compiled import OptimizedModule
 from drygrad.worker.loops import Batches, Loops
 from drygrad.worker.run import Run
 
@@ -17,6 +18,7 @@ def adapt(run: Run, loops: Loops) -> None:
     """Change torch for the rest of this process."""
     _bound_loaders(run, loops)
     _compile_nothing(run)
+    _take_lengths_anywhere()
     if torch.distributed.is_available():
         from drygrad.worker import lonely_group
 
@@ -56,9 +58,23 @@ def _length(loader: Any) -> int | None:
         return None
 
 
+def _take_lengths_anywhere() -> None:
+    """Let ``ctc_loss`` take lengths on the CPU with logits on a GPU: it does, but not where operations are watched."""
+    loss: Callable[..., Any] = torch.ctc_loss
+
+    def ctc_loss(log_probs: Any, targets: Any, *rest: Any, **named: Any) -> Any:
+        lengths = [v.to(log_probs.device) if isinstance(v, torch.Tensor) else v for v in rest]
+        by_name = {k: v.to(log_probs.device) if isinstance(v, torch.Tensor) else v for k, v in named.items()}
+        return loss(log_probs, targets, *lengths, **by_name)
+
+    torch.ctc_loss = ctc_loss
+
+
 def _compile_nothing(run: Run) -> None:
     def compile(model: Any = None, **_: Any) -> Any:
         run.note("torch.compile was left out: the code ran as it is written")
+        if isinstance(model, torch.nn.Module):
+            return OptimizedModule(model)
         return _unchanged if model is None else model
 
     def compile_module(self: Any, *_: Any, **__: Any) -> None:

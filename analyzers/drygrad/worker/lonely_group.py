@@ -69,12 +69,33 @@ def _make(*_: Any) -> LonelyGroup:
     return LonelyGroup()
 
 
+def _silent(*_: Any, **__: Any) -> None:
+    pass
+
+
+class _Silent:
+    """Stands for what ``DistributedDataParallel`` logs with: torch's own fails on devices that it has no timer for."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return _silent
+
+
+def _log_nothing() -> None:
+    reducer: Any = getattr(dist, "Reducer")  # noqa: B009 - as below
+    dist.Logger = _Silent  # type: ignore[attr-defined]
+    reducer.set_logger = _silent
+
+
 def install(run: Run) -> None:
     """Let ``init_process_group`` make such a group, whatever backend and size it is asked for."""
     begin: Any = dist.init_process_group
     backends: Any = dist.Backend
     backends.register_backend(_NAME, _make, devices=["cpu", "cuda"])
     store: Any = getattr(dist, "HashStore")  # noqa: B009 - it is not among the names that torch exports
+    _log_nothing()
 
     def init_process_group(*args: Any, **kwargs: Any) -> None:
         if not dist.is_initialized():

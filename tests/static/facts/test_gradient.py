@@ -36,6 +36,10 @@ def tensor(text: str) -> Tensor:
         ("x.requires_grad = True\ny = nn.Linear(3, 3)(torch.rand(3))", True, False),
         ("f = nn.Linear(3, 3)\nfor p in f.parameters():\n    p.requires_grad = 0\ny = f(torch.rand(3))", None, False),
         ("net = nn.Linear(3, 3)\nnet.requires_grad_(False)\ny = net.weight", None, False),
+        ("y = unseen * (torch.arange(3) < 2)", None, True),
+        ("y = torch.where(torch.arange(3) < 2, unseen, 0.0)", None, True),
+        ("y = torch.cat([torch.arange(3), unseen])", None, False),
+        ("y = (torch.arange(3) < 2).view(unseen)", False, True),
     ],
 )  # fmt: skip
 def test_requires_grad(text: str, requires_grad: bool | None, cut: bool) -> None:

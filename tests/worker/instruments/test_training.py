@@ -70,6 +70,15 @@ SOUND = [
     # a closure that runs backward inside the step
     "def closure():\n    optimizer.zero_grad()\n    loss = head(model(x)).sum()\n    loss.backward()\n    return loss\n"
     "optimizer.step(closure)",
+    # a closure that an optimizer calls several times in one step
+    "search = torch.optim.LBFGS(model.parameters(), max_iter=4)\ndef closure():\n    search.zero_grad()\n"
+    "    loss = model(x).square().mean()\n    loss.backward()\n    return loss\nsearch.step(closure)",
+    # a part of the gradients is kept by intention
+    "head(model(x)).sum().backward()\noptimizer.step()\nfor p in (*model.parameters(), *head.parameters()):\n"
+    "    p.grad.mul_(0.5)",
+    # gradients of the input, several times, and none of them applied
+    "for _ in range(2):\n    given = x.clone().requires_grad_()\n    model.zero_grad()\n"
+    "    head(model(given)).sum().backward()\noptimizer.zero_grad()\nhead(model(x)).sum().backward()\noptimizer.step()",
     # evaluation between the steps
     "optimizer.zero_grad()\nhead(model(x)).sum().backward()\noptimizer.step()\nwith torch.no_grad():\n    model(x)",
 ]
@@ -96,6 +105,22 @@ for _ in range(3):
     loss(critic(fake), one).backward()
     for_generator.step()
 """
+
+
+ATTACK = """
+model, image = nn.Linear(2, 2), torch.rand(2, requires_grad=True)
+for _ in range(3):
+    x = torch.rand(4, 2, requires_grad=True)
+    model.zero_grad()
+    model(x).sum().backward()
+optimizer = torch.optim.SGD([image], lr=0.1)
+image.square().sum().backward()
+optimizer.step()
+"""
+
+
+def test_gradients_that_no_optimizer_was_to_apply(tmp_path: Path) -> None:
+    assert said(watch(tmp_path, ATTACK, Training)) == []
 
 
 def test_two_optimizers_in_turn(tmp_path: Path) -> None:

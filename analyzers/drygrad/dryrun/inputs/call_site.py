@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from drygrad.dryrun.inputs.arguments import Argument, FunctionNode
 from drygrad.dryrun.inputs.classes import Classes, Scope
 from drygrad.dryrun.inputs.testing import TestRunner, is_left_out
+from drygrad.dryrun.inputs.waiting import waits
 from drygrad.dryrun.names import bound_names, read_names
 from drygrad.dryrun.slicing import (
     Bind,
@@ -104,13 +105,16 @@ class CallSites:
         calls = sorted(self._classes.calls, key=lambda found: found[1].function is not None)
         for call, scope in calls:
             receiver = self._classes.matches(call, scope, function, owner)
-            if receiver is None or scope.function is function or _may_fail(scope):
+            if receiver is None or scope.function is function or _may_fail(scope) or self._waits(call, scope):
                 continue
             site = self._site(call, scope, function, owner)
             if site is not None and (way := self._way(scope, depth)) is not None:
                 steps, local = way
                 receiver = replace(site.receiver, text=receiver) if receiver and site.receiver else None
                 yield replace(site, receiver=receiver, steps=tuple(steps), local=local)
+
+    def _waits(self, call: ast.Call, scope: Scope) -> bool:
+        return waits(call, scope.function.body if scope.function else self._source.tree.body, scope.way)
 
     def _site(
         self, call: ast.Call, scope: Scope, function: FunctionNode, owner: ast.ClassDef | None

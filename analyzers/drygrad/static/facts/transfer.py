@@ -23,6 +23,7 @@ from drygrad.static.facts.operations import (
 from drygrad.static.facts.values import (
     FLOATING,
     INTEGERS,
+    UNKNOWN,
     Constant,
     Device,
     Number,
@@ -57,6 +58,14 @@ _FLOAT_RESULT = frozenset(
     "var".split()
 )
 _SUMS = frozenset({"sum", "prod", "cumsum", "cumprod"})
+_KEEPS_DTYPE = VIEWS | frozenset(
+    "clone copy fill flip gather index_add index_copy index_fill index_put index_select masked_fill masked_scatter "
+    "masked_select neg pad positive repeat repeat_interleave roll rot90 scatter scatter_add setitem sort sum prod "
+    "cumsum cumprod take take_along_dim tile topk tril triu zero".split()
+)
+"""Operations whose dtype is that of the first operand, whatever the other arguments are."""
+_WIDE = frozenset({"float32", "float64"})
+"""The dtypes that an operand of a usual dtype does not widen, but for float64 itself."""
 _AUTOCAST_CASTS = frozenset({"float16", "bfloat16", "float32"})
 """The dtypes that autocast changes: it leaves float64 and integers alone."""
 
@@ -151,11 +160,16 @@ def _tensors(call: TorchCall) -> tuple[Tensor, ...]:
 
 def tensors_in(values: Iterable[Value]) -> Iterable[Tensor]:
     """Yield the tensors among values, those in lists of known items included."""
+    return (value for value in flat(values) if isinstance(value, Tensor))
+
+
+def flat(values: Iterable[Value]) -> Iterable[Value]:
+    """Yield values, those in lists in place of the lists."""
     for value in values:
-        if isinstance(value, Tensor):
+        if isinstance(value, Sequence):
+            yield from flat(value.items if value.items is not None else (value.element,))
+        else:
             yield value
-        elif isinstance(value, Sequence):
-            yield from tensors_in(value.items if value.items is not None else (value.element,))
 
 
 # -- shape ------------------------------------------------------------------------------------------------------
@@ -293,14 +307,20 @@ def _dtype(
         sure = call is not None and call.module is not None
         return frame.state.autocast if sure or any(t.dtype in _AUTOCAST_CASTS for t in tensors) else None
     known = {t.dtype for t in tensors if t.shape != ()} or {t.dtype for t in tensors}
-    if len(known) != 1:
-        return _promoted(known)
-    dtype = known.pop()
+    dtype = known.pop() if len(known) == 1 else _promoted(known)
+    if operation not in _KEEPS_DTYPE and dtype not in _WIDE and _may_hide_tensors(values, call):
+        return None
     if dtype in FLOATING:
         return None if frame.state.autocast != "off" and operation not in AUTOCAST_KEEPS else dtype
     if dtype in INTEGERS or dtype == "bool":
         return _integer_result(frame, operation, dtype, values)
     return dtype
+
+
+def _may_hide_tensors(values: tuple[Value, ...], call: TorchCall | None) -> bool:
+    """Say whether nothing is known of some operand: it may be a tensor, and decide the dtype."""
+    named = call.keyword_values.values() if call is not None else ()
+    return any(value == UNKNOWN for value in flat((*values, *named)))
 
 
 def _promoted(known: set[str | None]) -> str | None:

@@ -168,6 +168,8 @@ class Reader:
                 yield self._event("clip", node, place, text)
             case "zero_" if _is_gradient(owner):
                 yield self._event("zero_grad", node, replace(place, loops=_beyond_parameters(place.loops)), None)
+            case "mul_" | "div_" | "copy_" | "lerp_" if _is_gradient(owner):
+                yield self._event("grad_edit", node, replace(place, loops=_beyond_parameters(place.loops)), None)
             case _ if _ZEROING.search(method) and not self._followable(node):
                 yield self._event("zero_grad", node, place, text, roles=frozenset({role} if role else ()))
             case _:

@@ -33,9 +33,11 @@ _PASS_ON = frozenset(
     f"aten::{name}"
     for name in (
         "_reshape_alias _unsafe_view cat clone constant_pad_nd copy_ detach embedding empty empty_like empty_strided "
-        "fill fill_ full full_like gather index_select isfinite isinf isnan masked_fill masked_fill_ masked_select neg "
-        "new_empty new_full new_zeros ones ones_like relu select_backward slice_backward stack threshold_backward "
-        "where zero_ zeros zeros_like"
+        "fill fill_ fill_diagonal_ flip full full_like gather index_copy index_copy_ index_fill index_fill_ index_put "
+        "index_put_ index_select isfinite isinf isnan masked_fill masked_fill_ masked_scatter masked_scatter_ "
+        "masked_select neg neg_ new_empty new_full new_zeros ones ones_like relu relu_ repeat roll scatter scatter_ "
+        "select_backward select_scatter slice_backward slice_scatter sort stack threshold_backward topk tril tril_ "
+        "triu triu_ where zero_ zeros zeros_like"
     ).split()
 )
 """Operations that hand on or overwrite values, and make none of their own that are not finite by an accident."""
@@ -60,14 +62,23 @@ class Births(Instrument):
         super().__init__(run)
         self._count = 0
         self._births: dict[int, Birth] = {}
+        self._overwritten = _FINITE
         self._backwards: list[tuple[tuple[Any, ...], Place | None, bool]] = []
         self._overflows: list[Fault] = []
         self._told = self._spoilt = self._scaled = False
         self._sum = _sum_on_host() if run.device == "sim" else _sum
 
     def wants(self, hook: str, func: Any) -> bool:
-        """Leave out views: they make no values."""
+        """Leave out views: they make no values; ahead of an operation, all but those that compute in place."""
+        if hook == "before_op":
+            return func._schema.is_mutable and func._schema.name not in _PASS_ON
         return not func.is_view
+
+    def before_op(self, op: Op) -> None:
+        """Remember how bad the values are that the operation is about to overwrite."""
+        target: Any = op.args[0] if op.args else None
+        if op.phase != "optimizer" and _is_float(target):
+            self._overwritten = _FINITE if math.isfinite(self._sum(target)) else _level(target)
 
     def after_op(self, op: Op, result: Any) -> None:
         """Look at what the operation has made."""
@@ -95,7 +106,7 @@ class Births(Instrument):
         if birth is not None and birth.op == "aten::exp" and op.name == "aten::div":
             birth.reason = birth.reason._replace(code="DG405")
         if birth is None and self._count < _BIRTHS and not _is_wanted(op):
-            birth = self._new(op, result, level, _worst(op, result))
+            birth = self._new(op, result, level, self._worst(op, result))
         if birth is not None:
             self._births[_memory(result)] = birth
 
@@ -106,6 +117,12 @@ class Births(Instrument):
         self._count += 1
         reason = self._reason(op, result) if level > given else came_in(op, self._name())
         return Birth(op.instruction, reason, op.name, op.phase == "backward")
+
+    def _worst(self, op: Op, result: Any) -> int:
+        """Return how bad the operands were; the operation has overwritten the one that it works in place on."""
+        memory = _memory(result)
+        others = (_level(t) for t in op.tensors() if _is_float(t) and _memory(t) != memory)
+        return max(others, default=_FINITE) if not op.func._schema.is_mutable else max((self._overwritten, *others))
 
     def _clipped(self, op: Op) -> None:
         """Look at the number that clipping scales all gradients by: it is NaN if one of them is, 0 if one is infinite.
@@ -191,9 +208,8 @@ class Births(Instrument):
         for tensor in _tensors(value):
             birth = self._births.get(_memory(tensor)) if _is_float(tensor) and _level(tensor) != _FINITE else None
             if birth is not None:
-                kind = kind_of(tensor)
-                known, severity = ("NaN", "warning") if kind == "NaN" else ("an infinite value", "info")
-                self._report(birth, f"{known} is returned", place, severity)
+                known = "NaN" if kind_of(tensor) == "NaN" else "an infinite value"
+                self._report(birth, f"{known} is returned", place, "warning" if _is_lost(tensor) else "info")
 
     def finish(self) -> None:
         """Report the overflows of gradients that no scaler has taken care of."""
@@ -246,10 +262,11 @@ def _level(tensor: torch.Tensor) -> int:
         return _INFINITE if bool(torch.isinf(tensor).any()) else _FINITE
 
 
-def _worst(op: Op, result: Any) -> int:
-    """Return how bad the operands were; an operand that the operation has overwritten is not known any more."""
-    memory = _memory(result)
-    return max((_level(t) for t in op.tensors() if _is_float(t) and _memory(t) != memory), default=_FINITE)
+def _is_lost(tensor: torch.Tensor) -> bool:
+    """Say whether NaN spoils a result; where a part of mere numbers is NaN, it may tell that there is no answer."""
+    with quietly():
+        unknown = torch.isnan(tensor)
+        return bool(unknown.any() if tensor.requires_grad else unknown.all())
 
 
 def _is_wanted(op: Op) -> bool:

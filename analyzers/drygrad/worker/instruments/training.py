@@ -24,7 +24,7 @@ _STEPS = ("step", "empty step", "step by scaler", "tried")
 
 
 class Event(NamedTuple):
-    """One thing that a training loop does, where, and to which optimizer (by identity; None for a module's)."""
+    """One thing that a training loop does, where, and to which optimizer or module (by identity)."""
 
     kind: str
     place: Place | None
@@ -42,9 +42,11 @@ class Training(Instrument):
         self._originals: list[tuple[type, str, Any]] = []
         self._gradients: dict[int, list[tuple[Any, int]]] = {}
         self._kept: dict[int, list[int]] = {}
+        self._parameters: dict[int, frozenset[int]] = {}
         self._watched: set[int] = set()
         self._written: set[int] = set()
         self._by_scaler = False
+        self._inside = 0
         self._half: Place | None = None
         self._scaled = False
 
@@ -76,12 +78,23 @@ class Training(Instrument):
         setattr(kind, method, heard)
 
     def _note(self, kind: str, place: Place | None, subject: int | None = None) -> None:
-        if len(self._events) < _EVENTS:
+        """Note an event, unless it is in a closure: there an optimizer has backward run as often as it needs."""
+        if len(self._events) < _EVENTS and not self._inside:
             self._events.append(Event(kind, place, subject))
 
     def _cleared(self, receiver: Any) -> None:
-        subject = id(receiver) if isinstance(receiver, torch.optim.Optimizer) else None
-        self._note("clear", self.run.lines.caller(), subject)
+        self._note("clear", self.run.lines.caller(), self._known(receiver))
+
+    def _known(self, owner: Any) -> int:
+        """Learn which parameters an optimizer or a module has; return its identity."""
+        groups: list[Any] = getattr(owner, "param_groups", None) or [{"params": owner.parameters()}]
+        self._parameters[id(owner)] = frozenset(id(p) for group in groups for p in group["params"])
+        return id(owner)
+
+    def _share(self, first: Event, second: Event) -> bool:
+        """Say whether two events are of the same parameters."""
+        mine, others = (self._parameters.get(e.subject or 0, frozenset()) for e in (first, second))
+        return not mine.isdisjoint(others)
 
     def _scales(self, scaler: Any) -> None:
         if scaler.is_enabled():
@@ -111,8 +124,12 @@ class Training(Instrument):
         """Hear of gradients that are unscaled, or written by hand."""
         if op.name == _UNSCALE:
             self._note("unscale", None)
-        if self._watched and op.phase == "forward" and op.name not in _KEEPS_GRADIENT:
+        if self._watched and op.phase == "forward" and not self._merely_scales(op):
             self._written |= self._watched.intersection(map(_memory, filter(is_plain, op.tensors())))
+
+    def _merely_scales(self, op: Op) -> bool:
+        """Say whether an operation scales or clips what backward has just added; after a step it does away with it."""
+        return op.name in _KEEPS_GRADIENT and any(e.kind == "backward" for e in _since(self._events, _is_step))
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Note a backward pass, and whether autocast is on."""
@@ -132,7 +149,7 @@ class Training(Instrument):
         parameters: list[Any] = [p for group in optimizer.param_groups for p in group["params"]]
         gradients = [p.grad for p in parameters if p.grad is not None]
         kind = "step" if gradients else "empty step"
-        self._note(f"{kind} by scaler" if self._by_scaler else kind, place, id(optimizer))
+        self._note(f"{kind} by scaler" if self._by_scaler else kind, place, self._known(optimizer))
         before = self._gradients.get(id(optimizer), [])
         after = [(weakref.ref(gradient), gradient._version) for gradient in gradients]
         if before and len(before) == len(after):
@@ -141,6 +158,12 @@ class Training(Instrument):
         self._written -= {_memory(gradient) for gradient in gradients}
         self._gradients[id(optimizer)] = after
         self._watched = {_memory(g()) for kept in self._gradients.values() for g, _ in kept if g() is not None}
+
+        self._inside += 1
+
+    def step_ends(self, optimizer: Any) -> None:
+        """Note again what happens."""
+        self._inside = max(0, self._inside - 1)
 
     def finish(self) -> None:
         """Judge the order of the events."""
@@ -157,7 +180,7 @@ class Training(Instrument):
         if event.kind == "empty step":
             return _empty_step(event, before, after)
         if event.kind == "clear":
-            return _cleared_between(event, before, after)
+            return _cleared_between(event, before, after, self._share)
         if event.kind == "schedule":
             return _scheduled_early(event, before, after)
         if event.kind == "step":
@@ -208,23 +231,26 @@ def _empty_step(step: Event, before: list[Event], after: list[Event]) -> Fault |
     )
 
 
-def _cleared_between(clear: Event, before: list[Event], after: list[Event]) -> Fault | None:
-    since = _since(before, lambda e: e.kind in _STEPS)
+def _cleared_between(
+    clear: Event, before: list[Event], after: list[Event], share: Callable[[Event, Event], bool]
+) -> Fault | None:
+    since = _since(before, _is_step)
     backward = next((e for e in reversed(since) if e.kind == "backward"), None)
     cleared = any(e.kind == "clear" for e in _since(since, lambda e: e.kind == "backward"))
     following = next((e for e in after if e.kind == "backward" or e.kind in _STEPS), None)
     began = next((e.kind for e in [*before, *after] if e.kind == "backward" or e.kind in _STEPS), "")
     if backward is None or cleared or following is None or began == "empty step":
         return None
-    if following.kind == "empty step" and clear.subject in (None, following.subject):
+    if following.kind == "empty step" and share(clear, following):
         return Fault(
             "DG708",
             "the gradients were cleared after backward() and before step(): the step had nothing to apply",
             clear.place,
             related=[*_at("computed here", backward.place), *_at("to be applied here", following.place)],
         )
-    step = next((e for e in after if e.kind.startswith("step") and clear.subject in (None, e.subject)), None)
-    if step is None or following.kind != "backward" or following.place != backward.place:
+    till, step = next(((i, e) for i, e in enumerate(after) if e.kind.startswith("step") and share(clear, e)), (0, None))
+    passes = {e.place for e in (*after[:till], backward) if e.kind == "backward"}
+    if step is None or following.kind != "backward" or len(passes) > 1:
         return None
     return Fault(
         "DG704",
@@ -259,6 +285,10 @@ def _bypasses(step: Event, before: list[Event]) -> Fault | None:
         step.place,
         related=_at("the loss is scaled here", scale.place),
     )
+
+
+def _is_step(event: Event) -> bool:
+    return event.kind in _STEPS
 
 
 def _since(events: list[Event], ends: Callable[[Event], bool]) -> list[Event]:

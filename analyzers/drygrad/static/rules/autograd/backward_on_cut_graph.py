@@ -50,6 +50,12 @@ class BackwardOnCutGraph(Rule):
         ),
         Valid("w = torch.rand(3, requires_grad=True)\nx = w.detach()\nx.requires_grad = True\nx.sum().backward()"),
         Valid("def step(w, hard):\n    loss = w.detach() if hard else w.sum()\n    loss.backward()"),
+        Valid(
+            "gru = nn.GRU(8, 8)\nout, lengths = nn.utils.rnn.pad_packed_sequence(gru(packed)[0])\n"
+            "mask = torch.arange(9)[:, None] < lengths\npooled = (out * mask.unsqueeze(-1)).sum(0) / lengths[:, None]\n"
+            "pooled.mean().backward()"
+        ),
+        Valid("def f(mask, a, b):\n    torch.where(torch.arange(3) < 2, a, b).sum().backward()"),
     ]
     INVALID = [
         Invalid(

@@ -55,6 +55,10 @@ class ZeroGradMissing(Rule):
             "for x in loader:\n    model(x).sum().backward()\n    optimizer.step()\n"
             "    for p in model.parameters():\n        p.grad = None"
         ),
+        Valid(  # a part of the gradients is kept by intention
+            "for x in loader:\n    model(x).sum().backward()\n    optimizer.step()\n"
+            "    for p in model.parameters():\n        p.grad.mul_(0.5)"
+        ),
         Valid("def step(loss, optimizer):\n    # the caller clears\n    loss.backward()\n    optimizer.step()"),
         Valid("for x in loader:\n    model(x).sum().backward()\n    apply_gradients(optimizer)\n    optimizer.step()"),
         Valid(
