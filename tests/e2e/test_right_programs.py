@@ -34,5 +34,6 @@ def test_nothing_is_said_against_a_right_program(path: Path, answer: dict[str, A
     findings = [finding for finding in answer["findings"] if finding["path"] == str(path)]
     assert [f for f in findings if f["severity"] in ("warning", "error")] == []
     runs = {run["target"]: run["outcome"] for run in answer["runs"] if run["target"].partition("::")[0] == str(path)}
-    assert set(runs.values()) <= {"passed", "no-inputs"}, runs
+    # A method called alone may fail for want of what the program does before; that is a hint.
+    assert set(runs.values()) <= {"passed", "failed", "no-inputs"}, runs
     assert runs[str(path)] == "passed"
