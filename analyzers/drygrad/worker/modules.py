@@ -51,7 +51,9 @@ def forget_shadowed(own_path: list[str]) -> None:
             own = name.endswith(".py") or os.path.isfile(os.path.join(entry, name, "__init__.py"))
             loaded = sys.modules.get(stem)
             file = str(getattr(loaded, "__file__", None) or "")
-            its_own = file.startswith((os.path.join(entry, ""), os.path.join(os.path.realpath(entry), "")))
+            its_own = os.path.realpath(os.path.dirname(file)) in map(
+                os.path.realpath, (entry, os.path.join(entry, stem))
+            )
             # Where the workspace is the folder of installed modules, these stay: some cannot be loaded twice.
             if own and not its_own and file.startswith(third_party_folders()) and stem not in ("torch", "drygrad"):
                 for known in [known for known in sys.modules if known == stem or known.startswith(stem + ".")]:
