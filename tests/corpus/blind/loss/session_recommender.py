@@ -43,7 +43,7 @@ class SessionEncoder(nn.Module):
         mask = steps < lengths.unsqueeze(1)
         ago = (lengths.unsqueeze(1) - 1 - steps).clamp_min(0)
         x = self.items(items) + self.recency(ago)
-        x = self.encoder(x, src_key_padding_mask=mask)  # fault: no rule
+        x = self.encoder(x, src_key_padding_mask=mask)  # error: DG751
         weight = mask.unsqueeze(-1).to(x.dtype)
         pooled = (x * weight).sum(dim=1) / weight.sum(dim=1)
         return self.score(pooled)

@@ -33,7 +33,7 @@ class WearableTransformer(nn.Module):
         self.lift = nn.Linear(cfg.n_channels, cfg.dim)
         self.position = nn.Parameter(torch.zeros(cfg.max_len, cfg.dim))
         nn.init.normal_(self.position, std=0.02)
-        layer = nn.TransformerEncoderLayer(  # fault: no rule
+        layer = nn.TransformerEncoderLayer(  # error: DG752
             d_model=cfg.dim,
             nhead=cfg.heads,
             dim_feedforward=4 * cfg.dim,

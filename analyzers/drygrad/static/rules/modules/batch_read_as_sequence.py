@@ -1,0 +1,226 @@
+"""Rule DG752: a sequence layer without batch_first whose output is read as if the batch came first."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.editing import with_keyword
+from drygrad.static.facts.values import Constant, Object, Tensor, TorchCall
+from drygrad.static.rules.loss.activations import RELAYOUTS
+from drygrad.static.tree import walk
+
+_RECURRENT = frozenset({"lstm", "gru", "rnn"})
+_TRANSFORMERS = frozenset({"transformer_encoder", "transformer_encoder_layer"})
+_REDUCTIONS = frozenset({"mean", "amax", "max"})
+_LAID_OUT = RELAYOUTS | {"rearrange", "swapaxes", "pack_padded_sequence"}
+_POSITIONS = {"lstm": 4, "gru": 4, "rnn": 4}
+"""How many positional arguments of a recurrent layer stand before ``batch_first``, or may; 6 for transformer layers."""
+
+
+class BatchReadAsSequence(Rule):
+    """
+    ## What it does
+    Finds recurrent and transformer layers without `batch_first=True` whose output is read as (batch, time, features):
+    its last element along dimension 1 (`out[:, -1]`), or a mean over it.
+
+    ## Why is this bad?
+    Without `batch_first` dimension 0 is time, and dimension 1 the batch. The shapes fit, so nothing raises: the layer
+    runs along the batch, each sample sees the others, its own time steps never meet, and what is picked or averaged
+    over is another sample.
+
+    Layers whose input was laid out for them (permuted, unsqueezed, viewed) are not reported.
+
+    ## Example
+    ```python
+    self.lstm = nn.LSTM(16, 32)
+    ...
+    out, _ = self.lstm(x)
+    return self.head(out[:, -1])
+    ```
+    Use instead:
+    ```python
+    self.lstm = nn.LSTM(16, 32, batch_first=True)
+    ...
+    out, _ = self.lstm(x)
+    return self.head(out[:, -1])
+    ```
+
+    ## Fix safety
+    Unsafe: it changes what the model computes.
+    """
+
+    code, name, since = "DG752", "batch-read-as-sequence", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            class Last(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.lstm = nn.LSTM(16, 32, batch_first=True)
+                    self.gru = nn.GRU(16, 32)
+
+                def forward(self, x):
+                    out, _ = self.lstm(x)
+                    time_major, _ = self.gru(x.transpose(0, 1))
+                    return out[:, -1], time_major[-1], time_major.mean(dim=0)
+            """
+        ),
+        Valid(
+            """
+            class One(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.lstm = nn.LSTM(16, 32)
+
+                def forward(self, x):
+                    out, _ = self.lstm(x.unsqueeze(1))  # a batch of one
+                    return out[:, -1]
+            """
+        ),
+        Valid(
+            """
+            class Pool(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2), 2)
+
+                def forward(self, x):
+                    return self.encoder(x).transpose(0, 1).mean(dim=1)
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            class Last(nn.Module):
+                def __init__(self, classes):
+                    super().__init__()
+                    self.lstm = nn.LSTM(16, 32)
+                    self.head = nn.Linear(32, classes)
+
+                def forward(self, x):
+                    out, _ = self.lstm(x)
+                    return self.head(out[:, -1, :])
+            """,
+            """
+            class Last(nn.Module):
+                def __init__(self, classes):
+                    super().__init__()
+                    self.lstm = nn.LSTM(16, 32, batch_first=True)
+                    self.head = nn.Linear(32, classes)
+
+                def forward(self, x):
+                    out, _ = self.lstm(x)
+                    return self.head(out[:, -1, :])
+            """,
+            at=(4, 20, 4, 35),
+        ),
+        Invalid(
+            """
+            class Pool(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.embedding = nn.Embedding(100, 16)
+                    layer = nn.TransformerEncoderLayer(d_model=16, nhead=2)
+                    self.encoder = nn.TransformerEncoder(layer, 2)
+
+                def encode(self, tokens):
+                    return self.encoder(self.embedding(tokens))
+
+                def forward(self, tokens):
+                    return self.encode(tokens).mean(dim=1)
+            """,
+            """
+            class Pool(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.embedding = nn.Embedding(100, 16)
+                    layer = nn.TransformerEncoderLayer(d_model=16, nhead=2, batch_first=True)
+                    self.encoder = nn.TransformerEncoder(layer, 2)
+
+                def encode(self, tokens):
+                    return self.encoder(self.embedding(tokens))
+
+                def forward(self, tokens):
+                    return self.encode(tokens).mean(dim=1)
+            """,
+        ),
+    ]
+
+    def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
+        if not ctx.is_module_class(node):
+            return
+        reported: set[ast.Call] = set()
+        for place in walk(node):
+            call = _layer_read_batch_first(place, ctx)
+            layer = _time_major_layer(call) if call is not None else None
+            if layer is None or layer in reported or call is None or not _is_laid_out_by_nobody(call, ctx):
+                continue
+            assert isinstance(place, ast.expr)
+            reported.add(layer)
+            message = (
+                "without batch_first=True this layer runs along dimension 0 as time, but its output is read as if "
+                "dimension 1 were time: the samples of a batch mix"
+            )
+            fix = ctx.fix("Take the batch first", with_keyword(ctx, layer, "batch_first", "True"))
+            yield ctx.finding(self, layer, message, related=[("read along dimension 1 here", place)], fixes=[fix])
+
+
+def _layer_read_batch_first(node: ast.AST, ctx: Context) -> TorchCall | None:
+    """Return the call of the layer whose output an expression reads along dimension 1; None for anything else."""
+    match node:
+        case ast.Subscript(value=read, slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None), index, *_])):
+            if ctx.value(index) != Constant(-1):
+                return None
+        case ast.Call():
+            call = ctx.call(node)
+            if call is None or call.operation not in _REDUCTIONS or call.value("dim") != Constant(1):
+                return None
+            read = call.operand("input")
+        case _:
+            return None
+    tensor = ctx.tensor(read)
+    made = tensor.origin if tensor is not None else None
+    return made.call if made is not None and made.operation in _RECURRENT | _TRANSFORMERS else None
+
+
+def _time_major_layer(call: TorchCall) -> ast.Call | None:
+    """Return the constructor of a layer that surely takes time first; None where it may take the batch first."""
+    layer = call.module
+    if layer is not None and call.operation == "transformer_encoder":
+        inner = layer.arguments.get("encoder_layer", 0)
+        layer = inner if isinstance(inner, Object) else None
+    if layer is None or not isinstance(layer.node, ast.Call) or _may_be_positional(layer, call):
+        return None
+    return layer.node if layer.arguments.get("batch_first") in (None, Constant(False)) else None
+
+
+def _may_be_positional(layer: Object, call: TorchCall) -> bool:
+    return len(layer.arguments.positional) > _POSITIONS.get(call.operation, 6)
+
+
+def _is_laid_out_by_nobody(call: TorchCall, ctx: Context) -> bool:
+    """Say whether the layer's input comes as it is: a parameter, or what another operation computed."""
+    given = next(iter(call.operands), None)
+    tensor = ctx.tensor(given)
+    if tensor is None:
+        return isinstance(given, ast.Name) and _is_parameter(given, ctx)
+    if tensor.shape is not None and (len(tensor.shape) != 3 or tensor.shape[1] == 1):
+        return False
+    origin = tensor.origin
+    inner = [value for value in (origin.operands if origin is not None else ()) if isinstance(value, Tensor)]
+    return not any(value.origin is not None and value.origin.operation in _LAID_OUT for value in (tensor, *inner[:1]))
+
+
+def _is_parameter(given: ast.Name, ctx: Context) -> bool:
+    """Say whether a name is a parameter that its function never binds anew."""
+    function = ctx.function(given)
+    if function is None:
+        return False
+    is_given = any(isinstance(n, ast.arg) and n.arg == given.id for n in walk(function.args))
+    stores = (n for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return is_given and all(store.id != given.id for store in stores)
