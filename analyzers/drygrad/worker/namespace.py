@@ -42,6 +42,14 @@ class WovenLoader(SourceFileLoader):
         source = self._text.encode("utf-8") if self._text is not None else self.get_data(path)
         return compile(weave(ast.parse(source, path), observe=False), path, "exec", dont_inherit=True)
 
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute a module; the one that the run is about is an attribute of its package from the beginning."""
+        for awaited in _Awaited.catching_up:
+            package, _, name = awaited.__name__.rpartition(".")
+            if package == module.__name__:
+                setattr(module, name, awaited)
+        super().exec_module(module)
+
     def get_source(self, fullname: str) -> str | None:
         """Return the text."""
         return self._text if self._text is not None else super().get_source(fullname)
@@ -96,14 +104,14 @@ class _Awaited(ModuleType):
 
     def __init__(self, name: str, catch_up: Callable[[], None]) -> None:
         super().__init__(name)
-        _Awaited._catching_up[self] = catch_up
+        _Awaited.catching_up[self] = catch_up
 
-    _catching_up: ClassVar[dict[ModuleType, Callable[[], None]]] = {}
+    catching_up: ClassVar[dict[ModuleType, Callable[[], None]]] = {}
     """Apart from the modules, whose attributes are the user's names."""
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
-            _Awaited._catching_up[self]()
+            _Awaited.catching_up[self]()
         if name in vars(self):
             return vars(self)[name]
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
