@@ -260,10 +260,9 @@ def _gpu_work(region: list[ast.AST], ctx: Context) -> tuple[str, ast.expr] | Non
         if not isinstance(node, (ast.Call, ast.BinOp)):
             continue
         value = ctx.value(node)
-        if isinstance(value, Tensor):
-            device = value.device
-        else:
-            device = _given_device(node, ctx) if isinstance(node, ast.Call) and _is_model(node, ctx) else None
+        device = value.device if isinstance(value, Tensor) else None
+        if device is None and isinstance(node, ast.Call) and _is_model(node, ctx):
+            device = _given_device(node, ctx)
         if (device or "").startswith(("cuda", "auto")):
             return device or "", node
     return None
