@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parents[1]
-SETS = ("blind", "informed", "heldout")
+HELD_OUT = "heldout"
+SETS = ("blind", "informed", HELD_OUT)
 
 HEADER = re.compile(r"^# (?P<key>target|gpu-memory|truth): (?P<value>.*)$")
 CONTINUED = re.compile(r"^#   (?P<value>\S.*)$")

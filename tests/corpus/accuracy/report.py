@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .judging import Outcome
-from .programs import SETS, Case
+from .programs import HELD_OUT, Case
 
 NOTE = "<!-- Made by `make report`; do not edit. -->\n\n"
 INTRODUCTION = """# How much is found
@@ -14,21 +14,28 @@ INTRODUCTION = """# How much is found
 The corpus in `tests/corpus` has {count} programs with one fault each, and the repaired twin of each. The truth — the
 line at which a colleague would change the program, and the rule that describes the fault, if there is one — stands in a
 comment, and was established by execution, not by drygrad. Each program is checked and dry-run alone, as `drygrad run`
-does it, on a GPU that is simulated where there is none.
+does it, on a GPU that is simulated where there is none, with more time to search and to try than the defaults give.
+
+Only the held-out programs tell what to expect of code that drygrad has not met. The others have been read by those who
+make the rules, so their figures say how much was learnt from them; the sets are not added up for that reason.
 
 """
 ORIGINS = {
-    "blind": "written by authors who knew neither drygrad nor its rules",
-    "informed": "written by somebody who knows the rules, one for each kind of fix",
-    "heldout": "written blind, too, and never looked at while rules are made",
+    "heldout": "written by authors who knew neither drygrad nor its rules, and not read while rules are made",
+    "blind": "written by such authors, too, but read since: rules were made after these programs, and the codes of "
+    "some set to the new rule. When the set was first measured, before that, 4 of its 48 faults were found",
+    "informed": "written by somebody who knows the rules, one for each kind of fix. The truth of four of them "
+    "(`char_lm_windows`, `class_balanced_focal`, `inverse_depth`, `point_cloud_attention`) was changed after a look at "
+    "what drygrad said",
 }
 COLUMNS = """A fault counts as found only if a finding under its own code stands at the culprit's statement.
 
 - **static**, **run**: found so by the check alone; by the dry run.
 - **found**: by one or the other. **elsewhere**: the right code, but at another line, or with the culprit only as a
   related place.
-- **fix**, **verified**: a fix is offered; one was tried in a run and holds.
-- **alarms**, **remarks**: errors and warnings, infos and hints, on the fixed twins, where there is nothing to find.
+- **fix**, **verified**: a fix is offered; one was tried in a run and holds. Whether it is the repair of the twin was
+  not compared, and those of findings at another line count, too.
+- **alarms**, **remarks**: errors and warnings, infos and hints, on the fixed twins: there is nothing to find.
 - **ran**: fixed twins whose target got inputs and ran to its end.
 """
 
@@ -51,11 +58,14 @@ TABLE: tuple[Column, ...] = (
 def page(cases: Sequence[Case], results: Results) -> str:
     """Return docs/accuracy.md."""
     parts = [NOTE, INTRODUCTION.format(count=len(cases)), COLUMNS, "\n"]
-    parts += ["## All\n\n", table(cases, results), "\n"]
-    for origin in SETS:
+    for origin in ORIGINS:
         chosen = [case for case in cases if case.origin == origin]
         if chosen:
-            parts += [f"## {origin.capitalize()}\n\n{ORIGINS[origin].capitalize()}.\n\n", table(chosen, results), "\n"]
+            parts += [
+                f"## {origin.capitalize()}\n\n{ORIGINS[origin][0].upper()}{ORIGINS[origin][1:]}.\n\n",
+                table(chosen, results),
+                "\n",
+            ]
             parts += [*_missed(chosen, results)]
     return "".join(parts)
 
@@ -83,6 +93,8 @@ def _missed(cases: Sequence[Case], results: Results) -> Iterable[str]:
     if missed:
         kinds = Counter(why.partition(";")[0] for _, why in missed)
         yield f"Not found: {' · '.join(f'{count} {kind}' for kind, count in kinds.most_common())}.\n\n"
+        if missed[0][0].origin == HELD_OUT:  # a list would be read by those who make the rules
+            return
         yield from (f"- `{case.name}`, line {case.line}: {why}\n" for case, why in missed)
         yield "\n"
     told = [(case, said) for case in cases for said in (*results[case.name].alarms, *results[case.name].remarks)]
