@@ -476,7 +476,7 @@ def _refused(why: str) -> dict[str, str | None]:
 def _is_on_disk(path: Path, source: Source) -> bool:
     try:
         return read(path).text == source.text
-    except (OSError, SourceError):
+    except (OSError, SourceError, UnicodeError):
         return False
 
 
