@@ -63,6 +63,6 @@ class ParameterWithoutGradient(Rule):
                 head(encoder(x).detach()).sum().backward()
                 optimizer.step()
             """,
-            at=(9, 4, 9, 20),
+            at=(8, 9, 8, 28),
         ),
     ]
