@@ -105,8 +105,11 @@ def manifest() -> str:
 def _property(option: Option) -> dict[str, Any]:
     path = option.name in ("interpreter", "launcher")
     scope = "machine-overridable" if path else "resource" if option.scope == "both" else "window"
-    described = {**option.schema, "scope": scope, "markdownDescription": option.description}
+    unit = f" In {option.kind}." if option.kind in ("seconds", "milliseconds") else ""
+    described = {**option.schema, "scope": scope, "markdownDescription": option.description + unit}
     default = getattr(EditorSettings(), option.attribute, None)
+    if isinstance(default, float) and default.is_integer():
+        default = int(default)  # as npm writes it
     if isinstance(default, bool | int | float | str):
         return {**described, "default": default}
     # Null means "not set": VS Code's own default for a list is an empty one, which would select no rule.

@@ -1,18 +1,18 @@
 /** The commands of the palette; each asks the server for what its own commands do. */
 
 import * as vscode from "vscode";
-import { ExecuteCommandRequest } from "vscode-languageclient/node";
 import { showDoctor } from "./doctor";
+import { execute } from "./execute";
 import { explainRule } from "./explain";
 import { log } from "./log";
 import { ResultPanel } from "./panel/panel";
 import { Server } from "./server";
 
 const DEVICES: vscode.QuickPickItem[] = [
-    { label: "auto", description: "a real GPU that has room, else a simulated one, else the CPU" },
-    { label: "cuda", description: "a real GPU" },
-    { label: "sim", description: "a simulated GPU in host memory" },
-    { label: "cpu", description: "the CPU" },
+    { label: "auto", description: "your GPU if it has room, else a simulated one, else the CPU" },
+    { label: "cuda", description: "your GPU" },
+    { label: "sim", description: "a GPU simulated in host memory: device faults show, nothing is fast" },
+    { label: "cpu", description: "the CPU: faults of devices do not show" },
 ];
 
 export function registerCommands(context: vscode.ExtensionContext, server: Server, panel: ResultPanel): void {
@@ -32,25 +32,6 @@ export function registerCommands(context: vscode.ExtensionContext, server: Serve
     register("restartServer", () => server.restart());
     register("showLogs", () => log.show());
     register("showDoctor", () => showDoctor(server));
-}
-
-/** Ask the server to do something; say why if it cannot. */
-export async function execute(server: Server, command: string, argument: unknown): Promise<unknown> {
-    const client = server.running;
-    if (!client) {
-        void vscode.window.showWarningMessage("drygrad is not running. Use “drygrad: Restart Server”, or see its log.");
-        return null;
-    }
-    if (argument === null) {
-        void vscode.window.showInformationMessage("Open a Python file and place the cursor in a function first.");
-        return null;
-    }
-    try {
-        return await client.sendRequest(ExecuteCommandRequest.type, { command, arguments: [argument] });
-    } catch (error) {
-        void vscode.window.showWarningMessage(error instanceof Error ? error.message : String(error));
-        return null;
-    }
 }
 
 function atCursor(): object | null {
@@ -78,8 +59,8 @@ function pythonEditor(): vscode.TextEditor | null {
 async function selectDevice(): Promise<void> {
     const configuration = vscode.workspace.getConfiguration("drygrad");
     const current = configuration.get<string>("device") ?? "auto";
-    const items = DEVICES.map((item) => (item.label === current ? { ...item, detail: "used now" } : item));
-    const chosen = await vscode.window.showQuickPick(items, { title: "Where dry runs are executed", matchOnDescription: true });
+    const items = DEVICES.map((item) => (item.label === current ? { ...item, detail: "chosen now" } : item));
+    const chosen = await vscode.window.showQuickPick(items, { title: "Where should dry runs be executed?", matchOnDescription: true });
     if (chosen) {
         await configuration.update("device", chosen.label, vscode.ConfigurationTarget.Global);
     }

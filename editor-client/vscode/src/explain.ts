@@ -2,9 +2,11 @@
 
 import * as vscode from "vscode";
 import { ExecuteCommandRequest } from "vscode-languageclient/node";
+import { execute } from "./execute";
 import { Server } from "./server";
 
 const SCHEME = "drygrad-rule";
+const EXPLAIN = "drygrad.explain";
 
 /** Serve the rules' pages as documents. */
 export function registerRulePages(context: vscode.ExtensionContext, server: Server): void {
@@ -12,7 +14,7 @@ export function registerRulePages(context: vscode.ExtensionContext, server: Serv
         provideTextDocumentContent: async (uri) => {
             const code = uri.path.replace(/^\/|\.md$/g, "");
             return server.running?.sendRequest(ExecuteCommandRequest.type, {
-                command: "drygrad.explain",
+                command: EXPLAIN,
                 arguments: [{ code }],
             });
         },
@@ -23,11 +25,10 @@ export function registerRulePages(context: vscode.ExtensionContext, server: Serv
 /** Show the page of the rule whose finding is under the cursor, or of one that the user names. */
 export async function explainRule(server: Server): Promise<void> {
     const code = codeUnderCursor() ?? (await ask());
-    if (!code || !server.running) {
-        return;
+    if (code && (await execute(server, EXPLAIN, { code }))) {
+        const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${code}.md` });
+        await vscode.commands.executeCommand("markdown.showPreviewToSide", uri);
     }
-    const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${code}.md` });
-    await vscode.commands.executeCommand("markdown.showPreviewToSide", uri);
 }
 
 function codeUnderCursor(): string | null {
@@ -44,9 +45,9 @@ function codeUnderCursor(): string | null {
 
 async function ask(): Promise<string | null> {
     const given = await vscode.window.showInputBox({
-        title: "Explain a rule",
+        title: "Which rule?",
         placeHolder: "DG101",
-        validateInput: (text) => (/^DG\d{3}$/i.test(text) ? null : "A code has three digits: DG101"),
+        validateInput: (text) => (/^DG\d{3}$/i.test(text) ? null : "The code of a rule is DG and three digits: DG101"),
     });
     return given?.toUpperCase() ?? null;
 }

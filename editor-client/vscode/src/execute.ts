@@ -1,0 +1,35 @@
+/** The server's own commands; what keeps one from being done is told. */
+
+import * as vscode from "vscode";
+import { ExecuteCommandRequest } from "vscode-languageclient/node";
+import { log } from "./log";
+import { Server } from "./server";
+
+/** Ask the server to do something; say why if it cannot. */
+export async function execute(server: Server, command: string, argument: unknown): Promise<unknown> {
+    const client = server.running;
+    if (!client) {
+        void offerRestart(server);
+        return null;
+    }
+    if (argument === null) {
+        void vscode.window.showInformationMessage("Open a Python file and place the cursor in a function first.");
+        return null;
+    }
+    try {
+        return await client.sendRequest(ExecuteCommandRequest.type, { command, arguments: [argument] });
+    } catch (error) {
+        void vscode.window.showWarningMessage(error instanceof Error ? error.message : String(error));
+        return null;
+    }
+}
+
+async function offerRestart(server: Server): Promise<void> {
+    const [restart, logs] = ["Restart Server", "Show Logs"];
+    const chosen = await vscode.window.showWarningMessage("drygrad is not running, so it cannot do that.", restart, logs);
+    if (chosen === restart) {
+        await server.restart();
+    } else if (chosen === logs) {
+        log.show();
+    }
+}
