@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
-import { tell } from "./log";
+import { NEUTRAL } from "./python/neutral";
 import { Server } from "./server";
 
 const run = promisify(execFile);
@@ -12,7 +12,6 @@ const PATIENCE_MS = 60_000;
 export async function showDoctor(server: Server): Promise<void> {
     const command = await server.cliCommand();
     if (!command) {
-        await tell("The doctor needs a Python 3.10 or later, and found none.");
         return;
     }
     const [python, ...start] = command.command;
@@ -27,7 +26,7 @@ export async function showDoctor(server: Server): Promise<void> {
 
 async function output(command: string, args: string[]): Promise<string> {
     try {
-        return (await run(command, args, { timeout: PATIENCE_MS, env: { ...process.env, PYTHONUTF8: "1" } })).stdout;
+        return (await run(command, args, { ...NEUTRAL, timeout: PATIENCE_MS })).stdout;
     } catch (error) {
         const { stdout, stderr, message } = error as { stdout?: string; stderr?: string; message: string };
         return [stdout, stderr].filter(Boolean).join("\n") || message;

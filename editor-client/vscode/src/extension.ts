@@ -13,11 +13,14 @@ import { StatusItem } from "./status";
 /** What the tests may look at. */
 export interface Api {
     server: Server;
+    environments: Environments;
+    statusItem: StatusItem;
+    panel: ResultPanel;
     lastStatus(): Status | null;
 }
 
 export async function activate(context: vscode.ExtensionContext): Promise<Api> {
-    const environments = await Environments.create();
+    const environments = new Environments();
     const server = new Server(context, environments);
     const status = new StatusItem();
     const panel = new ResultPanel(context, server);
@@ -35,19 +38,14 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     );
     followChanges(context, server, environments);
     await server.restart();
-    return { server, lastStatus: () => last };
+    return { server, environments, statusItem: status, panel, lastStatus: () => last };
 }
 
 function followChanges(context: vscode.ExtensionContext, server: Server, environments: Environments): void {
+    const changed = (): void => void server.settingsChanged();
     context.subscriptions.push(
-        environments.changed(() => void server.tellSettingsChanged()),
-        vscode.workspace.onDidGrantWorkspaceTrust(() => void server.tellSettingsChanged()),
-        vscode.workspace.onDidChangeConfiguration((event) => {
-            if (event.affectsConfiguration("drygrad.serverPython") || event.affectsConfiguration("drygrad.importStrategy")) {
-                void server.restart();
-            } else if (event.affectsConfiguration("drygrad")) {
-                void server.tellSettingsChanged();
-            }
-        }),
+        environments.changed(changed),
+        vscode.workspace.onDidGrantWorkspaceTrust(changed),
+        vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration("drygrad") && changed()),
     );
 }

@@ -12,13 +12,22 @@ import {
 } from "vscode-languageclient/node";
 import { log, tell } from "./log";
 import { Environments } from "./python/environments";
-import { serverPython } from "./python/serverPython";
+import { NEUTRAL } from "./python/neutral";
+import { hasServer, serverPython, workspacePython } from "./python/serverPython";
 
 const NO_PYTHON =
     "drygrad needs Python 3.10 or later to run, and found none. Install one, or set `drygrad.serverPython` to its path.";
 
+const notInstalled = (python: string | null): string =>
+    `drygrad is not installed in the environment of this workspace (${python ?? "there is none"}), where ` +
+    "`drygrad.importStrategy` looks for it. Install it there (`pip install drygrad`), or set `drygrad.importStrategy` to `useBundled`.";
+
+/** How drygrad is started, or why it cannot be. */
+type Program = { command: string[] } | { missing: string };
+
 export class Server implements vscode.Disposable {
     private client: LanguageClient | null = null;
+    private startedAs: string | null = null;
     private restarting: Promise<void> | null = null;
     private again = false;
     private readonly started = new vscode.EventEmitter<LanguageClient>();
@@ -54,37 +63,58 @@ export class Server implements vscode.Disposable {
         }
     }
 
+    /** Follow changed settings and interpreters: the server asks for them anew; one that is to be started in another way is. */
+    async settingsChanged(): Promise<void> {
+        await this.running?.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
+        if (JSON.stringify(await this.program()) !== this.startedAs) {
+            await this.restart();
+        }
+    }
+
     private async startAnew(): Promise<void> {
         await this.stop();
         const program = await this.program();
-        if (!program) {
-            await tell(NO_PYTHON);
+        this.startedAs = JSON.stringify(program);
+        if ("missing" in program) {
+            this.states.fire(State.Stopped);
+            void tell(program.missing);
             return;
         }
-        const command = [...program, "server"];
+        const command = [...program.command, "server"];
         log.info(`starting ${command.join(" ")}`);
         this.client = new LanguageClient("drygrad", "drygrad", serverOptions(command), this.clientOptions());
         this.client.onDidChangeState((event) => this.states.fire(event.newState));
-        await this.client.start();
+        try {
+            await this.client.start();
+        } catch (error) {
+            log.error(`the server did not start: ${String(error)}`);
+            void tell("drygrad could not start its server. The log says why.");
+            return;
+        }
         this.started.fire(this.client);
     }
 
     /** Return how drygrad is started: the one that the extension carries, or the one installed in the environment. */
-    private async program(): Promise<string[] | null> {
+    private async program(): Promise<Program> {
         const configuration = vscode.workspace.getConfiguration("drygrad");
         if (configuration.get("importStrategy") === "fromEnvironment" && vscode.workspace.isTrusted) {
-            const own = await this.environments.interpreter(vscode.workspace.workspaceFolders?.[0]?.uri);
-            return own ? [own, "-m", "drygrad"] : null;
+            const own = await workspacePython(this.environments);
+            return own && (await hasServer(own)) ? { command: [own, "-m", "drygrad"] } : { missing: notInstalled(own) };
         }
         const python = await serverPython(this.environments);
-        return python ? [python, path.join(this.context.extensionPath, "bundled", "drygrad.py")] : null;
+        const bundled = path.join(this.context.extensionPath, "bundled", "drygrad.py");
+        return python ? { command: [python, bundled] } : { missing: NO_PYTHON };
     }
 
-    /** Return the command line of drygrad, and the interpreter of the file that the user looks at. */
+    /** Return the command line of drygrad, and the interpreter of the file that the user looks at; null if there is none. */
     async cliCommand(): Promise<{ command: string[]; interpreter: string | null } | null> {
-        const command = await this.program();
+        const program = await this.program();
+        if ("missing" in program) {
+            await tell(program.missing);
+            return null;
+        }
         const scope = vscode.window.activeTextEditor?.document.uri;
-        return command && { command, interpreter: await this.environments.interpreter(scope) };
+        return { command: program.command, interpreter: await this.environments.interpreter(scope) };
     }
 
     private clientOptions(): LanguageClientOptions {
@@ -125,11 +155,6 @@ export class Server implements vscode.Disposable {
         );
     }
 
-    /** Let the server ask for its settings anew; only the workers of an interpreter that changed are restarted. */
-    async tellSettingsChanged(): Promise<void> {
-        await this.running?.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
-    }
-
     private async stop(): Promise<void> {
         const client = this.client;
         this.client = null;
@@ -144,10 +169,7 @@ export class Server implements vscode.Disposable {
 }
 
 function serverOptions([command, ...args]: string[]): ServerOptions {
-    // Nothing of the user's environment may change how the server itself is imported.
-    const env = { ...process.env, PYTHONUTF8: "1" };
-    delete (env as NodeJS.ProcessEnv)["PYTHONPATH"];
-    const executable = { command: command ?? "", args, options: { env } };
+    const executable = { command: command ?? "", args, options: NEUTRAL };
     return { run: executable, debug: executable };
 }
 

@@ -13,6 +13,8 @@ const WORDS: Record<string, string> = {
     stopped: "no worker yet",
 };
 
+const ICONS: Record<string, string> = { passed: "check", cancelled: "circle-slash", "no-inputs": "question" };
+
 export class StatusItem implements vscode.Disposable {
     private readonly item = vscode.window.createStatusBarItem("drygrad.status", vscode.StatusBarAlignment.Right, 90);
     private status: Status | null = null;
@@ -22,6 +24,11 @@ export class StatusItem implements vscode.Disposable {
         this.item.name = "drygrad";
         this.item.show();
         this.render();
+    }
+
+    /** What the item shows, and what its tooltip says. */
+    get text(): { item: string; lines: string[] } {
+        return { item: this.item.text, lines: this.lines() };
     }
 
     update(status: Status): void {
@@ -53,7 +60,7 @@ export class StatusItem implements vscode.Disposable {
             return "warning";
         }
         const outcome = this.status?.lastRun?.outcome;
-        return outcome === undefined ? "pulse" : outcome === "passed" ? "check" : "error";
+        return outcome === undefined ? "pulse" : (ICONS[outcome] ?? "error");
     }
 
     private short(): string {

@@ -17,11 +17,10 @@ export class ResultPanel implements vscode.Disposable {
         private readonly server: Server,
     ) {}
 
-    /** Take note of the run that ended last; an open panel follows. */
-    runEnded(status: Status): void {
-        const ended = status.lastRun?.runId ?? null;
-        if (ended !== this.last) {
-            this.last = ended;
+    /** Take note of the run that ended last; an open panel follows. One that was cancelled has nothing to show. */
+    runEnded({ lastRun }: Status): void {
+        if (lastRun && lastRun.outcome !== "cancelled" && lastRun.runId !== this.last) {
+            this.last = lastRun.runId;
             if (this.panel) {
                 void this.refresh();
             }
