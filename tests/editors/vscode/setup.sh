@@ -2,8 +2,8 @@
 # setup.sh FOLDER PYTHON: installs a real VS Code (code-server), the Node it wants, and what drives it. Done once.
 set -euo pipefail
 folder=$1 python=$2
-node=24.19.0 code_server=4.139.1 playwright=1.65.1 mocha=12.0.3
-done_file=$folder/.installed-$node-$code_server-$playwright-$mocha
+node=24.19.0 code_server=4.139.1 playwright=1.65.1
+done_file=$folder/.installed-$node-$code_server-$playwright
 [ -e "$done_file" ] && exit 0
 mkdir -p "$folder"
 
@@ -19,7 +19,7 @@ install() { # install FOLDER PACKAGE...
     mkdir -p "$folder/$1" && cd "$folder/$1" && echo '{"private": true}' >package.json
     npm install "${quietly[@]}" "${@:2}"
 }
-install driver "playwright-core@$playwright" "mocha@$mocha"
+install driver "playwright-core@$playwright"
 install code "code-server@$code_server"
 for part in lib/vscode lib/vscode/extensions; do # what code-server's own script would do
     cd "$folder/code/node_modules/code-server/$part"

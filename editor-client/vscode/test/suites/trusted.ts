@@ -1,0 +1,10 @@
+/** What is tried in a window that the user trusts. */
+
+import { givenPython, set } from "../support";
+import "./commands";
+import "./settings";
+import "./surfaces";
+import "./interpreters";
+import "./strategy";
+
+before(() => set("interpreter", givenPython("TORCH")));
