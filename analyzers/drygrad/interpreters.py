@@ -17,12 +17,17 @@ class Interpreter:
     origin: str
 
 
-def find_interpreter(root: Path, chosen: str | None = None) -> Interpreter:
-    """Return the interpreter for a project: the chosen one, VIRTUAL_ENV, .venv, CONDA_PREFIX, or the one on PATH."""
+def find_interpreter(root: Path, chosen: str | None = None, file: Path | None = None) -> Interpreter:
+    """Return the interpreter for a project: the chosen one, VIRTUAL_ENV, .venv, CONDA_PREFIX, or the one on PATH.
+
+    A project may hold others, each with a .venv of its own: the one nearest to the file counts.
+    """
     if chosen:
         return Interpreter(Path(chosen), "chosen")
-    homes = [(os.environ.get("VIRTUAL_ENV"), "VIRTUAL_ENV"), (root / ".venv", ".venv of the project")]
-    for home, origin in [*homes, (os.environ.get("CONDA_PREFIX"), "CONDA_PREFIX")]:
+    folders = [folder for folder in file.parents if folder.is_relative_to(root)] if file else []
+    nearest = [(folder / ".venv", ".venv of the project") for folder in folders or [root]]
+    first, last = ((os.environ.get(name), name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX"))
+    for home, origin in [first, *nearest, last]:
         if home and (python := python_in(Path(home))):
             return Interpreter(python, origin)
     found = shutil.which("python3") or shutil.which("python")

@@ -154,6 +154,11 @@ def test_the_interpreter_is_the_nearest(tmp_path: Path, monkeypatch: pytest.Monk
     assert find_interpreter(tmp_path).origin == "VIRTUAL_ENV"
     monkeypatch.delenv("VIRTUAL_ENV")
     assert find_interpreter(tmp_path).path == tmp_path / ".venv" / "bin" / "python"
+    assert find_interpreter(tmp_path, file=tmp_path / "a.py").path == tmp_path / ".venv" / "bin" / "python"
+    nested = tmp_path / "speech" / ".venv" / "bin" / "python"
+    nested.parent.mkdir(parents=True)
+    nested.write_text("")
+    assert find_interpreter(tmp_path, file=tmp_path / "speech" / "train" / "a.py").path == nested
     assert find_interpreter(tmp_path / "nowhere").origin == "CONDA_PREFIX"
     monkeypatch.delenv("CONDA_PREFIX")
     assert find_interpreter(tmp_path / "nowhere").origin == "PATH"

@@ -81,7 +81,7 @@ class File:
 
     def check(self) -> None:
         """Have the text checked."""
-        installed = site_packages(find_interpreter(self.project.root))
+        installed = site_packages(find_interpreter(self.project.root, file=self.path.absolute()))
         data = self.source.text.encode("utf-8", "surrogatepass")
         joined = self.notebook is not None
         job = Job(self.path, self.shown, self.settings, data=data, joined=joined, root=self.project.root)

@@ -59,10 +59,10 @@ class Runner:
             progress.end(name)
 
     async def _outcomes(self, file: File, target: Target, buffers: dict[str, str], progress: Progress) -> Outcomes:
-        interpreter = interpreter_of(file.project.root, self._arguments.python)
+        path = file.path.absolute()
+        interpreter = interpreter_of(file.project.root, self._arguments.python, path)
         launcher = tuple(shlex.split(self._arguments.launcher or ""))
         home = Home(interpreter.path, file.project.root.absolute(), launcher)
-        path = file.path.absolute()
         options = _options(self._arguments, {at: text for at, text in buffers.items() if at != str(path)})
         found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
         if isinstance(found, Missing):
@@ -107,9 +107,9 @@ def _options(arguments: argparse.Namespace, buffers: dict[str, str]) -> RunOptio
     )
 
 
-def interpreter_of(root: Path, chosen: str | None) -> Interpreter:
+def interpreter_of(root: Path, chosen: str | None, file: Path | None = None) -> Interpreter:
     """Return the interpreter: of a name on PATH, of an environment's folder, or the project's. Failure without one."""
-    found = find_interpreter(root, chosen)
+    found = find_interpreter(root, chosen, file)
     if not chosen:
         return found
     if found.path.is_dir():

@@ -388,7 +388,7 @@ class DryRuns:
         root = session.settings.root_of(path)
         return RunSettings(
             root=root,
-            interpreter=find_interpreter(root, resolved.personal.interpreter).path,
+            interpreter=find_interpreter(root, resolved.personal.interpreter, path).path,
             launcher=resolved.personal.launcher,
             device=run.device or resolved.personal.device,
             timeout=resolved.personal.timeout,

@@ -62,4 +62,4 @@ class ImportedNames:
         if path is None:
             return None
         root = self._server.session.settings.root_of(path)
-        return Place(path, root, site_packages(find_interpreter(root)))
+        return Place(path, root, site_packages(find_interpreter(root, file=path)))

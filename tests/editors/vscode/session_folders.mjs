@@ -16,7 +16,7 @@ const NAMES = ["vision", "speech"];
 
 export async function folders(session) {
     const files = NAMES.flatMap((name) => [[`${name}/${name}.py`, MODEL], [`${name}/pyproject.toml`, ""]]);
-    const project = session.project("folders", Object.fromEntries(files));
+    const project = session.project("folders", { "pyproject.toml": "[tool.drygrad]\n", ...Object.fromEntries(files) });
     NAMES.forEach((name) => session.environment(path.join(project, name)));
     session.server.settings({ machine: {} });
     await session.step("two projects below one folder: each is run by its own environment", () =>
