@@ -8,6 +8,7 @@ const CHROMIUM = {
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"],
 };
+const LISTING_MS = 10_000;
 const LENS_LINES = 2; // a lens stands at most so many lines above its function
 
 export class Workbench {
@@ -59,17 +60,13 @@ export class Workbench {
     }
 
     async openFile(name) {
-        await this.page.keyboard.press("Control+P");
-        await this.input.fill(name);
-        await this.#chooseFocused(name);
+        await this.#choose("Control+P", name, name);
         await this.page.locator(".tab.active", { hasText: path.basename(name) }).waitFor();
         await this.editor.locator(".view-lines .view-line").first().waitFor();
     }
 
     async command(title) {
-        await this.page.keyboard.press("F1");
-        await this.input.fill(`>${title}`);
-        await this.#chooseFocused(title);
+        await this.#choose("F1", `>${title}`, title);
     }
 
     // Say whether the palette offers a command.
@@ -84,10 +81,17 @@ export class Workbench {
         return texts.some((text) => text.includes(title));
     }
 
-    async #chooseFocused(text) {
-        await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text }).waitFor();
-        await this.page.keyboard.press("Enter");
-        await this.input.waitFor({ state: "hidden" });
+    // Choose from the quick input what begins its list. A list that lacks it may be older than what it should list.
+    async #choose(key, filter, text) {
+        const row = this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text });
+        await until(async () => {
+            await this.page.keyboard.press(key);
+            await this.input.fill(filter);
+            const listed = await row.waitFor({ timeout: LISTING_MS }).then(() => true, () => false);
+            await this.page.keyboard.press(listed ? "Enter" : "Escape");
+            await this.input.waitFor({ state: "hidden" });
+            return listed;
+        }, `“${text}” in the list for “${filter}”`);
     }
 
     async focusEditor() {
