@@ -321,7 +321,8 @@ OPTIONS: tuple[Option, ...] = (
         "path",
         "none",
         "The Python that has your packages. Without it, VS Code takes the one chosen in its Python extensions, "
-        "or a virtual environment in the folder; else it is VIRTUAL_ENV, the project's .venv, CONDA_PREFIX, then PATH.",
+        "or the virtual environment nearest to the file; else it is VIRTUAL_ENV, the project's .venv, CONDA_PREFIX, "
+        "then PATH.",
         "editor",
         _text,
         {"type": "string"},

@@ -86,6 +86,51 @@ def test_the_script_is_under_a_cursor_at_module_level() -> None:
     assert found.kind == "script"
 
 
+COMMENTED = source_of("""
+    import torch
+
+    # dry-run: x=torch.ones(3)
+
+    # Not about inputs.
+    # dry-run: x=(
+    #     torch.ones(2),
+    # )
+    @torch.no_grad()
+    # Between them.
+    @torch.compile
+    def f(x): ...
+
+    class C:
+        # dry-run: self=C(), x=1
+        def g(self, x): ...
+
+    # Nothing of it.
+    def h(): ...
+
+    print(f)
+""")
+
+
+@pytest.mark.parametrize(
+    ("words", "qualname"),
+    [
+        ("# dry-run: x=(", "f"),
+        ("torch.ones(2),", "f"),
+        ("# )", "f"),
+        ("@torch.no_grad", "f"),
+        ("# Between", "f"),
+        ("@torch.compile", "f"),
+        ("# dry-run: self", "C.g"),
+        ("# dry-run: x=torch.ones(3)", None),
+        ("# Nothing", None),
+    ],
+)
+def test_a_cursor_on_its_inputs_or_decorators_means_a_function(words: str, qualname: str | None) -> None:
+    found = target_at(COMMENTED, COMMENTED.position(COMMENTED.text.index(words)))
+    assert found is not None
+    assert found.qualname == qualname
+
+
 @pytest.mark.parametrize(
     ("text", "runs"),
     [

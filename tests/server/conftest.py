@@ -17,9 +17,9 @@ SUPPORT = ROOT / "tests" / "support"
 ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(str(path) for path in (ROOT / "server", ROOT / "analyzers", SUPPORT))}
 
 
-def launch(log: Path, env: dict[str, str] | None = None, **options: Any) -> Client:
+def launch(log: Path | None, env: dict[str, str] | None = None, **options: Any) -> Client:
     """Start a server on the small analyzer."""
-    command = [sys.executable, str(SUPPORT / "faulty_server.py"), str(log)]
+    command = [sys.executable, str(SUPPORT / "faulty_server.py"), *([str(log)] if log else [])]
     return Client(command, env={**ENVIRONMENT, **(env or {})}, **options)
 
 
@@ -34,8 +34,8 @@ def start(log_file: Path) -> Iterator[Start]:
     """Return a function that starts a server; what is still there after the test is killed."""
     clients: list[Client] = []
 
-    def started(**options: Any) -> Client:
-        clients.append(launch(log_file, **options))
+    def started(*, to_file: bool = True, **options: Any) -> Client:
+        clients.append(launch(log_file if to_file else None, **options))
         return clients[-1]
 
     yield started

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dry_run_client import ran
 from faulty_analyzer import FaultyAnalyzer
 from lsp_client import JSON, Client, Start, params_of, progress_ends
 
@@ -193,5 +195,29 @@ def test_the_log_and_the_trace(client: Client, log_file: Path, uri: str) -> None
     client.notify("$/setTrace", {"value": "verbose"})
     client.published(uri, client.change(uri, {"text": "leak()\n"}))
     trace = client.wait(lambda message: message.get("method") == "$/logTrace")["params"]
-    assert trace["message"] == f"checked {uri}: 1 findings"
+    assert trace["message"] == f"checked {uri}: 1 finding"
     assert "2" in trace["verbose"]
+
+
+def test_the_log_goes_to_the_client_alone_with_its_levels(start: Start, tmp_path: Path) -> None:
+    given: JSON = {"debounce": 0, "trusted": True}
+    client = start(settings=answering(given), stderr=subprocess.PIPE, to_file=False)
+    client.initialize(tmp_path)
+
+    def logged(name: str) -> set[int]:
+        before, uri = len(client.sent("window/logMessage")), (tmp_path / name).as_uri()
+        client.notify("workspace/didChangeConfiguration", {"settings": None})
+        client.checked(uri, "crash()\n")
+        client.published(uri, client.change(uri, {"text": "def f():\n    note()\n"}))
+        ran(client, uri, "f")
+        client.close(uri)
+        return {message["type"] for message in client.sent("window/logMessage")[before:]}
+
+    assert logged("a.py") == {1, 3}, "errors and infos"
+    given["logLevel"] = "debug"
+    assert logged("b.py") == {1, 3, 5}, "what a run notes is for debugging"
+    given["logLevel"] = "error"
+    assert logged("c.py") == {1}
+    assert client.stop() == 0
+    assert client.process.stderr is not None
+    assert client.process.stderr.read() == b""

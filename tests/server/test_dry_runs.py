@@ -418,6 +418,36 @@ def test_another_interpreter_restarts_the_workers(start: Start, tmp_path: Path, 
     assert client.sent("drygrad/status")[-1]["interpreter"] == "/somewhere/python"
 
 
+def test_an_editor_may_know_an_interpreter_for_one_file(start: Start, tmp_path: Path) -> None:
+    one, two = ((tmp_path / f"{name}.py").as_uri() for name in ("one", "two"))
+    own = {one: "/one/python"}
+
+    def answer(item: JSON) -> JSON:
+        python = own.get(item.get("scopeUri", ""), "/the/folders/python")
+        return {"debounce": 0, "trusted": True, "interpreter": python}
+
+    def runs_by(uri: str) -> str:
+        ran(client, uri, "step")
+        return client.sent("drygrad/status")[-1]["interpreter"]
+
+    client = start(settings=answer)
+    client.initialize(tmp_path)
+    for uri in (one, two):
+        client.checked(uri, TEXT)
+    assert [runs_by(uri) for uri in (one, two, one)] == ["/one/python", "/the/folders/python", "/one/python"]
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    assert runs_by(one) == "/one/python"
+    states = [status["worker"]["state"] for status in client.sent("drygrad/status")]
+    assert "starting" not in states, "no change restarts the workers"
+    own[one] = "/another/python"
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    client.wait(lambda message: params_of(message).get("worker") == {"state": "starting", "why": None})
+    assert runs_by(one) == "/another/python"
+    client.close(one)
+    client.checked(one, TEXT)
+    assert runs_by(one) == "/another/python"
+
+
 def test_restarting_the_workers_ends_their_runs(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT.replace("fault()", "hang()"))
     run_id = run(trusted, uri, "step")

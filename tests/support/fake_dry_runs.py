@@ -2,13 +2,14 @@
 
 What a function calls decides how its run ends: ``fault()`` is a DG102 on its line, ``leak()`` of the small analyzer is
 confirmed, unless ``harmless()`` stands in the same function, which refutes it; ``hang()`` never ends, ``unknown()`` has
-no inputs, ``no_torch()`` no interpreter. Each assignment of ``tensor()`` was seen.
+no inputs, ``no_torch()`` no interpreter, ``note()`` is logged. Each assignment of ``tensor()`` was seen.
 """
 
 from __future__ import annotations
 
 import ast
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from drygrad.dryrun.result import Input, Outcome, Result, Shape
 from drygrad.lsp.dry_run_service import RunSettings, Seen, Target, WorkerState
 from drygrad.model import Edit, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source
+
+log = logging.getLogger("drygrad.fake")
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class FakeDryRuns:
         self._change(WorkerState("ready", torch="2.9.0", interpreter=str(how.interpreter), devices=("sim", "cpu")))
         on_phase("target")
         text = source.slice(target.span)
+        if "note()" in text:
+            log.debug("a note")
         if "hang()" in text:
             await asyncio.Event().wait()
         await asyncio.sleep(0)

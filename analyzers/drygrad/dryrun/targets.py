@@ -76,10 +76,10 @@ def target_named(source: Source, qualname: str | None) -> Target | None:
 def target_at(source: Source, position: Position) -> Target | None:
     """Return the target under a cursor.
 
-    It is the innermost target around it; in a class, outside its methods, ``forward``; elsewhere the script, if the
-    file runs anything.
+    It is the innermost target around it, or the one whose inputs a comment there gives; in a class, outside its
+    methods, ``forward``; elsewhere the script, if the file runs anything.
     """
-    around = [target for target in _all(source) if target.span.start.line <= position.line <= target.span.end.line]
+    around = [target for target in _all(source) if _first_line(source, target) <= position.line <= target.span.end.line]
     if around:
         return max(around, key=lambda target: target.span.start)
     if (owner := _class_at(source, position.line)) is not None:
@@ -139,6 +139,12 @@ def _target(source: Source, qualname: str, node: FunctionNode, owner: ast.ClassD
         any(comment.skip for comment in comments_above(source, node)),
         bool(decorators & _PROPERTIES) or (_is_dunder(node.name) and node.name != "__call__"),
     )
+
+
+def _first_line(source: Source, target: Target) -> int:
+    """Return the line of the first comment with inputs, else of the first decorator, else of the name."""
+    comments = comments_above(source, target.function) if target.function else []
+    return comments[0].first if comments else target.span.start.line
 
 
 def name_span(source: Source, node: FunctionNode | ast.ClassDef) -> Span:

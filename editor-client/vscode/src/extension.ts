@@ -45,6 +45,7 @@ function followChanges(context: vscode.ExtensionContext, server: Server, environ
     const changed = (): void => void server.settingsChanged();
     context.subscriptions.push(
         environments.changed(changed),
+        log.onDidChangeLogLevel(changed),
         vscode.workspace.onDidGrantWorkspaceTrust(changed),
         vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration("drygrad") && changed()),
     );

@@ -7,7 +7,7 @@ export interface Status {
     torch: string | null;
     interpreter: string | null;
     running: string[];
-    lastRun: { runId: string; text: string; outcome: string } | null;
+    lastRun: { runId: string; target: string | null; text: string; outcome: string } | null;
 }
 
 export interface RunFinding {

@@ -14,6 +14,7 @@ import { log, tell } from "./log";
 import { Environments } from "./python/environments";
 import { NEUTRAL } from "./python/neutral";
 import { hasServer, serverPython, workspacePython } from "./python/serverPython";
+import { serverLevel, ServerLog } from "./serverLog";
 
 const NO_PYTHON =
     "drygrad needs Python 3.10 or later to run, and found none. Install one, or set `drygrad.serverPython` to its path.";
@@ -30,6 +31,7 @@ export class Server implements vscode.Disposable {
     private startedAs: string | null = null;
     private restarting: Promise<void> | null = null;
     private again = false;
+    private readonly serverLog = new ServerLog();
     private readonly started = new vscode.EventEmitter<LanguageClient>();
     private readonly states = new vscode.EventEmitter<State>();
     /** A client has started; notifications can be subscribed to. */
@@ -124,7 +126,7 @@ export class Server implements vscode.Disposable {
                 { scheme: "untitled", language: "python" },
                 { scheme: "vscode-notebook-cell", language: "python" },
             ],
-            outputChannel: log,
+            outputChannel: this.serverLog,
             initializationOptions: { drygrad: { trusted: vscode.workspace.isTrusted } },
             synchronize: { fileEvents: [] },
             middleware: {
@@ -148,6 +150,7 @@ export class Server implements vscode.Disposable {
                 const given = forServer(settings[index]);
                 return {
                     ...given,
+                    logLevel: serverLevel(given["logLevel"]),
                     interpreter: await this.environments.interpreter(scope),
                     trusted: vscode.workspace.isTrusted,
                 };
@@ -165,6 +168,7 @@ export class Server implements vscode.Disposable {
 
     async dispose(): Promise<void> {
         await this.stop();
+        this.serverLog.dispose();
     }
 }
 

@@ -5,6 +5,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import * as vscode from "vscode";
 import type { Api } from "../src/extension";
+import type { Status } from "../src/protocol";
 
 const PATIENCE_MS = 120_000;
 const PAUSE_MS = 50;
@@ -101,7 +102,7 @@ export function givenPython(kind: "TORCH" | "DRYGRAD"): string {
 }
 
 /** Run what a command runs, and return the status when that has ended. */
-export async function ran(command: string): Promise<{ outcome: string; text: string; runId: string }> {
+export async function ran(command: string): Promise<NonNullable<Status["lastRun"]>> {
     const { lastStatus } = await drygrad();
     const before = lastStatus()?.lastRun?.runId;
     await vscode.commands.executeCommand(command);

@@ -299,7 +299,6 @@ class DryRuns:
     def _start(self, run: Running) -> None:
         for other in [other for other in self._running.values() if _replaces(run, other)]:
             other.cancel()
-        self._note_workers()
         self._running[run.run_id] = run
         run.task = self._server.spawn(self._serve(run), f"the dry run of {run.label}")
         run.task.add_done_callback(lambda _: self._ended(run))
@@ -316,6 +315,8 @@ class DryRuns:
         try:
             self.tell()
             source = self._server.session.take(run.checker.uri).source
+            await self._server.session.ask_settings(run.checker.uri)
+            self._note_workers()
             targets = await self._chosen(run, source)
             run.names |= {target.qualname for target in targets}
             self._end_verifying(run.checker.uri, run.names)

@@ -20,6 +20,7 @@ _TYPES = {
     logging.ERROR: lsp.MessageType.Error,
     logging.WARNING: lsp.MessageType.Warning,
     logging.INFO: lsp.MessageType.Info,
+    logging.DEBUG: lsp.MessageType.Debug,
 }
 
 
@@ -39,6 +40,12 @@ def set_up(log_file: Path | None, level: str) -> None:
 def set_level(level: str) -> None:
     """Set how much is logged."""
     log.setLevel(level.upper())
+
+
+def send_to_client(server: DrygradServer) -> None:
+    """Send what drygrad logs to the client, and no longer to stderr, which editors show as well, as errors."""
+    log.addHandler(WindowHandler(server))
+    log.propagate = any(isinstance(handler, logging.FileHandler) for handler in logging.getLogger().handlers)
 
 
 class WindowHandler(logging.Handler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -43,6 +43,10 @@ def static_analyzer(settings: Settings) -> Analyzes:
     return Analyzer(settings)
 
 
+async def _nothing_to_ask(_: str) -> None:
+    pass
+
+
 class Session:
     """The open documents and notebooks, each with its checker."""
 
@@ -54,6 +58,7 @@ class Session:
         self.listeners: list[Callable[[Checker], None]] = []
         self.closing: list[Callable[[Checker], None]] = []
         self.amend: Callable[[str, Analyzes], Analyzes] = lambda uri, analyzer: analyzer
+        self.ask_settings: Callable[[str], Awaitable[None]] = _nothing_to_ask
         self._server = server
         self._make_analyzer = analyzer_factory
         self._checkers: dict[str, Checker] = {}

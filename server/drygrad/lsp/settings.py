@@ -26,6 +26,7 @@ class FromEditor:
     personal: EditorSettings = field(default_factory=EditorSettings)
     rules: Mapping[str, Any] = field(default_factory=dict[str, Any])
     complaints: tuple[str, ...] = ()
+    log_level: str | None = None
 
     @classmethod
     def read(cls, given: object, *, trusted: bool = False) -> FromEditor:
@@ -42,7 +43,7 @@ class FromEditor:
         personal |= {name: value for name, value in validated.values.items() if name in _PERSONAL}
         rules = {name: value for name, value in validated.values.items() if name not in _PERSONAL}
         complaints = tuple(complaint.message for complaint in validated.complaints)
-        return cls(EditorSettings(**personal), rules, complaints)
+        return cls(EditorSettings(**personal), rules, complaints, validated.values.get("log_level"))
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,29 @@ class SettingsStore:
         self._complained: tuple[str, ...] = ()
         self._default = FromEditor()
         self._by_folder: dict[Path, FromEditor] = {}
+        self._by_file: dict[Path, FromEditor | None] = {}
 
     def set_editor(self, default: FromEditor, by_folder: Mapping[Path, FromEditor] | None = None) -> None:
         """Take over what the editor says, for all folders and for single ones."""
         self._default = default
         self._by_folder = dict(by_folder or {})
+
+    @property
+    def log_level(self) -> str | None:
+        """How much to log; None where the editor does not say."""
+        return self._default.log_level
+
+    def set_file(self, path: Path, given: FromEditor | None) -> None:
+        """Take over what the editor says for one file; None until it has said it."""
+        self._by_file[path] = given
+
+    def asks_for(self, path: Path) -> bool:
+        """Say whether the editor is asked for one file by itself."""
+        return path in self._by_file
+
+    def forget_file(self, path: Path) -> None:
+        """Have what holds for a file's folder hold for it again."""
+        self._by_file.pop(path, None)
 
     def forget_projects(self) -> None:
         """Read the project files anew from now on."""
@@ -92,7 +111,8 @@ class SettingsStore:
 
     def resolve(self, path: Path | None) -> Resolved:
         """Return what holds for a file; None is a text without a path."""
-        editor = self._of_folder(path)
+        editor = self._by_file.get(path) if path else None
+        editor = editor or self._of_folder(path)
         if path is None:
             return Resolved(Settings(**editor.rules), editor.personal)
         project = self._project(path)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh FOLDER PYTHON: installs a real VS Code (code-server), the Node it wants, and what drives it. Done once.
 set -euo pipefail
-folder=$1 python=$2
+folder=$1 python=$2 here=$(dirname "$(realpath "$0")")
 node=24.19.0 code_server=4.139.1 playwright=1.65.1
 done_file=$folder/.installed-$node-$code_server-$playwright
 [ -e "$done_file" ] && exit 0
@@ -25,4 +25,5 @@ for part in lib/vscode lib/vscode/extensions; do # what code-server's own script
     cd "$folder/code/node_modules/code-server/$part"
     npm install --omit=dev "${quietly[@]}"
 done
+cp "$here/spdlog.cjs" "$folder/code/node_modules/code-server/lib/vscode/node_modules/@vscode/spdlog/index.js"
 touch "$done_file"

@@ -1,4 +1,4 @@
-/** Which Python the user works with: the setting, else the Python extensions, else a virtual environment in the folder. */
+/** Which Python the user works with: the setting, else the Python extensions, else the nearest virtual environment. */
 
 import * as vscode from "vscode";
 import { log } from "../log";

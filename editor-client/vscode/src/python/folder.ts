@@ -1,4 +1,4 @@
-/** A virtual environment in the workspace folder. */
+/** The virtual environment nearest to a file, within the workspace folder. */
 
 import * as fs from "node:fs/promises";
 import * as path from "node:path";
@@ -27,14 +27,12 @@ export class FolderEnvironments implements Provider {
     }
 
     async interpreter(scope: vscode.Uri | undefined): Promise<string | null> {
-        const folder = scope ? vscode.workspace.getWorkspaceFolder(scope) : vscode.workspace.workspaceFolders?.[0];
-        if (!folder || folder.uri.scheme !== "file") {
-            return null;
-        }
-        for (const name of NAMES) {
-            const candidate = path.join(folder.uri.fsPath, name, ...PYTHON);
-            if (await exists(candidate)) {
-                return candidate;
+        for (const folder of foldersAround(scope)) {
+            for (const name of NAMES) {
+                const candidate = path.join(folder, name, ...PYTHON);
+                if (await exists(candidate)) {
+                    return candidate;
+                }
             }
         }
         return null;
@@ -44,6 +42,17 @@ export class FolderEnvironments implements Provider {
         this.watchers.forEach((watcher) => watcher.dispose());
         this.emitter.dispose();
     }
+}
+
+/** Return the folders around a file, innermost first, up to the one that is open; of that one, only itself. */
+function foldersAround(scope: vscode.Uri | undefined): string[] {
+    const opened = scope ? vscode.workspace.getWorkspaceFolder(scope) : vscode.workspace.workspaceFolders?.[0];
+    if (!opened || opened.uri.scheme !== "file") {
+        return [];
+    }
+    const top = opened.uri.fsPath;
+    const below = scope ? path.relative(top, scope.fsPath).split(path.sep).slice(0, -1) : [];
+    return [...below.map((_, index) => path.join(top, ...below.slice(0, below.length - index))), top];
 }
 
 async function exists(file: string): Promise<boolean> {

@@ -32,6 +32,11 @@ describe("commands", () => {
         assert.equal(seen.filter((title) => title.includes("pinned")).length, 1, seen.join(" | "));
     });
 
+    it("Dry-Run Function runs the function whose inputs are under the cursor", async () => {
+        await show("inputs.py", RUNNABLE, "# dry-run: logits");
+        assert.equal((await ran("drygrad.dryRunFunction")).target, "loss");
+    });
+
     it("Dry-Run File runs all that it can", async () => {
         const document = await show("file.py", RUNNABLE.replace("steps + 1", "steps - 1"));
         await ran("drygrad.dryRunFile");

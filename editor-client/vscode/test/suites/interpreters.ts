@@ -81,6 +81,30 @@ describe("interpreters", () => {
         fs.renameSync(path.join(folder.fsPath, "venv"), path.join(folder.fsPath, ".venv"));
     });
 
+    it("of the folder are each for the files below them", async () => {
+        const parts = ["one", "two", path.join("one", "deep")];
+        const own = new Map(parts.slice(0, 2).map((part) => [part, environment(part, ".venv")]));
+        for (const [part, expected] of [...own, [parts[2], own.get("one")], [".", pythons.folder]]) {
+            await show(path.join(part ?? "", "who.py"), WHO, "return");
+            assert.equal(await ranBy(), expected);
+        }
+        remove("one");
+        remove("two");
+    });
+
+    it("of the environments extension may be of single files", async () => {
+        const projects = ["first", "second"].map((name) => vscode.Uri.joinPath(folder, name));
+        const [first, second] = projects;
+        assert(first && second);
+        environments.choose(first, pythons.environments);
+        environments.choose(second, pythons.python);
+        for (const [project, expected] of [[first, pythons.environments], [second, pythons.python]] as const) {
+            await show(path.join(path.basename(project.fsPath), "who.py"), WHO, "return");
+            assert.equal(await ranBy(), expected);
+        }
+        projects.forEach((project) => environments.choose(project, null));
+    });
+
     it("that change are followed: another worker runs the code, the server stays", async () => {
         await show("who.py", WHO, "return");
         const before = servers();

@@ -29,6 +29,9 @@ def activation(x):
     y.sum().backward()
 `;
 
+/** A run confirms its fault, and verifies the fix. */
+export const MENDABLE = WRONG.replace("activation(x):", 'activation():\n    x = torch.randn(4, 3)');
+
 /** Tells who ran it. */
 export const WHO = `import torch
 

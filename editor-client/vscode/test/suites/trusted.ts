@@ -2,6 +2,7 @@
 
 import { givenPython, set } from "../support";
 import "./commands";
+import "./log";
 import "./settings";
 import "./surfaces";
 import "./interpreters";

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 
+from drygrad.lsp import logs
 from drygrad.lsp.base.units import Units
 from drygrad.lsp.convert import SOURCE
 from drygrad.lsp.progress import progress
@@ -19,6 +21,7 @@ from drygrad.project import SettingsProblem
 from drygrad.static.source import Source, SourceError, read
 
 if TYPE_CHECKING:
+    from drygrad.lsp.checking import Checker
     from drygrad.lsp.server import DrygradServer
 
 log = logging.getLogger(__name__)
@@ -59,28 +62,48 @@ def _registration(method: str, options: Any) -> lsp.Registration:
 
 async def load(ls: DrygradServer) -> None:
     """Ask for the editor's settings where the client can be asked, and apply everything."""
-    if ls.session.capabilities.configuration:
-        folders = [(folder.uri, path) for folder in ls.documents.folders.values() if (path := path_of(folder.uri))]
-        items = [lsp.ConfigurationItem(section=SECTION)]
-        items += [lsp.ConfigurationItem(scope_uri=uri, section=SECTION) for uri, _ in folders]
-        try:
-            answer = await ls.workspace_configuration_async(lsp.ConfigurationParams(items))
-        except JsonRpcException as error:
-            log.warning("the client did not tell its settings: %s", error)
-        else:
-            _take_over(ls, list(answer or []), [path for _, path in folders])
+    state = ls.session.settings
+    folders = [(folder.uri, path) for folder in ls.documents.folders.values() if (path := path_of(folder.uri))]
+    opened = [(checker.uri, path) for checker in ls.session.checkers if (path := path_of(checker.uri))]
+    files = [(uri, path) for uri, path in opened if state.asks_for(path)]
+    answer = await _ask(ls, [None, *(uri for uri, _ in [*folders, *files])])
+    if any(given is not None for given in answer):  # a client that knows nothing of us leaves the initial options
+        default, *scoped = [FromEditor.read(given, trusted=state.trusted_at_start) for given in answer]
+        state.set_editor(default, {path: given for (_, path), given in zip(folders, scoped, strict=False)})
+        for (_, path), given in zip(files, scoped[len(folders) :], strict=False):
+            state.set_file(path, given)
     await apply(ls)
 
 
-def _take_over(ls: DrygradServer, answer: list[Any], folders: list[Path]) -> None:
-    trusted = ls.session.settings.trusted_at_start
-    default, *scoped = [FromEditor.read(given, trusted=trusted) for given in answer] or [FromEditor()]
-    if any(given is not None for given in answer):  # a client that knows nothing of us leaves the initial options
-        ls.session.settings.set_editor(default, dict(zip(folders, scoped, strict=False)))
+async def load_file(ls: DrygradServer, uri: str) -> None:
+    """Ask for the settings of a file that is to be run: an editor may know an interpreter for it alone."""
+    state, path = ls.session.settings, path_of(uri)
+    if path is None:
+        return
+    if not state.asks_for(path):
+        state.set_file(path, None)  # whoever asks for all from now on asks for this one, too
+    (given, *_) = await _ask(ls, [uri])
+    if given is not None and state.asks_for(path):
+        state.set_file(path, FromEditor.read(given, trusted=state.trusted_at_start))
+        ls.session.recheck()
+
+
+async def _ask(ls: DrygradServer, scopes: Sequence[str | None]) -> Sequence[object]:
+    """Return what the client says of our settings in each scope (None: everywhere); None where it does not say."""
+    nothing = [None] * len(scopes)
+    if not ls.session.capabilities.configuration:
+        return nothing
+    items = [lsp.ConfigurationItem(scope_uri=uri, section=SECTION) for uri in scopes]
+    try:
+        return await ls.workspace_configuration_async(lsp.ConfigurationParams(items)) or nothing
+    except JsonRpcException as error:
+        log.warning("the client did not tell its settings: %s", error)
+        return nothing
 
 
 async def apply(ls: DrygradServer) -> None:
     """Check again what the settings change, and show what is wrong with them."""
+    set_log_level(ls)
     show_problems(ls)
     ls.dry_runs.settings_changed()
     checkers = ls.session.recheck()
@@ -90,6 +113,12 @@ async def apply(ls: DrygradServer) -> None:
         for done, checker in enumerate(checkers):
             report(done, len(checkers))
             await checker.fresh()
+
+
+def set_log_level(ls: DrygradServer) -> None:
+    """Log as much as the editor wants; one that does not say leaves it to the command line."""
+    if level := ls.session.settings.log_level:
+        logs.set_level(level)
 
 
 def show_problems(ls: DrygradServer) -> None:
@@ -143,8 +172,16 @@ def did_change_workspace_folders(ls: DrygradServer, _: lsp.DidChangeWorkspaceFol
     ls.spawn(load(ls), "reading the settings")
 
 
+def _closed(ls: DrygradServer, checker: Checker) -> None:
+    """Forget what was asked for a file."""
+    if (path := path_of(checker.uri)) is not None:
+        ls.session.settings.forget_file(path)
+
+
 def register(server: DrygradServer) -> None:
     """Register the handlers."""
+    server.session.ask_settings = partial(load_file, server)
+    server.session.closing.append(partial(_closed, server))
     server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)(did_change_configuration)
     server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)(did_change_watched_files)
     server.feature(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(did_change_workspace_folders)

@@ -19,11 +19,12 @@ log = logging.getLogger(__name__)
 
 def initialize(ls: DrygradServer, params: lsp.InitializeParams) -> None:
     """Take over what the client is and can."""
-    logs.log.addHandler(logs.WindowHandler(ls))
+    logs.send_to_client(ls)
     ls.protocol.trace = params.trace or lsp.TraceValue.Off
     given = FromEditor.read(configuration.section(params.initialization_options))
     ls.session.settings.set_editor(given)
     ls.session.settings.trusted_at_start = given.personal.trusted
+    configuration.set_log_level(ls)
     ls.session.start(params)
     diagnostics.register(ls)
 

@@ -19,7 +19,7 @@ def register(server: DrygradServer) -> None:
         if level == lsp.TraceValue.Off:
             return
         count = sum(len(shown.findings) for shown in checker.shown.values())
-        message = f"checked {checker.uri}: {count} findings"
+        message = f"checked {checker.uri}: {count} finding{'' if count == 1 else 's'}"
         versions = {uri: shown.part.version for uri, shown in checker.shown.items()}
         verbose = f"versions {versions}" if level == lsp.TraceValue.Verbose else None
         server.log_trace(lsp.LogTraceParams(message, verbose))

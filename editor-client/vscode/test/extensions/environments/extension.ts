@@ -1,4 +1,4 @@
-/** Stands in for ms-python.vscode-python-envs: each folder has the interpreter that a test has chosen for it. */
+/** Stands in for ms-python.vscode-python-envs: a file has the interpreter that a test has chosen for the nearest folder. */
 
 import type { DidChangeEnvironmentEventArgs, PythonEnvironment, PythonEnvironmentApi } from "@vscode/python-environments";
 import * as vscode from "vscode";
@@ -9,16 +9,20 @@ export type EnvironmentsStandIn = Pick<PythonEnvironmentApi, "getEnvironment" | 
 
 export function activate(): EnvironmentsStandIn {
     const changed = new vscode.EventEmitter<DidChangeEnvironmentEventArgs>();
-    const chosen = new Map<string, PythonEnvironment | undefined>();
+    const chosen = new Map<string, PythonEnvironment>();
     return {
         getEnvironment: async (scope) => {
-            const folder = scope && vscode.workspace.getWorkspaceFolder(scope);
-            return folder && chosen.get(folder.uri.toString());
+            const around = [...chosen.keys()].filter((folder) => `${scope?.toString()}/`.startsWith(`${folder}/`));
+            return chosen.get(around.sort().at(-1) ?? "");
         },
         onDidChangeEnvironment: changed.event,
         choose: (folder, python) => {
             const old = chosen.get(folder.toString());
-            chosen.set(folder.toString(), python ? described(python) : undefined);
+            if (python) {
+                chosen.set(folder.toString(), described(python));
+            } else {
+                chosen.delete(folder.toString());
+            }
             changed.fire({ uri: folder, old, new: chosen.get(folder.toString()) });
         },
     };
