@@ -159,3 +159,12 @@ def test_a_record_moves_with_edits_elsewhere_and_ends_with_edits_of_what_ran() -
     changed = Source(TEXT.replace("x.exp()", "x.exp() + 1"))
     assert merge([], [run], changed) == Merged(())
     assert merge([], [run], Source("def f(:\n")) == Merged(())
+
+
+def test_what_is_told_where_it_began_is_not_told_where_it_fails() -> None:
+    began = replace(seen("DG203", 8), related=(Related("it fails here", Span.of(10, 8, 10, 17)),))
+    fails = seen("DG205", 10, 8, 17)
+    both = merge([static("DG205", 10, 8, 17)], [record(began), record(fails)], SOURCE)
+    assert [(f.code, f.span.start.line) for f in both.findings] == [("DG203", 8)]
+    other = merge([static("DG402", 10, 8, 17)], [record(began)], SOURCE)
+    assert [(f.code, f.span.start.line) for f in other.findings] == [("DG203", 8), ("DG402", 10)]

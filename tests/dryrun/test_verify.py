@@ -87,12 +87,12 @@ CASES = {
     "a class target as float": (
         "DG309",
         TRAINING + "y = torch.randint(0, 3, (6,)).float()\nF.cross_entropy(net(x), y).backward()\n",
-        "y = y.long()",
+        "y = torch.randint(0, 3, (6,))\n",
     ),
     "an index as float": (
         "DG317",
         "table = nn.Embedding(9, 4)\nids = torch.arange(9).float()\nout = table(ids)\nagain = table(ids)\n",
-        "ids = ids.long()\nout = table(ids)",
+        "ids = torch.arange(9)\nout = table(ids)",
     ),
     "a target with one dimension too many": (
         "DG301",

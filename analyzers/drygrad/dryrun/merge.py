@@ -1,7 +1,8 @@
 """One list of findings from two witnesses: what a run reproduces is confirmed, what it disproves is gone.
 
-Two findings are the same when their code and their innermost statement are the same. A record of a run speaks of a text
-as long as what was executed is there unchanged; its findings move with it.
+Two findings are the same when their code and their innermost statement are the same; what fails in one line and is told
+in another is one finding, too. A record of a run speaks of a text as long as what was executed is there unchanged; its
+findings move with it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from drygrad.dryrun.written_inputs import comment_text
 from drygrad.model import SEVERITIES, Finding, Fix, Related, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
+
+FAILURE = "it fails here"
+"""What the worker calls the place of an error that it tells at another line, the one that is to be changed."""
+_FAMILY = len("DG1")
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> 
     """Return the findings of the text from both witnesses; records of an earlier version are moved, or dropped."""
     current = [record for run in runs if (record := applied(run, source)) is not None]
     found = _distinct((finding for record in current for finding in record.findings), source)
+    told = list(found)
     kept: list[Finding] = []
     refuted: list[Refutation] = []
     for finding in static:
@@ -78,6 +84,8 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> 
         if same is not None:
             found.remove(same)
             kept.append(_combined(finding, same))
+            continue
+        if _is_told_elsewhere(finding, told, source):
             continue
         against = next((r for r in current if refutes(r.plan, r.result, finding, source)), None)
         if against is None:
@@ -160,7 +168,21 @@ def _distinct(findings: Iterable[Finding], source: Source) -> list[Finding]:
     first: dict[object, Finding] = {}
     for finding in sorted(findings, key=lambda f: SEVERITIES.index(f.severity)):
         first.setdefault((finding.code, finding.span.start.line, id(_statement(finding, source))), finding)
-    return list(first.values())
+    found = list(first.values())
+    return [finding for finding in found if not _is_told_elsewhere(finding, found, source)]
+
+
+def _is_told_elsewhere(finding: Finding, found: Iterable[Finding], source: Source) -> bool:
+    """Say whether a run tells a fault at the line that is to be changed, which shows in a finding's statement."""
+    statement = _statement(finding, source)
+    failures = (
+        statement_of(source, related.span.start)
+        for other in found
+        if other is not finding and other.code[:_FAMILY] == finding.code[:_FAMILY]
+        for related in other.related
+        if related.message == FAILURE and related.path is None
+    )
+    return statement is not None and any(failure is statement for failure in failures)
 
 
 def _same(finding: Finding, found: Sequence[Finding], static: Sequence[Finding], source: Source) -> Finding | None:

@@ -20,19 +20,35 @@ class Origin(NamedTuple):
     op: str
     from_nothing: bool
     """Whether it was made of no other tensor: by a factory such as ``torch.arange``."""
+    lines: tuple[Instruction, ...] = ()
+    """The user's lines that led there, the innermost first: of what was made of nothing, or copied."""
+    aware: int | None = None
+    """Which of these lines is the innermost in a function that had the accelerator at hand."""
+
+
+class Roots(NamedTuple):
+    """Where a tensor has its device and its dtype from: the first of those it was computed from that had them."""
+
+    device: Origin
+    dtype: Origin
 
 
 class Held(weakref.ref):  # pyright: ignore[reportMissingTypeArgument]
     """A live storage: its bytes, what made it, and in which step of the optimizer it was made."""
 
-    __slots__ = ("address", "born", "key", "ledger", "origin", "size")
+    __slots__ = ("address", "born", "key", "ledger", "moved", "origin", "roots", "size", "source")
 
     address: int
     born: int
     key: Key
     ledger: Ledger
+    moved: bool
+    """Whether its values were copied to the accelerator since."""
     origin: Origin
+    roots: Roots
     size: int
+    source: Held | None
+    """What it is a copy of."""
 
 
 class Ledger:

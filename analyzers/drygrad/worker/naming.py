@@ -49,12 +49,13 @@ class Call:
 
     def find(self, tensor: torch.Tensor) -> tuple[str | None, torch.Tensor]:
         """Return how the user writes this tensor, and the one that is written so: perhaps of another shape."""
-        best, found = 0, (self._argument_text(tensor), tensor)
+        best, found = (0, 0), (self._argument_text(tensor), tensor)
         for name, value in self.visible():
             likeness = _likeness(value, tensor) if isinstance(value, torch.Tensor) else 0
-            if likeness > best:
-                best, found = likeness, (name, cast("torch.Tensor", value))
-                if best == _SAME:
+            rank = likeness, -name.count("[") - name.count(".")
+            if likeness and rank > best:
+                best, found = rank, (name, cast("torch.Tensor", value))
+                if best == (_SAME, 0):
                     break
         return found
 
@@ -71,6 +72,20 @@ class Call:
                 named = next((name for name, value in self.visible() if value is module), None)
                 return module, f"`{named}`" if named else type(module).__name__
         return None
+
+    @property
+    def code(self) -> CodeType:
+        """The function that the line stands in."""
+        return self._frame.f_code
+
+    def arguments(self) -> dict[str, object]:
+        """Return what the function that the line stands in was called with, as far as it has kept the names."""
+        code = self._frame.f_code
+        if code.co_name == "<module>":
+            return {}
+        values = locals_of(self._frame)
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        return {name: values[name] for name in names if name in values}
 
     def receiver(self) -> object:
         """Return the object whose method the line stands in; None in a plain function."""
@@ -171,17 +186,38 @@ def call_here(run: Run) -> Call | None:
 
 def call_of_error(run: Run, error: BaseException) -> Call | None:
     """Return the call that an error came out of."""
-    found: tuple[Instruction, FrameType] | None = None
-    inner: list[FrameType] = []
+    return next(iter(calls_of_error(run, error)), None)
+
+
+def calls_of_error(run: Run, error: BaseException) -> list[Call]:
+    """Return the user's calls that an error has left, the innermost first."""
+    walked: list[tuple[FrameType, int]] = []
     trace = error.__traceback__
     while trace is not None:
-        frame = trace.tb_frame
-        if run.lines.is_user(frame.f_code):
-            found, inner = (Instruction(frame.f_code, trace.tb_lasti), frame), []
-        elif not _is_plumbing(frame):
-            inner.append(frame)
+        walked.append((trace.tb_frame, trace.tb_lasti))
         trace = trace.tb_next
-    return Call(run, *found, inner) if found else None
+    return _calls(run, walked)
+
+
+def calls_around(run: Run) -> list[Call]:
+    """Return the user's calls that are under way, the innermost first."""
+    walked: list[tuple[FrameType, int]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        walked.append((frame, frame.f_lasti))
+        frame = frame.f_back
+    return _calls(run, walked[::-1])
+
+
+def _calls(run: Run, walked: list[tuple[FrameType, int]]) -> list[Call]:
+    """Return the calls of the user's among frames, the innermost first; each with what it has called."""
+    frames = [(frame, offset) for frame, offset in walked if not _is_plumbing(frame)]
+    found: list[Call] = []
+    for position, (frame, offset) in enumerate(frames):
+        if run.lines.is_user(frame.f_code):
+            inner = [frame for frame, _ in frames[position + 1 :]]
+            found.append(Call(run, Instruction(frame.f_code, offset), frame, inner))
+    return found[::-1]
 
 
 def name_of(run: Run, tensor: torch.Tensor) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
-    from drygrad.worker.ledger import Origin
+    from drygrad.worker.ledger import Held, Origin
     from drygrad.worker.lines import Instruction, Lines
     from drygrad.worker.watch import Op
 
@@ -79,6 +79,8 @@ class Run:
         """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
         self.origin_of: Callable[[Any], Origin | None] = _unknown
         """Tells what has made a tensor's values, where the instrument that follows memory is at work."""
+        self.held_of: Callable[[Any], Held | None] = _unknown
+        """Tells what is known of a tensor's memory, there, too."""
         self.made_at: Callable[[Any], Instruction | None] = _unknown
         """Tells where a module was made."""
         self.on_change: list[Callable[[], None]] = []

@@ -71,6 +71,37 @@ DEVICES: dict[str, tuple[list[Any], dict[str, int]]] = {
     "x = torch.ones(3).cuda()\ng = torch.Generator()\ntorch.randn(3, generator=g, device='cuda')": (["DG205", 3], {}),
 }
 
+HANDED = """\
+def score(x, layer):
+    return layer(x)
+def run(batch):
+    fc = nn.Linear(3, 2).cuda()
+    return [score(each, fc) for each in batch]
+"""
+
+FURTHER: dict[str, tuple[list[Any], dict[str, int]]] = {
+    HANDED + "run([torch.ones(1, 3)])": (
+        ["DG201", 5],
+        {"`each` is made here": 6, "`layer` is made here": 4, "it fails here": 2},
+    ),
+    "def steps(lengths):\n    return torch.arange(4) < lengths\nsteps(torch.ones(4).cuda())": (["DG205", 2], {}),
+    "def steps(count):\n    return torch.arange(count)\n"
+    "def mask(lengths):\n    given = steps(4)\n    return given < lengths\n"
+    "mask(torch.ones(4).cuda())": (["DG205", 4], {"`given` is made here": 2, "it fails here": 5}),
+    "class Average:\n    def __init__(self, model):\n"
+    "        self.kept = [p.detach().clone() for p in model.parameters()]\n"
+    "    def update(self, model):\n        for mine, its in zip(self.kept, model.parameters()):\n"
+    "            mine.lerp_(its.detach(), 0.5)\n"
+    "model = nn.Linear(2, 2)\naverage = Average(model)\nmodel.cuda()\naverage.update(model)": (
+        ["DG205", 8],
+        {"`mine` is made here": 3, "it fails here": 6},
+    ),
+    "def step(x):\n    return x + torch.ones(3).cuda()\nfor x in [torch.ones(3)]:\n    step(x)": (
+        ["DG205", 4],
+        {"`x` is made here": 3, "it fails here": 2},
+    ),
+}
+
 HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
     "fc = nn.Linear(5, 3)\nx = torch.ones(4, 6)\nfc(x)": (
         ["DG314", 3],
@@ -81,6 +112,24 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
         ["DG317", 3],
         {"`x` is made here": 2, "`fc` is made here": 1},
     ),
+    "class Data:\n    def __getitem__(self, i):\n        if i: raise IndexError\n"
+    "        return torch.tensor([i]).float()\n"
+    "def loss(scores, target):\n    return F.cross_entropy(scores, target)\n"
+    "for y in Data():\n    loss(torch.ones(1, 3), y)": (["DG309", 4], {"it fails here": 6}),
+    "def loss(scores, target):\n    return F.cross_entropy(scores, target)\n"
+    "y = torch.ones(1)\nloss(torch.ones(1, 3), y)": (
+        ["DG309", 4],
+        {"`y` is made here": 3, "it fails here": 2},
+    ),
+    "table = torch.tensor([[0.5, 1.0]])\nF.cross_entropy(torch.ones(1, 3), torch.stack([table[0, 1]]))": (
+        ["DG309", 2],
+        {},
+    ),
+    "fc = nn.Linear(5, 3)\nx = torch.ones(4, 5).double()\nopt = torch.optim.LBFGS(fc.parameters())\n"
+    "def closure():\n    return fc(x).sum()\nopt.step(closure)": (
+        ["DG317", 2],
+        {"`fc` is made here": 1, "it fails here": 5},
+    ),
     "fc = nn.Linear(5, 3)\ny = torch.tensor([1, 3])\nF.cross_entropy(fc(torch.ones(2, 5)), y)": (
         ["DG302", 3],
         {"`y` is made here": 2, "the 3 classes come from here": 1},
@@ -89,7 +138,7 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
         ["DG302", 3],
         {"`i` is made here": 2, "the 5 rows come from here": 1},
     ),
-    "p = torch.tensor([[0, 1]])\nF.cross_entropy(torch.ones(1, 2), p)": (["DG317", 2], {"`p` is made here": 1}),
+    "p = torch.tensor([[0, 1]])\nF.cross_entropy(torch.ones(1, 2), p)": (["DG317", 1], {"it fails here": 2}),
 }
 
 
@@ -105,7 +154,7 @@ def test_what_met_is_told_with_its_origin(tmp_path: Path, program: str) -> None:
 def test_operands_on_two_devices_are_told_where_they_were_made(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        input=json.dumps([*DEVICES, "x = torch.ones(1 << 20)"]),
+        input=json.dumps([*DEVICES, *FURTHER, "x = torch.ones(1 << 20)"]),
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SUPPORT)])},
         capture_output=True,
         text=True,
@@ -114,6 +163,8 @@ def test_operands_on_two_devices_are_told_where_they_were_made(tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr[-3000:]
     *answers, on_host = map(json.loads, done.stdout.splitlines())
-    for (program, (spot, places)), (spots, found, device, notes) in zip(DEVICES.items(), answers, strict=True):
+    for (program, (spot, places)), (spots, found, device, notes) in zip(
+        {**DEVICES, **FURTHER}.items(), answers, strict=True
+    ):
         assert (spots, found, device, notes) == ([spot], [places], "cuda", []), program
     assert on_host[2] == "cpu"

@@ -8,6 +8,7 @@ from itertools import islice
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix, Safety
+from drygrad.static.editing import with_keyword, written_as
 
 _METHODS = {
     "float32": "float()",
@@ -17,12 +18,15 @@ _METHODS = {
     "bfloat16": "bfloat16()",
 }
 _INDICES = ("ind", "tensors")
+_MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 
 
 def fixes(site: Site) -> Iterator[Fix | None]:
     """Yield conversions of the operand where it is used, then where it comes from."""
     wanted = site.fact("wanted")
     yield from _stored(site)
+    if site.is_origin and isinstance(wanted, str):
+        yield from _made(site, wanted)
     if isinstance(wanted, str) and site.operand is not None and wanted in _METHODS:
         safe = str(site.fact("role")).startswith(_INDICES) and wanted == "int64"
         for node in islice(site.trail(site.operand), 3):
@@ -30,6 +34,25 @@ def fixes(site: Site) -> Iterator[Fix | None]:
             yield site.rebound(node, _METHODS[wanted], "safe" if safe else "unsafe")
     elif "floating point type for target" in site.finding.message:
         yield from _target(site)
+
+
+def _made(site: Site, wanted: str) -> Iterator[Fix | None]:
+    """Yield what makes the operand of the wanted dtype in the line that has given it its own."""
+    node = site.expression
+    if not isinstance(node, ast.Call):
+        return
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if isinstance(node.func, ast.Attribute) and f"{method}()" in _METHODS.values():
+        receiver = site.ctx.source_of(node.func.value)
+        yield site.fix(f"Leave out .{method}()", site.ctx.replace(node, receiver))
+        if wanted in _METHODS:
+            yield site.fix(
+                f"Convert it with .{_METHODS[wanted]}", site.ctx.replace(node, f"{receiver}.{_METHODS[wanted]}")
+            )
+    given = any(k.arg == "dtype" for k in node.keywords)
+    dtype = written_as(site.ctx, f"torch.{wanted}")
+    if dtype is not None and (given or site.ctx.name(node.func) in _MAKERS):
+        yield site.fix(f"Make it {wanted}: dtype={dtype}", with_keyword(site.ctx, node, "dtype", dtype))
 
 
 def _converted(site: Site, node: ast.expr, call: str, safety: Safety) -> Fix | None:

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import torch
 
+from drygrad.worker.explain.blame import Owned, is_delivered, made_too_early, made_unaware, of_device, owner
 from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.ledger import Origin
+from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import binding_in
 from drygrad.worker.reading import device_text, share_storage
 from drygrad.worker.run import Fault, Place
@@ -39,18 +41,19 @@ def device_fault(scene: Scene) -> Fault | None:
     if len({operand.tensor.device for operand in operands}) < 2:
         return None
     wrong, right = _wrong_and_right(operands)
-    kept = _plain_attribute(scene, wrong)
-    if kept is not None:
-        wrong = wrong._replace(name=kept.name, text=f"`{kept.name}`")
-    code = _MODEL if (wrong.is_parameter or right.is_parameter) and not scene.is_loss else _TENSORS
+    culprit = _culprit(scene, wrong)
+    if culprit.name is not None:
+        wrong = wrong._replace(name=culprit.name, text=f"`{culprit.name}`")
+    of_model = (wrong.is_parameter or right.is_parameter) and not scene.is_loss and _is_in_model(scene)
+    code = _MODEL if of_model else _TENSORS
     mine, wanted = device_text(wrong.tensor.device), device_text(right.tensor.device)
     whole = f"{wrong.text} is on {mine}, {right.text} on {wanted}"
     owner = "the loss" if scene.is_loss else "the model"
     advice = f"{owner} has to move to {wanted}" if wrong.is_parameter else f"move {wrong.text} to {wanted}"
-    if kept is not None:
+    if culprit.code == _ATTRIBUTE:
         advice = "register it as a buffer, which moves with the module"
     fault = scene.fault(
-        code,
+        culprit.code or code,
         f"{whole}: {advice}",
         wrong,
         operand=wrong.name,
@@ -60,24 +63,57 @@ def device_fault(scene: Scene) -> Fault | None:
         other=right.name,
         is_parameter=wrong.is_parameter,
     )
-    return _at_culprit(scene, fault, wrong, kept)
+    return scene.moved(fault, culprit.place)
 
 
-def _at_culprit(scene: Scene, fault: Fault, wrong: Operand, kept: _Attribute | None) -> Fault:
-    """Move a fault to the line that is to be changed, where that is known: the error comes from a later one."""
-    at = scene.made_at(wrong)
+def _is_in_model(scene: Scene) -> bool:
+    """Say whether a module was at work, its own or the user's."""
+    return scene.module is not None or any(isinstance(call.receiver(), torch.nn.Module) for call in scene.calls)
+
+
+class _Culprit(NamedTuple):
+    """The place that is to be changed, if it is not where the error came from; what it calls the operand; a code."""
+
+    place: Place | None = None
+    name: str | None = None
+    code: str | None = None
+
+
+def _culprit(scene: Scene, wrong: Operand) -> _Culprit:
+    """Say whose line it is that an operand is not on the device."""
     if wrong.is_parameter:
-        at = scene.elsewhere(scene.run.made_at(scene.module[0])) if scene.is_loss and scene.module else None
-    elif kept is not None:
-        at, fault.code = kept.place, _ATTRIBUTE
-    elif not _is_made_in_method(scene, wrong):
-        at = None
-    elif at is not None:
-        fault.code = _IN_METHOD
-    if at is not None and scene.place is not None:
-        fault.related = [r for r in fault.related if r[1].line != at.line] + [("it fails here", scene.place)]
-        fault.at = at
-    return fault
+        of_loss = scene.run.made_at(scene.module[0]) if scene.is_loss and scene.module else None
+        return _Culprit(scene.elsewhere(of_loss or _copied_early(scene, wrong)))
+    kept = _plain_attribute(scene, wrong)
+    if kept is not None:
+        return _Culprit(kept.place, kept.name, _ATTRIBUTE)
+    if _is_made_in_method(scene, wrong):
+        place = scene.made_at(wrong)
+        return _Culprit(place, code=_IN_METHOD if place is not None else None)
+    owned = owner(scene.calls, wrong.tensor, of_device(scene.run, wrong.tensor))
+    made = scene.elsewhere(_made_unaware(scene, wrong, owned) or _copied_early(scene, wrong))
+    if made is not None:
+        return _Culprit(made)
+    if owned.call is scene.call or owned.call.place is None:
+        return _Culprit()
+    return _Culprit(owned.call.place, owned.name)
+
+
+def _made_unaware(scene: Scene, wrong: Operand, owned: Owned) -> Instruction | None:
+    """Return the line that let a tensor be made of nothing and on no device, where there was one to make it on."""
+    held = scene.run.held_of(wrong.tensor)
+    if held is None or is_delivered(owned.call, owned.name, scene.run.lines):
+        return None
+    origin = held.roots.device
+    return made_unaware(origin, owned.call) if origin.from_nothing and not _names_device(scene, origin) else None
+
+
+def _copied_early(scene: Scene, wrong: Operand) -> Instruction | None:
+    """Return the line that had a tensor copied from one that was moved only later."""
+    held = scene.run.held_of(wrong.tensor)
+    if held is None or held.source is None or not held.source.moved:
+        return None
+    return made_too_early(held.origin, scene.calls)
 
 
 class _Attribute(NamedTuple):

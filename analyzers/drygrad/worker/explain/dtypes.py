@@ -6,9 +6,10 @@ import re
 
 import torch
 
+from drygrad.worker.explain.blame import is_loop, of_dtype, owner
 from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.reading import dtype_text
-from drygrad.worker.run import Fault
+from drygrad.worker.run import Fault, Place
 
 _CLASSES, _BCE, _DTYPE = "DG309", "DG310", "DG317"
 
@@ -20,6 +21,7 @@ _INDICES = re.compile(
     r"argument #\d+ '(indices|index)'|tensors used as indices must be|Expected dtype int\S* .*for index"
     r"|index tensor of type LongTensor"
 )
+_CONVERSIONS = frozenset({"aten::lift_fresh", "aten::_to_copy"})
 _PROBABILITIES = "floating point type for target with class probabilities"
 _TARGET = re.compile(r"expected target dtype|expected scalar type Long but found")
 
@@ -119,8 +121,13 @@ def _conversion(
     method = _METHODS.get(wanted)
     call = f".{method}()" if method else f".to(torch.{dtype_text(wanted)})"
     mine = dtype_text(wrong.tensor.dtype)
+    owned = owner(scene.calls, wrong.tensor, of_dtype(scene.run, wrong.tensor))
+    made = _converted(scene, wrong)
+    if made is None and owned.call is not scene.call and not wrong.is_parameter:
+        made = owned.call.place
+        wrong = wrong._replace(name=owned.name, text=f"`{owned.name}`") if owned.name else wrong
     advice = f"convert {wrong.text} with `{call}`" if not wrong.is_parameter else f"convert it with `{call}`"
-    return scene.fault(
+    fault = scene.fault(
         code,
         f"{wrong.text} is {mine}{joined}{why}: {advice}",
         wrong,
@@ -129,3 +136,14 @@ def _conversion(
         dtype=mine,
         wanted=dtype_text(wanted),
     )
+    return scene.moved(fault, made)
+
+
+def _converted(scene: Scene, wrong: Operand) -> Place | None:
+    """Return the line that made numbers a tensor of this dtype, or converted one to it."""
+    held = scene.run.held_of(wrong.tensor)
+    origin = held.roots.dtype if held is not None and not wrong.is_parameter else None
+    if origin is None or origin.op not in _CONVERSIONS or origin.instruction is None:
+        return None
+    place = scene.elsewhere(origin.instruction)
+    return None if place is None or is_loop(origin.instruction) else place

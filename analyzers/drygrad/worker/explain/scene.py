@@ -34,7 +34,10 @@ class Operand(NamedTuple):
 class Scene:
     """One error in the user's code, with all that its text leaves out."""
 
-    def __init__(self, run: Run, error: BaseException, place: Place | None, call: Call) -> None:
+    def __init__(self, run: Run, error: BaseException, place: Place | None, calls: list[Call]) -> None:
+        call = calls[0]
+        self.calls = calls
+        """The user's calls that the error has left, the innermost first."""
         self.run = run
         self.error = error
         self.text = str(error)
@@ -83,6 +86,13 @@ class Scene:
             made.append((self.module[1], self.elsewhere(self.run.made_at(self.module[0]))))
         related = {place.line: (f"{text} is made here", place) for text, place in reversed(made) if place}
         return Fault(code, message, self.place, self.text, related=[*related.values()][::-1], facts=facts)
+
+    def moved(self, fault: Fault, at: Place | None) -> Fault:
+        """Move a fault to the line that is to be changed, where that is known: the error comes from a later one."""
+        if at is not None and self.place is not None:
+            fault.related = [r for r in fault.related if r[1].line != at.line] + [("it fails here", self.place)]
+            fault.at = at
+        return fault
 
     def made_at(self, operand: Operand) -> Place | None:
         """Return where a tensor's values were made, if it was in another line than the error came from."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, cast
 
 import torch
 
+from drygrad.worker.descent import Descent
 from drygrad.worker.explain.holders import find_holders
 from drygrad.worker.ledger import Held, Key, Ledger, Origin
 from drygrad.worker.lines import Instruction
@@ -45,7 +46,8 @@ class Memory(Instrument):
         self._numbers: list[int] = []
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._growth: dict[int, list[Fault]] = {}
-        run.origin_of = self._origin_of
+        self._descent = Descent(run.lines, self._of)
+        run.origin_of, run.held_of = self._origin_of, self._of
 
     @property
     def _ledger(self) -> Ledger:
@@ -85,8 +87,7 @@ class Memory(Instrument):
             where = (id(op.instruction.code), op.instruction.offset)
             self._instructions.setdefault(where, op.instruction)
         held.key = (where[0], where[1], _PHASES.get(op.phase, kind))
-        copied = self._of(op.args[0]) if op.name == _COPY else None
-        held.origin = copied.origin if copied else Origin(op.instruction, op.name, kind == "inputs")
+        self._descent.enter(held, op, tensor, from_nothing=kind == "inputs")
         self._held[address] = held
         held.ledger.enter(held, op.phase)
 
@@ -110,10 +111,11 @@ class Memory(Instrument):
 
     def _learn(self, parameters: Iterable[torch.Tensor]) -> None:
         self._parameters_known = True
-        for held in {self._of(parameter) for parameter in parameters} - {None}:
-            self._parameters[held.key[:2]] += held.size
+        for held in {self._of(parameter) for parameter in parameters}:
+            if held is not None:
+                self._parameters[held.key[:2]] += held.size
 
-    def _of(self, tensor: torch.Tensor) -> Any:
+    def _of(self, tensor: torch.Tensor) -> Held | None:
         storage = storage_of(tensor)
         return self._held.get(storage._cdata) if storage is not None else None
 

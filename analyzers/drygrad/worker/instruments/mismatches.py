@@ -8,7 +8,7 @@ from drygrad.worker.explain.devices import device_fault
 from drygrad.worker.explain.dtypes import dtype_fault
 from drygrad.worker.explain.scene import Scene, raised_by_torch
 from drygrad.worker.explain.sizes import size_fault
-from drygrad.worker.naming import call_of_error
+from drygrad.worker.naming import calls_of_error
 from drygrad.worker.run import Fault, Instrument, Place
 
 _RAISED = (RuntimeError, ValueError, IndexError, TypeError, AssertionError, NotImplementedError)
@@ -21,8 +21,8 @@ class Mismatches(Instrument):
 
     def explain(self, error: BaseException, place: Place | None) -> Fault | None:
         """Explain an error by its text, the operation in flight, and what the names at its place are bound to."""
-        call = call_of_error(self.run, error) if isinstance(error, _RAISED) and raised_by_torch(error) else None
-        if call is None:
+        calls = calls_of_error(self.run, error) if isinstance(error, _RAISED) and raised_by_torch(error) else []
+        if not calls:
             return None
-        scene = Scene(self.run, error, place, call)
+        scene = Scene(self.run, error, place, calls)
         return device_fault(scene) or dtype_fault(scene) or size_fault(scene)

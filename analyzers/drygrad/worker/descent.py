@@ -1,0 +1,101 @@
+"""Where a tensor comes from: the lines that led to its making, and what it has its device and its dtype from."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import torch
+
+from drygrad.worker.ledger import Held, Origin, Roots
+from drygrad.worker.lines import Instruction, Lines
+from drygrad.worker.naming import locals_of, parts
+from drygrad.worker.watch import Op
+
+_LINES = 8
+_LOOKS = 16
+_COPIES = frozenset({"aten::_to_copy", "aten::clone", "aten::lift_fresh"})
+
+
+class Descent:
+    """Follows devices and dtypes from tensor to tensor; ``of`` finds what is known of a tensor's memory."""
+
+    def __init__(self, lines: Lines, of: Callable[[Any], Held | None]) -> None:
+        self._lines = lines
+        self._of = of
+        self._looked: Counter[Instruction] = Counter()
+        self._aware: dict[Instruction, int | None] = {}
+
+    def enter(self, held: Held, op: Op, tensor: torch.Tensor, *, from_nothing: bool) -> None:
+        """Say what memory that an operation has made comes from."""
+        given = [(operand, known) for operand in op.tensors() if (known := self._of(operand)) is not None]
+        copied = given[0][1] if given and op.name == "aten::_to_copy" else None
+        held.source = given[0][1] if given and op.name in _COPIES else None
+        held.moved = False
+        if copied is not None and tensor.device.type != "cpu":
+            copied.moved = True
+        made = self._origin(op, from_nothing)
+        held.origin = copied.origin if copied is not None else made
+        device = next((known.roots.device for operand, known in given if operand.device == tensor.device), made)
+        alike = (known for operand, known in given if operand.dtype == tensor.dtype and not _is_cell(operand))
+        dtype = next((known.roots.dtype for known in alike), made)
+        held.roots = Roots(device, dtype)
+
+    def _origin(self, op: Op, from_nothing: bool) -> Origin:
+        here = op.instruction
+        if here is None or op.phase == "backward" or not (from_nothing or op.name in _COPIES):
+            return Origin(here, op.name, from_nothing)
+        frames = self._frames()
+        lines = tuple(Instruction(frame.f_code, frame.f_lasti) for frame in frames)
+        return Origin(here, op.name, from_nothing, lines, self._awareness(here, frames))
+
+    def _frames(self) -> list[FrameType]:
+        """Return the user's frames, the innermost first."""
+        found: list[FrameType] = []
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and len(found) < _LINES:
+            if self._lines.is_user(frame.f_code):
+                found.append(frame)
+            frame = frame.f_back
+        return found
+
+    def _awareness(self, here: Instruction, frames: list[FrameType]) -> int | None:
+        """Return the innermost frame that has the accelerator at hand; looked at a few times for each line."""
+        self._looked[here] += 1
+        if self._looked[here] <= _LOOKS:
+            self._aware[here] = next((number for number, frame in enumerate(frames) if _is_aware(frame)), None)
+        return self._aware[here]
+
+
+def _is_cell(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor is one number of a table: its dtype is that of all the columns, not of its own."""
+    base = tensor._base
+    return tensor.dim() == 0 and base is not None and base.dim() > 1
+
+
+def _is_aware(frame: FrameType) -> bool:
+    """Say whether a function was given something that lives on an accelerator, or a device that is one."""
+    code = frame.f_code
+    values = locals_of(frame)
+    names = values if code.co_name == "<module>" else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return any(_is_there(values.get(name), 2) for name in names)
+
+
+def _is_there(value: object, depth: int) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.device.type not in ("cpu", "meta")
+    if isinstance(value, torch.nn.Module):
+        return any(p.device.type not in ("cpu", "meta") for p in _first(value))
+    if isinstance(value, (str, torch.device)):
+        return str(value).startswith("cuda")
+    return depth > 0 and any(_is_there(part, depth - 1) for _, part in parts(value))
+
+
+def _first(module: torch.nn.Module) -> list[torch.Tensor]:
+    """Return a parameter and a buffer of a module."""
+    return [*(held for held in (next(module.parameters(), None), next(module.buffers(), None)) if held is not None)]

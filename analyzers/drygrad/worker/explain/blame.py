@@ -1,0 +1,122 @@
+"""Whose line a fault is: where an operand got the attribute that does not fit, or where it was handed on.
+
+A function that was handed an operand as it is cannot help what the operand is: its caller can. So a fault of operands
+that only meet in a function stands where they were put together. Where the user's text has given an operand the
+attribute that does not fit, in a place that knew better, it stands there.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+
+from drygrad.worker.ledger import Held, Origin
+from drygrad.worker.lines import Instruction, Lines
+from drygrad.worker.naming import Call
+from drygrad.worker.reading import share_storage
+from drygrad.worker.run import Run
+
+_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+"""Before Python 3.12 these are functions of their own, but no text hands them anything."""
+
+Same = Callable[[torch.Tensor], bool]
+
+
+class Owned(NamedTuple):
+    """The call whose function put an operand where it fails, and the tensor that it handed on."""
+
+    call: Call
+    tensor: torch.Tensor
+
+    @property
+    def name(self) -> str | None:
+        """How the function writes the tensor."""
+        return self.call.name(self.tensor)
+
+
+def owner(calls: Sequence[Call], tensor: torch.Tensor, same: Same) -> Owned:
+    """Return the call, of these from the innermost outward, whose function was not itself handed the operand."""
+    owned = Owned(calls[0], tensor)
+    for call, outer in zip(calls, calls[1:]):
+        if call.code.co_name in _COMPREHENSIONS:
+            continue
+        handed = [v for v in call.arguments().values() if isinstance(v, torch.Tensor) and same(v)]
+        if not handed:
+            break
+        owned = Owned(outer, next((value for value in handed if value is owned.tensor), handed[0]))
+    return owned
+
+
+def of_device(run: Run, tensor: torch.Tensor) -> Same:
+    """Return what says of a tensor whether this one has its device from it."""
+    held: Held | None = run.held_of(tensor)
+
+    def same(other: torch.Tensor) -> bool:
+        known: Held | None = run.held_of(other)
+        inherited = held is not None and known is not None and known.roots.device is held.roots.device
+        return other is tensor or share_storage(other, tensor) or (inherited and other.device == tensor.device)
+
+    return same
+
+
+def of_dtype(run: Run, tensor: torch.Tensor) -> Same:
+    """Return what says of a tensor whether this one has its dtype from it."""
+    held: Held | None = run.held_of(tensor)
+
+    def same(other: torch.Tensor) -> bool:
+        known: Held | None = run.held_of(other)
+        inherited = held is not None and known is not None and known.roots.dtype is held.roots.dtype
+        return other.dtype == tensor.dtype and (other is tensor or share_storage(other, tensor) or inherited)
+
+    return same
+
+
+def itself(tensor: torch.Tensor) -> Same:
+    """Return what says of a tensor whether it is this one."""
+    return lambda other: other is tensor
+
+
+def made_unaware(origin: Origin, mine: Call) -> Instruction | None:
+    """Return the line, at or below a call, of a function that had the accelerator at hand and made a tensor elsewhere.
+
+    None where no such function has made it.
+    """
+    if origin.aware is None or mine.code not in {line.code for line in origin.lines[origin.aware :]}:
+        return None
+    return origin.lines[origin.aware]
+
+
+def made_too_early(origin: Origin, calls: Sequence[Call]) -> Instruction | None:
+    """Return the line of a function under way in which something was made of what has been moved since."""
+    under_way = {call.code for call in calls}
+    return next((line for line in origin.lines if line.code in under_way), None)
+
+
+def is_delivered(call: Call, name: str | None, lines: Lines) -> bool:
+    """Say whether a loop has bound the name of a value in the function of a call: it came with the data."""
+    source = lines.source(call.code.co_filename)
+    if source is None or name is None:
+        return False
+    return name.partition(".")[0].partition("[")[0] in _loop_names("\n".join(source), call.code.co_firstlineno)
+
+
+def is_loop(instruction: Instruction) -> bool:
+    """Say whether an instruction fetches what a loop goes through: what is made there, the data's code has made."""
+    opcode = instruction.code.co_code[instruction.offset]
+    return dis.opname[opcode] in ("FOR_ITER", "GET_ITER", "SEND", "GET_ANEXT")
+
+
+@lru_cache(maxsize=64)
+def _loop_names(text: str, first: int) -> frozenset[str]:
+    """Return the names that loops bind in the function that begins in a line."""
+    tree = ast.parse(text)
+    functions = (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    starts = ((n, min([n.lineno, *(d.lineno for d in n.decorator_list)])) for n in functions)
+    body: ast.AST = next((node for node, line in starts if line == first), tree)
+    loops = (n.target for n in ast.walk(body) if isinstance(n, (ast.For, ast.AsyncFor, ast.comprehension)))
+    return frozenset(n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name))
