@@ -160,6 +160,7 @@ def test_inputs_of_the_command_line(folder: Path) -> None:
     missing = call(folder, "train.py::unknown")
     assert missing.status == 2
     assert "no inputs for `unknown` were found" in missing.out
+    assert "= fill in above it: # dry-run: " in missing.out
 
 
 def test_an_interpreter_without_torch(folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from plan_harness import plan
 
 from drygrad.dryrun.merge import Merged, Record, merge
 from drygrad.dryrun.plan import RunOptions
-from drygrad.dryrun.result import ErrorInUserCode, Result
+from drygrad.dryrun.result import ErrorInUserCode, Place, Result
 from drygrad.model import Edit, Finding, Fix, Related, Span
 from drygrad.static.registry import rule_by_code
 from drygrad.static.source import Source
@@ -71,6 +71,31 @@ def test_what_a_run_reproduces_is_confirmed_and_one() -> None:
         "error",
     )
     assert (finding.span, finding.fixes, finding.related) == (possible.span, possible.fixes, possible.related)
+
+
+CALLING = """\
+import torch
+
+def inner(x):
+    return x @ x
+
+# dry-run: x=torch.ones(2, 3)
+def f(x):
+    y = inner(x)
+    return y
+"""
+
+
+def test_a_fault_within_a_call_is_that_of_the_call() -> None:
+    run = record(seen("DG314", 4), text=CALLING, outcome="failed")
+    at, call = Place(str(run.plan.path), 4), Place(str(run.plan.path), 8)
+    run = replace(run, result=replace(run.result, error=ErrorInUserCode("RuntimeError", "did fail", at, (at, call))))
+    for text, lines in ((CALLING, (8, 4)), (CALLING.replace("def inner", "\n\ndef inner"), (10, 6))):
+        (finding,) = merged(static("DG314", lines[0]), run, Source(text)).findings
+        assert (finding.span.start.line, finding.message, finding.status) == (lines[0], "did fail", "confirmed")
+        assert [(r.message, r.span.start.line) for r in finding.related] == [("it fails here", lines[1])]
+    assert len(merged(static("DG314", 9), run, Source(CALLING)).findings) == 2
+    assert len(merged(static("DG205", 8), run, Source(CALLING)).findings) == 2
 
 
 def test_another_statement_or_code_is_another_finding() -> None:

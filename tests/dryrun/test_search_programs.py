@@ -380,3 +380,41 @@ def test_a_cancel_in_the_middle_of_a_search_is_answered(worker: WorkerClient, tm
     run = worker.start(plan.as_json())
     worker.send({"type": "cancel", "run": run})
     assert worker.receive("result", run)["result"]["outcome"] == "cancelled"
+
+
+EVALUATE = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+def evaluate(model, loader, device):
+    hits = 0
+    for x, y in loader:
+        hits += (model(x.to(device)).argmax(1) == {}).sum()
+    return hits
+"""
+
+
+def test_what_a_loader_yields_is_on_the_cpu(worker: WorkerClient, tmp_path: Path) -> None:
+    result, found = ran(worker, planned(tmp_path, IMPORTS + EVALUATE.format("y"), "evaluate", device="sim"))
+    assert result.data["search"]["assumes"] == "what `loader` yields is on the CPU"
+    assert [(f.code, f.severity) for f in found] == [("DG205", "warning")]
+    assert found[0].message.startswith("`y` is on the CPU")
+    assert found[0].message.endswith("(if what `loader` yields is on the CPU)")
+
+
+@pytest.mark.parametrize("read", ["y.to(device)", "y.cuda()"])
+def test_a_batch_that_the_code_moves_is_no_fault(read: str, worker: WorkerClient, tmp_path: Path) -> None:
+    result, found = ran(worker, planned(tmp_path, IMPORTS + EVALUATE.format(read), "evaluate", device="sim"))
+    assert (result.outcome, found) == ("passed", [])
+
+
+def test_a_loader_needs_no_move_where_nothing_is_on_the_gpu(worker: WorkerClient, tmp_path: Path) -> None:
+    text = (IMPORTS + EVALUATE.format("y")).replace(".to(device)", "")
+    result, found = ran(worker, planned(tmp_path, text, "evaluate", device="sim"))
+    assert (result.outcome, found) == ("passed", [])

@@ -237,6 +237,47 @@ def test_a_suspicion_behind_the_fault_that_ends_the_run_is_not_judged(lab: Lab) 
     assert [fix.verified for f in found if f.code == "DG304" for fix in f.fixes] == [None]
 
 
+UNPREPARED = """
+class Encoding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.randn(1, 8)
+
+    def forward(self, x):
+        return x.to("cuda") + self.table
+
+class Trainer:
+    def __init__(self, store):
+        self.net, self.store = Encoding(), store
+
+    def step(self, x):
+        return self.net(x) * self.store.fetch("scale").strict
+"""
+
+
+def test_a_fault_of_the_code_s_own_ends_a_search_as_failed(lab: Lab) -> None:
+    source = written(UNPREPARED)
+    own, *rest = lab.tried(source, "Trainer.step")
+    assert (own.code, own.status, rest) == ("DG204", "confirmed", [])
+    assert lab.run(source, "Trainer.step")[0].result.outcome == "failed"
+    assert [fix.verified for fix in own.fixes] == [None], "what comes behind it wants inputs that are not to be had"
+
+
+def test_a_search_goes_on_behind_the_fault_that_a_fix_repairs(lab: Lab) -> None:
+    program = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.randn(1, 8)
+            self.fc = nn.Linear(8, 12)
+
+        def forward(self, x, y):
+            return self.fc(x.to("cuda") + self.table) + y
+    """
+    own = lab.tried(written(program), "Net.forward")[0]
+    assert (own.code, [fix.verified for fix in own.fixes]) == ("DG204", [True])
+
+
 def test_a_fix_that_keeps_the_statement_from_running_is_not(lab: Lab) -> None:
     assert verdict(lab, OVERWRITTEN, "y.mul_(v)", "if not w.requires_grad:\n    y.mul_(v)") is False
 

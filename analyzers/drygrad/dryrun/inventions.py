@@ -20,6 +20,8 @@ from drygrad.dryrun.result import Fault, Result
 _OF_FIT = frozenset("DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG507 DG907".split())
 """Codes of faults that other shapes, dtypes, devices or arguments could have kept from happening."""
 
+_OF_DEVICES = frozenset("DG201 DG205 DG907".split())
+
 _OF_VALUES = frozenset("DG302 DG316 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411".split())
 """Codes of faults that depend on the values."""
 
@@ -37,21 +39,42 @@ def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fau
     for fault in faults:
         if plan.partial and (fault.code in _OF_VALUES or fault.code == _ERROR):
             yield replace(fault, severity="hint", message=f"{fault.message} ({_UNPREPARED})")
-        elif not is_invented(plan) or _is_independent(result):
+        elif not is_invented(plan):
             yield fault
+        elif _is_independent(result):
+            yield _assuming(fault, str(_search(result).get("assumes") or ""))
         elif fault.code in _OF_VALUES:
             yield replace(fault, severity="hint", message=f"{fault.message} (with invented inputs: {written(result)})")
         elif fault.code not in _OF_FIT:
             yield fault
 
 
+def _assuming(fault: Fault, assumption: str) -> Fault:
+    """Return the fault, as a warning that names what it takes for granted."""
+    if not assumption or fault.code not in _OF_DEVICES:
+        return fault
+    return replace(fault, severity="warning", message=f"{fault.message} (if {assumption})")
+
+
+def settled(plan: Plan, result: Result) -> Result:
+    """Return the result, as failed where it is the code that ended the run, and not the want of inputs."""
+    if result.outcome != "no-inputs" or result.error is None or not is_invented(plan):
+        return result
+    own = any(
+        result.error.at in (fault.at, *(place for _, place in fault.related))
+        for fault in result.faults
+        if fault.severity == "error" and fault.code not in _OF_FIT | _OF_VALUES
+    )
+    return replace(result, outcome="failed") if own else result
+
+
 def not_found(plan: Plan, result: Result) -> Missing | None:
     """Return what could not be built, with the best proposal; None where the run had inputs to run with."""
     if not is_invented(plan) or _is_independent(result):
         return None
-    search = _search(result)
-    if result.outcome != "no-inputs" and (result.outcome != "failed" or search.get("found") is True):
+    if result.outcome != "no-inputs":
         return None
+    search = _search(result)
     why = str(search.get("why") or "the run failed with every input that was tried")
     line = result.error.at.line if result.error is not None and result.error.at is not None else None
     where = f" at line {line}" if line else ""
@@ -66,6 +89,11 @@ def _unbuilt(search: Mapping[str, Any]) -> str:
     """Return the name of the input that could not even be made."""
     building = search.get("building")
     return str(cast("list[object]", building)[0]) if isinstance(building, list) and building else ""
+
+
+def was_found(result: Result) -> bool:
+    """Say whether a search has found inputs that the target runs with."""
+    return _search(result).get("found") is True
 
 
 def written(result: Result) -> str:

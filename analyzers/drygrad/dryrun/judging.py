@@ -55,6 +55,8 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     outcome, earlier = after.record.result.outcome, before.record.result.outcome
     if target.witness == "static" and outcome == earlier != "passed":
         return Verdict(None, f"both runs end in another fault: {outcome}")
+    if outcome == "no-inputs":
+        return Verdict(None, "no inputs were found that the repaired code runs with")
     if outcome not in ("passed", earlier):
         return Verdict(False, f"the run did not pass: {outcome}")
     known = _moved(before, trial)

@@ -17,10 +17,10 @@ from drygrad.dryrun.findings import statement_of
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.refuting import refutes, truncated
-from drygrad.dryrun.result import Result
+from drygrad.dryrun.result import ErrorInUserCode, Place, Result
 from drygrad.dryrun.targets import target_named
 from drygrad.dryrun.written_inputs import comment_text
-from drygrad.model import SEVERITIES, Finding, Fix, Related, Span
+from drygrad.model import SEVERITIES, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
 
@@ -81,9 +81,15 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> 
     refuted: list[Refutation] = []
     for finding in static:
         same = _same(finding, found, static, source)
+        behind = _behind(finding, found, current, source) if same is None else None
         if same is not None:
             found.remove(same)
             kept.append(_combined(finding, same))
+            continue
+        if behind is not None:
+            found.remove(behind)
+            here = Related("it fails here", behind.span)
+            kept.append(_combined(finding, replace(behind, related=(*behind.related, here))))
             continue
         if _is_told_elsewhere(finding, told, source):
             continue
@@ -117,12 +123,22 @@ def applied(record: Record, source: Source) -> Record | None:
     cut = [{**entry, "line": move(entry["line"])} for entry in truncated(record.result) if "line" in entry]
     result = replace(
         record.result,
+        error=_moved_error(record.result.error, str(old.path), move),
         blocks=frozenset(move(line) for line in record.result.blocks),
         data={**record.result.data, "truncated": cut},
     )
     findings = tuple(_moved(finding, move) for finding in record.findings)
     possible = tuple(_moved(finding, move) for finding in record.possible)
     return replace(record, plan=new, result=result, findings=findings, possible=possible)
+
+
+def _moved_error(error: ErrorInUserCode | None, path: str, move: Callable[[int], int]) -> ErrorInUserCode | None:
+    def moved(place: Place) -> Place:
+        return replace(place, line=move(place.line)) if place.path == path else place
+
+    if error is None:
+        return None
+    return replace(error, at=moved(error.at) if error.at else None, stack=tuple(map(moved, error.stack)))
 
 
 def _mover(old: Plan, new: Plan) -> Callable[[int], int]:
@@ -200,6 +216,19 @@ def _same(finding: Finding, found: Sequence[Finding], static: Sequence[Finding],
         alike = [f for f in static if f.code == finding.code and _statement(f, source) is statement]
         meant = next((f for f in alike if f.span.overlaps(other.span)), alike[0])
         if meant is finding:
+            return other
+    return None
+
+
+def _behind(finding: Finding, found: Iterable[Finding], runs: Iterable[Record], source: Source) -> Finding | None:
+    """Return the run's finding of the same code that ended it within a call of a static finding's statement."""
+    statement = _statement(finding, source)
+    for other in (other for other in found if other.code == finding.code):
+        error = next((run.result.error for run in runs if run.run_id == other.run), None)
+        if error is None or error.at is None or error.at.line != other.span.start.line:
+            continue
+        calls = (place.line for place in error.stack if place.path == error.at.path)
+        if any(statement_of(source, Position(line, 0)) is statement for line in calls):
             return other
     return None
 

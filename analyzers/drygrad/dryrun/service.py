@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from drygrad.dryrun import inventions
 from drygrad.dryrun.callers import Callers
 from drygrad.dryrun.choice import choose
 from drygrad.dryrun.conversation import OnPhase
@@ -141,6 +142,7 @@ class DryRuns:
     async def _carry_out(self, plan: Plan, home: Home, settings: Settings, on_phase: OnPhase | None) -> Record:
         run = uuid.uuid4().hex[:12]
         plan, result = await self._result(plan, home, run, on_phase)
+        result = inventions.settled(plan, result)
         found = await in_turn(findings, result, plan, plan.source, settings, run)
         return Record(run, plan, result, tuple(found))
 

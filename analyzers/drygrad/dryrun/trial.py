@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from drygrad.dryrun.inventions import is_invented, written
+from drygrad.dryrun.inventions import was_found, written
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
@@ -73,10 +73,10 @@ def _growth(edits: Iterable[Edit], position: Position, but: Edit | None = None) 
 def _same_run(plan: Plan, result: Result, source: Source) -> Plan | None:
     """Return the plan on another text of the run that a plan describes; among several, the one at the same place.
 
-    Inputs that were searched are given as they were found.
+    Inputs that were searched are given as they were found; where the code itself ended the search, it goes on.
     """
     target = target_named(source, plan.target.qualname)
-    options = replace(plan.options, inputs=written(result)) if is_invented(plan) else plan.options
+    options = replace(plan.options, inputs=written(result)) if was_found(result) else plan.options
     planned = plan_runs(source, plan.path, target, options) if target else []
     if isinstance(planned, Missing) or not planned:
         return None

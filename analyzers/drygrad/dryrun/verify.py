@@ -1,7 +1,8 @@
 """Tries fixes: each is applied to a copy of the text, the same run is made again, and the two are compared.
 
 What holds comes first, the safe ones before the others. A rule's own fix that was tried in vain stays, last and marked;
-a fix that only a run could think of, and that did not hold, is dropped.
+a fix that only a run could think of, and that did not hold, is dropped. One that no run could tell of is offered,
+marked, where there is no other.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class _Judged:
         verified = self.verified
         held = {fix.edits for fix in verified}
         own = [self.verdicts.get(fix.edits, fix) for fix in self.finding.fixes if fix.edits not in held]
-        return (*verified, *sorted(own, key=lambda fix: fix.verified is False))
+        undecided = [] if verified or own else [fix for fix in self.verdicts.values() if fix.verified is None][:1]
+        return (*verified, *sorted(own, key=lambda fix: fix.verified is False), *undecided)
 
 
 async def verify(record: Record, static: Sequence[Finding], run: Run, settings: Settings, budget: float) -> Record:

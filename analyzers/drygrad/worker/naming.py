@@ -120,9 +120,11 @@ class Call:
         return []
 
     def visible(self) -> Iterator[tuple[str, object]]:
-        """Yield the tensors and modules that the user can write at this place, with how."""
+        """Yield the tensors and modules that the user can write at this place, with how; plain names first."""
         frame = self._frame
-        for name, value in locals_of(frame).items():
+        own = locals_of(frame)
+        yield from ((name, value) for name, value in own.items() if isinstance(value, torch.Tensor))
+        for name, value in own.items():
             yield from _within(name, value, _DEPTH)
         if frame.f_globals is not frame.f_locals:
             for name in frame.f_code.co_names:

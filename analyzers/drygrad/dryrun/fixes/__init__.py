@@ -72,7 +72,8 @@ class Candidates:
             yield from other.fixes[:1]
 
     def _fault(self, finding: Finding) -> Fault | None:
-        alike = (f for f in self._record.result.faults if (f.code, f.message) == (finding.code, finding.message))
+        faults = (fault for fault in self._record.result.faults if fault.code == finding.code)
+        alike = (fault for fault in faults if finding.message.startswith(fault.message))  # assumptions stand behind
         error = self._record.result.error
         found = next(alike, None)
         if found is None and error is not None and finding.message.endswith(error.message):

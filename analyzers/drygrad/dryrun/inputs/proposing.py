@@ -155,7 +155,7 @@ class Proposer:
         if "CrossEntropyLoss" in known["text"]:
             others = [text(t, conventions.SOURCE) for t in ("torch.nn.MSELoss()", "lambda *given: given[0].sum()")]
             return with_others(known, *others)
-        return with_others(known, tensor((BATCH, FEATURES)))
+        return known if known["text"] == conventions.DEVICE else with_others(known, tensor((BATCH, FEATURES)))
 
     def _tensor(self, name: str, usage: Usage, dtype: str) -> Node:
         known = conventions.by_name(name)

@@ -95,6 +95,7 @@ def _said(found: seeking.Found, execution: Execution) -> dict[str, Any]:
         "found": found.failure is None and found.is_over,
         "why": seeking.said(found),
         "independent": found.is_independent,
+        "assumes": found.assumption,
         "trials": found.trials,
     }
     if found.failure is not None:

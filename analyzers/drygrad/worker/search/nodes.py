@@ -68,6 +68,10 @@ class Node:
             node = dict(node.parts)[name]
         return node
 
+    def is_loaded(self, path: Path) -> bool:
+        """Say whether a part comes from a loader."""
+        return any(self.at(path[:end]).kind == "loader" for end in range(len(path)))
+
     def replaced(self, path: Path, node: Node) -> Node:
         """Return the tree with the node at a path replaced."""
         if not path:

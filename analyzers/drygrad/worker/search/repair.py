@@ -33,6 +33,8 @@ class Change(NamedTuple):
 
 def repairs(proposal: Node, failure: Failure) -> list[Change]:
     """Return what to try next, the likeliest first."""
+    if unmoved(proposal, failure):  # no other input would keep the code from mixing devices
+        return [Change(other, 1) for other in _placed(proposal, Want("device", text="cuda", why="the rest is there"))]
     found: list[Change] = []
     for number, want in enumerate(wants(failure)):
         changed = _CHANGES[want.kind](proposal, want)
@@ -40,6 +42,17 @@ def repairs(proposal: Node, failure: Failure) -> list[Change]:
     touched = failure.call.origins(failure.call.tensors()) if failure.call is not None else frozenset[Path]()
     found += [Change(other, 3 + 0.1 * index) for index, other in enumerate(_guesses(proposal, touched or None))]
     return found[:_MOST_CHANGES]
+
+
+def unmoved(proposal: Node, failure: Failure) -> frozenset[Path]:
+    """Return the parts that a loader yields, and that met tensors on the GPU as they were; none if others did, too."""
+    call = failure.call
+    if call is None or {tensor.device.type for tensor in call.tensors()} != {"cpu", "cuda"}:
+        return frozenset()
+    origins = [call.origins(tensor) for tensor in call.tensors() if tensor.device.type == "cpu"]
+    paths = frozenset[Path]().union(*origins)
+    loaded = all(origins) and all(proposal.is_loaded(path) for path in paths)
+    return paths if loaded else frozenset()
 
 
 # -- sizes -------------------------------------------------------------------------------------------------------
@@ -163,9 +176,9 @@ def _unit(proposal: Node, want: Want) -> Iterator[Node]:
 
 
 def _placed(proposal: Node, want: Want) -> Iterator[Node]:
-    """Move the modules, the tensors, or both."""
-    modules = [p for p, n in proposal.nodes() if n.kind == "call"]
-    tensors = [p for p, n in proposal.leaves() if n.kind == "tensor"]
+    """Move the modules, the tensors, or both; what a loader yields stays on the CPU, as that of a DataLoader does."""
+    modules = [p for p, n in proposal.nodes() if n.kind == "call" or n.text.startswith("torch.nn.")]
+    tensors = [p for p, n in proposal.leaves() if n.kind == "tensor" and not proposal.is_loaded(p)]
     for chosen in (modules + tensors, modules, tensors):
         moved = proposal
         for path in chosen:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from drygrad.worker.errors import first_line
 from drygrad.worker.search.nodes import Node, text_of
-from drygrad.worker.search.repair import repairs
+from drygrad.worker.search.repair import repairs, unmoved
 from drygrad.worker.search.trial import Failure, Trials, is_too_large
 from drygrad.worker.search.wants import wants
 
@@ -18,6 +18,9 @@ _MOST_TRIALS = 2000
 _SMALL = (4, 8, 16)
 _PATIENCE = 24
 """So many attempts without any advance, and it is time to ask whether the inputs matter at all."""
+
+_MOVES = 3
+"""So many attempts to move something there are where devices are mixed."""
 
 
 @dataclass
@@ -31,6 +34,14 @@ class Found:
     """False where the time was up before the first attempt came to an end."""
     is_independent: bool = False
     """Whether the failure is the same whatever the sizes of the proposal."""
+
+    @property
+    def assumption(self) -> str:
+        """What an independent failure takes for granted, in words."""
+        if self.failure is None or not self.is_independent:
+            return ""
+        loaders = sorted({path[0] for path in unmoved(self.proposal, self.failure)})
+        return f"what {' and '.join(f'`{name}`' for name in loaders)} yields is on the CPU" if loaders else ""
 
 
 class Search:
@@ -49,7 +60,7 @@ class Search:
         """Search from a proposal on."""
         waiting = [(0, 0.0, next(self._count), start)]
         while waiting and self._has_time():
-            if self.best is not None and self.made == self.best.trials + _PATIENCE and self._is_independent(self.best):
+            if self.best is not None and self._is_stuck(self.best) and self._is_independent(self.best):
                 return replace(self.best, trials=self.made, is_independent=True)
             _, cost, _, proposal = heapq.heappop(waiting)
             if not self._is_new(proposal):
@@ -68,6 +79,11 @@ class Search:
 
     def _has_time(self) -> bool:
         return self.made < _MOST_TRIALS and (self.best is None or time.monotonic() < self._until)
+
+    def _is_stuck(self, best: Found) -> bool:
+        """Say whether it is time to ask if the inputs matter; where devices are mixed, only the code can help."""
+        assert best.failure is not None
+        return self.made == best.trials + (_MOVES if unmoved(best.proposal, best.failure) else _PATIENCE)
 
     def _is_new(self, proposal: Node) -> bool:
         text = text_of(proposal) + "".join(text_of(node) for _, node in proposal.parts)
@@ -100,18 +116,20 @@ class Search:
     def _is_independent(self, best: Found) -> bool:
         """Say whether every other size fails at the same place for the same sizes, or does not even get there."""
         assert best.failure is not None
-        mark = _mark(best.failure)
+        mark = _mark(best.proposal, best.failure)
         if mark is None:
             return False
-        same = 0
+        same, stay = 0, unmoved(best.proposal, best.failure)
         for other in _varied(best.proposal):
+            if any(other.at(path).shape == () for path in stay):  # a scalar goes with any device
+                continue
             failure = self._trials.attempt(other)
             if failure is None or failure.progress > best.failure.progress:
                 return False
-            if failure.progress == best.failure.progress:
-                if _mark(failure) != mark:
-                    return False
+            if _mark(other, failure) == mark:  # perhaps after less: an object that is made once need not be moved again
                 same += 1
+            elif failure.progress == best.failure.progress:
+                return False
         return same > 0
 
 
@@ -119,11 +137,11 @@ def _progress(found: Found) -> int:
     return found.failure.progress if found.failure is not None else 0
 
 
-def _mark(failure: Failure) -> tuple[object, ...] | None:
-    """Return which sizes do not fit; None where that cannot be told, or where the inputs could not be made."""
+def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
+    """Return which sizes or devices do not fit; None where that cannot be told, or the inputs could not be made."""
     if failure.call is None or failure.building is not None:
         return None
-    if not failure.call.origins(failure.call.tensors()):
+    if not failure.call.origins(failure.call.tensors()) or unmoved(proposal, failure):
         return failure.call.name, *[str(tensor.device) for tensor in failure.call.tensors()]
     size = next((want for want in wants(failure) if want.kind == "size"), None)
     return (failure.call.name, size.got, size.want) if size is not None else None

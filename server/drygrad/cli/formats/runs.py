@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from drygrad.cli.formats.text import mark, painted
+from drygrad.cli.formats.text import NO_INPUTS, mark, painted
 from drygrad.cli.report import Ran, Report
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
@@ -141,7 +141,8 @@ def _waits(result: Result) -> Iterator[str]:
 
 def _error(record: Record) -> Iterator[str]:
     error = record.result.error
-    if error is None or any(error.message in f"{f.message} {f.detail}" for f in record.findings):
+    faults = (finding for finding in record.findings if finding.code != NO_INPUTS)
+    if error is None or any(error.message in f"{f.message} {f.detail}" for f in faults):
         return
     place = f" at line {error.at.line}" if error.at else ""
     text, _, more = error.message.partition("\n")

@@ -17,6 +17,9 @@ WIDEST = 120
 _COLOURS: dict[Severity, str] = {"error": "1;31", "warning": "1;33", "info": "1;36", "hint": "1;34"}
 _EDGE = "34"
 
+NO_INPUTS = "DG901"
+"""What it offers is no repair, but a comment to be completed by hand."""
+
 
 def render(report: Report, *, coloured: bool) -> str:
     """Return the findings, one block each, what was run, and the summary."""
@@ -52,7 +55,12 @@ class Block:
         for related in finding.related:
             yield from self._related(related)
         yield from (self._note(line) for line in (finding.detail or "").splitlines())
-        yield from (self._note(_fix(fix, tried=self._tried)) for fix in finding.fixes)
+        yield from (self._note(self._fix(fix)) for fix in finding.fixes)
+
+    def _fix(self, fix: Fix) -> str:
+        if self._item.finding.code == NO_INPUTS:
+            return f"fill in above it: {fix.edits[0].new_text.strip()}"
+        return _fix(fix, tried=self._tried)
 
     def _related(self, related: Related) -> Iterator[str]:
         if related.path is not None or related.span.start.line not in self._item.excerpts:
