@@ -157,6 +157,15 @@ CASES = {
         "w = torch.randn(3, requires_grad=True)\nloss = torch.tensor([w.sum(), w.prod()]).sum()\nloss.backward()\n",
         "torch.stack([w.sum(), w.prod()])",
     ),
+    "a softmax in the model before a loss that applies its own": (
+        "DG304",
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.fc, self.last = nn.Linear(4, 3), nn.Softmax(dim=1)\n\n"
+        "    def forward(self, x):\n        return self.last(self.fc(x))\n\n\n"
+        "losses = {'class': nn.CrossEntropyLoss()}\n"
+        "losses['class'](Net()(torch.randn(6, 4)), torch.tensor([0, 1, 2] * 2)).backward()\n",
+        "return self.fc(x)",
+    ),
     "gradients that are not cleared": (
         "DG703",
         TRAINING + "for step in range(3):\n    net(x).pow(2).mean().backward()\n    optimizer.step()\n",

@@ -22,8 +22,10 @@ _OF_FIT = frozenset("DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317
 
 _OF_DEVICES = frozenset("DG201 DG205 DG907".split())
 
-_OF_VALUES = frozenset("DG302 DG316 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411".split())
-"""Codes of faults that depend on the values."""
+_OF_VALUES = frozenset(
+    "DG302 DG304 DG305 DG308 DG311 DG316 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411".split()
+)
+"""Codes of faults that depend on the values, and on whether these are probabilities."""
 
 _ERROR = "DG907"
 _UNPREPARED = "with inputs as they are before the program has changed them"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from drygrad.dryrun.fixes import carried, devices, dtypes, layers, numerics, order, ranges, shapes, writing
+from drygrad.dryrun.fixes import activations, carried, devices, dtypes, layers, numerics, order, ranges, shapes, writing
 from drygrad.dryrun.fixes.site import Site
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.result import Fault
@@ -25,7 +25,7 @@ Propose = Callable[[Site], Iterator[Fix | None]]
 _PROPOSALS: dict[str, tuple[Propose, ...]] = {
     "DG1": (writing.fixes, carried.fixes),
     "DG2": (devices.fixes,),
-    "DG3": (dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes),
+    "DG3": (activations.fixes, dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes),
     "DG4": (numerics.fixes,),
     "DG5": (carried.fixes,),
     "DG7": (order.fixes,),
