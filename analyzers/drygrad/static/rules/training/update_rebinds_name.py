@@ -1,0 +1,180 @@
+"""Rule DG718: a step by hand that gives the parameter's name to a new tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context, Loop
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.syntax import assigned_in, bound_names, calls_in, follows
+from drygrad.static.tree import walk
+
+_LEAVES_AGAIN = frozenset({"requires_grad_", "retain_grad", "Parameter", "Variable"})
+
+
+class UpdateRebindsName(Rule):
+    """
+    ## What it does
+    Finds a step that is taken by hand as `w = w - lr * w.grad` in a loop, instead of in place.
+
+    ## Why is this bad?
+    The statement computes a new tensor and gives it the name. Where the name is the variable of a loop over
+    parameters, the parameters themselves never change: the model learns nothing, and nothing raises. Where it is
+    a tensor with `requires_grad=True`, the new one is no leaf (or, under `no_grad`, no part of any graph): its `grad`
+    is None in the next iteration, or `backward()` fails.
+
+    ## Example
+    ```python
+    with torch.no_grad():
+        for p in model.parameters():
+            p = p - lr * p.grad
+    ```
+    Use instead:
+    ```python
+    with torch.no_grad():
+        for p in model.parameters():
+            p -= lr * p.grad
+    ```
+
+    ## Fix safety
+    Unsafe: the parameters begin to change.
+    """
+
+    code, name, since = "DG718", "update-rebinds-name", "0.1"
+    severity = "error"
+    VALID = [
+        Valid(
+            """
+            def step(model, lr):
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p -= lr * p.grad
+            """
+        ),
+        Valid(
+            """
+            def adapt(params, lr):
+                fast = []
+                for p in params:
+                    p = p - lr * p.grad
+                    fast.append(p)
+                return fast
+            """
+        ),
+        Valid(
+            """
+            def descend(w, loss_of, lr):
+                for _ in range(10):
+                    loss_of(w).backward()
+                    w = w - lr * w.grad
+                    w = w.detach().requires_grad_()
+                return w
+            """
+        ),
+        Valid(
+            """
+            def descend(w, loss_of, lr):
+                loss_of(w).backward()
+                w = w - lr * w.grad
+                return w
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def step(model, lr):
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p = p - lr * p.grad
+            """,
+            """
+            def step(model, lr):
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p -= lr * p.grad
+            """,
+            at=(4, 12, 4, 31),
+        ),
+        Invalid(
+            """
+            w = torch.zeros(3, requires_grad=True)
+            for x in torch.randn(10, 3):
+                loss = (w * x).sum() ** 2
+                loss.backward()
+                w = w - 0.1 * w.grad
+            """,
+            """
+            w = torch.zeros(3, requires_grad=True)
+            for x in torch.randn(10, 3):
+                loss = (w * x).sum() ** 2
+                loss.backward()
+                with torch.no_grad():
+                    w -= 0.1 * w.grad
+            """,
+        ),
+    ]
+
+    def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.BinOp(left=ast.Name(id=left), op=ast.Sub() | ast.Add()) as update
+            ) if name == left and _uses_gradient(update.right, name):
+                pass
+            case _:
+                return
+        loop = next(iter(ctx.loops(node)), None)
+        if loop is None:
+            return
+        if name in bound_names(getattr(loop, "target", loop)) and isinstance(loop, (ast.For, ast.AsyncFor)):
+            message = f"this makes a new tensor and calls it {name}: the parameter itself is not changed"
+            if _is_read_after(name, node, loop):
+                return
+        else:
+            message = f"this makes a new tensor that is no leaf: {name}.grad is None from the next iteration on"
+            if _becomes_leaf(name, node, loop) or not _is_differentiated(loop):
+                return
+        yield ctx.finding(self, node, message, fixes=[_in_place(node, name, update, ctx)])
+
+
+def _uses_gradient(node: ast.expr, name: str) -> bool:
+    return any(isinstance(n, ast.Attribute) and dotted_text(n) == f"{name}.grad" for n in walk(node))
+
+
+def _is_read_after(name: str, node: ast.Assign, loop: Loop) -> bool:
+    """Say whether the loop's body does something with the new tensor."""
+    reads = (n for part in loop.body for n in walk(part) if isinstance(n, ast.Name) and n.id == name)
+    return any(follows(n, node) and n.lineno > (node.end_lineno or node.lineno) for n in reads)
+
+
+def _becomes_leaf(name: str, node: ast.Assign, loop: Loop) -> bool:
+    """Say whether an iteration binds the name in another way, or makes the new tensor a leaf."""
+    others = (statement for bound, statement in assigned_in(loop) if bound in (name, f"{name}.requires_grad"))
+    if any(statement is not node for statement in others):
+        return True
+    return any(_last_name(call) in _LEAVES_AGAIN for call in calls_in(loop))
+
+
+def _last_name(call: ast.Call) -> str:
+    return (dotted_text(call.func) or getattr(call.func, "attr", "")).rpartition(".")[2]
+
+
+def _is_differentiated(loop: Loop) -> bool:
+    return any(_last_name(call) == "backward" for call in calls_in(loop))
+
+
+def _in_place(node: ast.Assign, name: str, update: ast.BinOp, ctx: Context) -> Fix | None:
+    sign = "-" if isinstance(update.op, ast.Sub) else "+"
+    written = f"{name} {sign}= {ctx.source_of(update.right)}"
+    edits: list[Edit | None]
+    if ctx.grad_enabled(node) is False:
+        edits = [ctx.replace(node, written)]
+    else:
+        indentation = ctx.source.indentation(node.lineno)
+        torch = ctx.imported_as("torch")
+        edits = [ctx.replace(node, f"with {torch}.no_grad():{ctx.source.newline}{indentation}    {written}")]
+        if torch is None:
+            return None
+    return ctx.fix("Write it in place", *edits)
