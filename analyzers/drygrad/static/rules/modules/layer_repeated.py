@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
@@ -11,6 +12,7 @@ from drygrad.static.facts.values import Constant
 from drygrad.static.parameters import has_parameters
 from drygrad.static.syntax import bound_names
 
+_SAID = re.compile(r"shared|tied|common", re.I)
 _CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential"})
 
 
@@ -51,6 +53,7 @@ class LayerRepeated(Rule):
             layers = nn.ModuleList([copy.deepcopy(layer) for _ in range(6)])
             """
         ),
+        Valid("shared_head = nn.Linear(4, 2)\nheads = nn.ModuleList([shared_head] * 3)"),
         Valid("blocks = [nn.Linear(4, 4), nn.Linear(4, 4)]\nlayers = nn.ModuleList([block for block in blocks])"),
     ]
     INVALID = [
@@ -90,7 +93,9 @@ class LayerRepeated(Rule):
         for argument in node.args:
             repeated = argument.value if isinstance(argument, ast.Starred) else argument
             layer = _repeated_layer(repeated, ctx)
-            if layer is not None and has_parameters(ctx.value(layer), ctx):
+            if layer is None or (isinstance(layer, ast.Name) and _SAID.search(layer.id)):
+                continue
+            if has_parameters(ctx.value(layer), ctx):
                 message = "this holds the same layer several times: its weights are shared, not copied"
                 yield ctx.finding(self, repeated, message, fixes=[_copied(repeated, layer, ctx)])
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.facts.iteration import contained_modules
 from drygrad.static.facts.values import Class, Object
 from drygrad.static.roles import is_optimizer_class, role_of
 
@@ -69,6 +70,7 @@ class AttributeWithoutEffect(Rule):
             net.requires_grad = True
             """
         ),
+        Valid("norm = nn.BatchNorm1d(4)\nnorm.training = False"),
         Valid(
             """
             def schedule(optimizer, lr):
@@ -194,6 +196,8 @@ def _is_foreign_module(target: ast.Attribute, ctx: Context) -> bool:
         return False
     if isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"):
         return False
+    if target.attr == "training" and value.cls is None and contained_modules(value) is None:
+        return False  # with no module inside, the attribute is the mode
     return value.cls is None or not _defines(value.cls, target.attr, ctx)
 
 
@@ -201,8 +205,7 @@ def _defines(cls: Class, attribute: str, ctx: Context) -> bool:
     if cls.member(attribute) is not None or not cls.known_bases:
         return True
     return any(
-        n.attr == attribute and isinstance(n.value, ast.Name) and n.value.id == "self"
-        for n in ctx.nodes(ast.Attribute)
+        n.attr == attribute and isinstance(n.value, ast.Name) and n.value.id == "self" for n in ctx.nodes(ast.Attribute)
     )
 
 

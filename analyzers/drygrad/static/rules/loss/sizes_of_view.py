@@ -1,0 +1,155 @@
+"""The sizes that a view asks for, beside those that the tensor has: which axes keep their place in memory."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from drygrad.static.context import Context
+from drygrad.static.facts.containers import shape_owner
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import Constant, Number, Tensor
+from drygrad.static.syntax import body_nodes, follows, rebound_between, scope_of
+
+ANY = "?"
+"""A size of which nothing is known but that it is asked for by a name of its own, or left to torch (-1)."""
+_VIEWS = frozenset({"view", "reshape"})
+UNKNOWN_SIZES = ""
+"""Sizes of which nothing is known at all: any number of them, whose product may be anything."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The sizes before and after a view; a product counts as its factors, a size of one as none."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    order: tuple[int, ...] | None
+    """Where each axis of the result was before, if the view asks for the same axes in another order."""
+
+    def moved(self) -> str | None:
+        """Return a size whose axis surely steps over other elements than before; None where none does.
+
+        An axis keeps its meaning if as many elements stand before it, or behind it, as stood there.
+        """
+        for size, count in Counter(self.before).items():
+            if size in (ANY, UNKNOWN_SIZES) or size.isdigit() or count > 1 or self.after.count(size) != 1:
+                continue
+            i, j = self.before.index(size), self.after.index(size)
+            outer, inner = (self.before[:i], self.after[:j]), (self.before[i + 1 :], self.after[j + 1 :])
+            if (_surely_differ(*outer) and not _equal(*inner)) or (_surely_differ(*inner) and not _equal(*outer)):
+                return size
+        return None
+
+
+def _equal(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+    return Counter(first) == Counter(second) and UNKNOWN_SIZES not in (*first, *second) and ANY not in first
+
+
+def _surely_differ(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+    """Say whether two products are unequal: what is left when common factors are gone stands on one side only."""
+    if UNKNOWN_SIZES in (*first, *second) or ANY in first:
+        return False
+    more, less = Counter(second), Counter(first)
+    common = more & less
+    more, less = more - common, less - common
+    return bool(more) != bool(less)
+
+
+@dataclass(frozen=True)
+class View:
+    """A call of ``view`` or ``reshape``: what is laid out anew, and the expressions of the sizes."""
+
+    node: ast.Call
+    operation: str
+    receiver: ast.expr
+    sizes: tuple[ast.expr, ...]
+
+
+def view_of(node: ast.Call, ctx: Context) -> View | None:
+    """Return the view that a call makes of a tensor or array; None for any other call."""
+    call = ctx.call(node)
+    if call is not None:
+        if call.operation not in _VIEWS or not call.operands:
+            return None
+        given = [*call.operands[1:], *(v for k, v in call.keywords.items() if k in ("shape", "size"))]
+        receiver, operation = call.operands[0], call.operation
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS and not node.keywords:
+        receiver, operation, given = node.func.value, node.func.attr, node.args
+    else:
+        return None
+    if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
+        given = given[0].elts
+    starred = any(isinstance(argument, ast.Starred) for argument in (*given, *node.args))
+    return None if starred or not given else View(node, operation, receiver, tuple(given))
+
+
+def layout_of(view: View, ctx: Context) -> Layout | None:
+    """Return the sizes before and after a view; None where those before are unknown."""
+    before = _known_sizes(ctx.tensor(view.receiver))
+    names: dict[str, str] = {}
+    if before is None:
+        names = _sizes_of_name(view.receiver, view.node, ctx) or {}
+        before = tuple(names.values())
+    if not before:
+        return None
+    after = [tuple(_factors(size, names, ctx)) for size in view.sizes]
+    order = None
+    if all(len(each) == 1 for each in after) and sorted(each[0] for each in after) == sorted(before):
+        order = tuple(before.index(each[0]) for each in after) if len(set(before)) == len(before) else None
+    return Layout(tuple(_without_ones(before)), tuple(_without_ones(s for each in after for s in each)), order)
+
+
+def _without_ones(sizes: Iterable[str]) -> Iterator[str]:
+    return (size for size in sizes if size != "1")
+
+
+def _known_sizes(tensor: Tensor | None) -> tuple[str, ...] | None:
+    if tensor is None or tensor.shape is None or not any(isinstance(size, str) for size in tensor.shape):
+        return None
+    return tuple(UNKNOWN_SIZES if size is None else str(size) for size in tensor.shape)
+
+
+def _factors(size: ast.expr, names: dict[str, str], ctx: Context) -> Iterator[str]:
+    """Yield the factors of a size."""
+    text = dotted_text(size)
+    if text in names:
+        yield names[text]
+        return
+    match ctx.value(size):
+        case Constant(value=-1):
+            yield ANY
+        case Constant(value=int(number)):
+            yield str(number)
+        case Number(symbol=str(symbol)):
+            yield symbol
+        case _:
+            if isinstance(size, ast.BinOp) and isinstance(size.op, ast.Mult):
+                yield from _factors(size.left, names, ctx)
+                yield from _factors(size.right, names, ctx)
+            else:
+                yield ANY if text is not None else UNKNOWN_SIZES
+
+
+def _sizes_of_name(receiver: ast.expr, node: ast.Call, ctx: Context) -> dict[str, str] | None:
+    """Return the names that ``a, b, c = x.shape`` gives to the sizes of x, in order, where both still hold."""
+    text = dotted_text(receiver)
+    if text is None:
+        return None
+    scope = scope_of(node, ctx)
+    found: dict[str, str] | None = None
+    for statement in body_nodes(scope):
+        match statement:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=value) if shape_owner(value) == text:
+                pass
+            case _:
+                continue
+        kept = [name.id for name in names if isinstance(name, ast.Name)]
+        if len(kept) != len(names) or not follows(node, statement):
+            continue
+        if any(rebound_between(name, statement, node, scope) for name in (text, *kept)):
+            continue
+        found = {f"_{i}" if n == "_" else n: UNKNOWN_SIZES if n == "_" else n for i, n in enumerate(kept)}
+    return found

@@ -1,0 +1,202 @@
+"""Rule DG318: a view where a permutation is meant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.operations import FACTORIES
+from drygrad.static.rules.loss.sizes_of_view import Layout, View, layout_of, view_of
+
+_SHIFTED = frozenset({"pad", "cat"})
+_SHIFTS = ("shift", "skew")
+
+
+class ViewMovesAxes(Rule):
+    """
+    ## What it does
+    Finds `view` and `reshape` that ask for the sizes of a tensor in another order, such as `x.view(batch, channels,
+    time)` of an `x` of shape (batch, time, channels), or that put a new axis before one that is kept, such as
+    `x.view(batch, heads, time, -1)`.
+
+    ## Why is this bad?
+    Neither of them exchanges axes: both keep the elements where they are in memory and only count them in another way.
+    The shape is as wanted, so nothing raises, but every row now mixes elements of several times, channels or samples.
+
+    ## Example
+    ```python
+    batch, time, channels = x.shape
+    x = self.conv(x.view(batch, channels, time))
+    ```
+    Use instead:
+    ```python
+    x = self.conv(x.transpose(1, 2))
+    ```
+
+    ## Fix safety
+    Unsafe: it changes what is computed.
+    """
+
+    code, name, since = "DG318", "view-moves-axes", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim, heads):
+                    super().__init__()
+                    self.heads = heads
+                    self.q = nn.Linear(dim, dim)
+
+                def forward(self, x):
+                    b, t, c = x.size()
+                    q = self.q(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)
+                    return q.transpose(1, 2).reshape(b, t, c), x.view(b, -1, t, c), x.view(b * t, c), x.view(b, -1, c)
+            """
+        ),
+        Valid(
+            """
+            def to_map(tokens: torch.Tensor, h, w):
+                b, n, c = tokens.shape
+                return tokens.transpose(1, 2).view(b, c, h, w)
+            """
+        ),
+        Valid(
+            """
+            def windows(x: torch.Tensor, size):
+                b, h, w, c = x.shape
+                x = x.view(b, h // size, size, w // size, size, c)
+                return x.permute(0, 1, 3, 2, 4, 5).reshape(-1, size, size, c)
+            """
+        ),
+        Valid(
+            """
+            def relative_shift(x: torch.Tensor):
+                b, h, t, m = x.size()
+                x = F.pad(x, (1, 0))
+                return x.view(b, h, -1, t)[:, :, 1:]
+            """
+        ),
+        Valid(
+            """
+            def shuffle(x: torch.Tensor, groups):
+                b, c, h, w = x.shape
+                x = x.view(b, groups, c // groups, h, w).transpose(1, 2)
+                return x.reshape(b, c, h, w)
+            """
+        ),
+        Valid(
+            """
+            def rearranged(x):
+                b, t, c = x.shape
+                x = x.transpose(1, 2)
+                return x.reshape(b, c, t)
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def caption_loss(logits, targets):
+                batch, time, vocab = logits.shape
+                return F.cross_entropy(logits.view(batch, vocab, time), targets)
+            """,
+            """
+            def caption_loss(logits, targets):
+                batch, time, vocab = logits.shape
+                return F.cross_entropy(logits.transpose(1, 2), targets)
+            """,
+            at=(3, 27, 3, 58),
+        ),
+        Invalid(
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim, heads):
+                    super().__init__()
+                    self.heads = heads
+                    self.q = nn.Linear(dim, dim)
+
+                def forward(self, x):
+                    b, t, c = x.size()
+                    return self.q(x).view(b, self.heads, t, c // self.heads)
+            """,
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim, heads):
+                    super().__init__()
+                    self.heads = heads
+                    self.q = nn.Linear(dim, dim)
+
+                def forward(self, x):
+                    b, t, c = x.size()
+                    return self.q(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)
+            """,
+            at=(9, 15, 9, 64),
+        ),
+        Invalid(
+            """
+            def tokens(features: torch.Tensor):
+                b, c, h, w = features.shape
+                return features.reshape(b, h * w, c)
+            """
+        ),
+        Invalid(
+            """
+            def time_major(log_probs):
+                n, t, c = log_probs.shape
+                return torch.reshape(log_probs, (t, n, c))
+            """,
+            """
+            def time_major(log_probs):
+                n, t, c = log_probs.shape
+                return log_probs.transpose(0, 1)
+            """,
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        view = view_of(node, ctx)
+        if view is None or _is_meant(view, ctx):
+            return
+        layout = layout_of(view, ctx)
+        moved = layout.moved() if layout is not None else None
+        if layout is None or moved is None:
+            return
+        name = moved.partition("@")[0]
+        message = (
+            f"{view.operation} counts the same memory in another way: the axis of size {name} is not moved here, "
+            "its elements mix with those of others; permute or transpose exchanges axes"
+        )
+        yield ctx.finding(self, node, message, fixes=[_exchanged(view, layout, ctx)])
+
+
+def _is_meant(view: View, ctx: Context) -> bool:
+    """Say whether the layout may be what is wanted: a shift by way of padding, or elements that are all alike."""
+    tensor = ctx.tensor(view.receiver)
+    if tensor is not None and tensor.made_by(*_SHIFTED, *FACTORIES):
+        return True
+    function = ctx.function(view.node)
+    if function is not None and any(word in function.name.lower() for word in _SHIFTS):
+        return True
+    parent = ctx.parent(view.node)
+    return isinstance(parent, ast.Subscript) and parent.value is view.node
+
+
+def _exchanged(view: View, layout: Layout, ctx: Context) -> Fix | None:
+    """Exchange the axes, where the view asks for no more than that; else take the heads out behind the time."""
+    receiver = ctx.source_of(view.receiver)
+    order = layout.order
+    if order is not None:
+        swapped = [index for index, axis in enumerate(order) if index != axis]
+        dims = ", ".join(map(str, order))
+        how = f"transpose({swapped[0]}, {swapped[1]})" if len(swapped) == 2 else f"permute({dims})"
+        return ctx.fix("Exchange the axes", ctx.replace(view.node, f"{receiver}.{how}"))
+    sizes = view.sizes
+    if len(sizes) == 4 and len(layout.before) == 3 and layout.after[:1] == layout.before[:1]:
+        batch, heads, time, rest = map(ctx.source_of, sizes)
+        if layout.after[2:3] == layout.before[1:2]:
+            text = f"{receiver}.{view.operation}({batch}, {time}, {heads}, {rest}).transpose(1, 2)"
+            return ctx.fix("Divide the features, then exchange the axes", ctx.replace(view.node, text))
+    return None

@@ -1,0 +1,78 @@
+"""Exponents: whether anything keeps the argument of an ``exp`` from growing."""
+
+from __future__ import annotations
+
+import ast
+
+from drygrad.static.context import Context
+from drygrad.static.facts.operations import VIEWS
+from drygrad.static.facts.values import Constant, Origin, Tensor, Value
+from drygrad.static.tree import walk
+
+_BOUNDED = frozenset("sub log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split())
+"""Operations after which the exponent does not grow without bound; ``x - x.max()`` is one of them."""
+_FIXED = frozenset("arange linspace zeros ones full eye rand tensor".split())
+"""Factories whose numbers the author chose, small enough."""
+
+
+def may_overflow(exponential: Origin, ctx: Context) -> bool:
+    """Say whether the exponent is known, and nothing in it keeps it from growing."""
+    call = exponential.call
+    if call is None or not call.operands or not call.values:
+        return False
+    value = call.values[0]
+    if isinstance(value, Tensor) and value.origin is not None:
+        return not _is_bounded(value)
+    return _is_made_of_parameters(call.operands[0], ctx)
+
+
+def _is_bounded(value: Value) -> bool:
+    """Say whether a value cannot grow: its maximum was subtracted, or it is the negative of something not negative."""
+    origin = value.origin if isinstance(value, Tensor) else None
+    if origin is None:
+        return False
+    if origin.operation in _BOUNDED or origin.operation in _FIXED:
+        return True
+    inner = [operand for operand in origin.operands if isinstance(operand, Tensor)]
+    if origin.operation == "neg":
+        return any(operand.sign is not None or _is_scaled_square(operand) for operand in inner)
+    if origin.operation == "mul" and _has_minus(origin.node):
+        return any(operand.sign is not None for operand in inner)
+    if origin.operation == "mul" and any(_is_negative(operand) for operand in origin.operands):
+        return any(operand.sign is not None for operand in inner)
+    if origin.operation in ("mul", "div") or origin.operation in VIEWS:
+        return any(_is_bounded(operand) for operand in inner)
+    return False
+
+
+def _has_minus(node: ast.expr) -> bool:
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any(isinstance(side, ast.UnaryOp) and isinstance(side.op, ast.USub) for side in sides)
+
+
+def _is_scaled_square(value: Tensor) -> bool:
+    """``precision * (x - mean) ** 2``, whose scale is above zero in every use."""
+    origin = value.origin if value.made_by("mul", "div") else None
+    return origin is not None and any(isinstance(v, Tensor) and v.made_by("pow", "square") for v in origin.operands)
+
+
+def _is_negative(value: Value) -> bool:
+    return isinstance(value, Constant) and isinstance(value.value, (int, float)) and value.value < 0
+
+
+def _is_made_of_parameters(node: ast.expr, ctx: Context) -> bool:
+    """Say whether an expression multiplies and divides what the function was given, and nothing else."""
+    function = ctx.function(node)
+    if function is None:
+        return False
+    given = {parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)}
+    inner = list(walk(node))
+    names = {part.id for part in inner if isinstance(part, ast.Name)}
+    bound = {part.id for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return names <= given - bound and all(_is_factor(part) for part in inner)
+
+
+def _is_factor(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.Mult, ast.Div))
+    return isinstance(node, (ast.Name, ast.Constant))

@@ -1,0 +1,191 @@
+"""Rule DG414: a logarithm of a sum of exponentials, written by hand."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.editing import as_operand, written_as
+from drygrad.static.facts.operations import VIEWS
+from drygrad.static.facts.values import Constant, Origin, Tensor, TorchCall, Value
+from drygrad.static.rules.numerics.exponents import may_overflow
+
+_COSINES = frozenset({"normalize", "cosine_similarity"})
+_SCALES = frozenset({"mul", "div", "matmul", "mm", "bmm", "einsum", "neg", "transpose", "t", "sum", "cat"}) | VIEWS
+
+
+class HandwrittenLogsumexp(Rule):
+    """
+    ## What it does
+    Finds `log(exp(x).sum())` and `log(1 + exp(x))`, where nothing keeps `x` small: the maximum has not been subtracted
+    first.
+
+    ## Why is this bad?
+    `exp` overflows above 88.7 in float32 (11 in float16), and is 0 below -104 (-17): where one of the summands is too
+    large the result is inf, where all are too small it is log(0), -inf. The gradient is NaN in both cases, though the
+    number looked for is an ordinary one. `torch.logsumexp` subtracts the maximum, and `F.softplus` is exact everywhere.
+
+    ## Example
+    ```python
+    nll = -torch.log(torch.exp(log_weight + log_density).sum(dim=-1))
+    ```
+    Use instead:
+    ```python
+    nll = -torch.logsumexp(log_weight + log_density, dim=-1)
+    ```
+
+    ## Fix safety
+    Safe: equal up to rounding wherever nothing overflowed.
+    """
+
+    code, name, since = "DG414", "handwritten-logsumexp", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid("scores = nn.Linear(4, 3)(torch.randn(2, 4))\nz = torch.logsumexp(scores, dim=-1)"),
+        Valid(
+            """
+            def free_energy(x: torch.Tensor, layer: nn.Linear):
+                scores = layer(x)
+                top = scores.amax(dim=-1, keepdim=True)
+                return torch.log(torch.exp(scores - top).sum(dim=-1)) + top.squeeze(-1)
+            """
+        ),
+        Valid(
+            """
+            def nt_xent(a, b, temperature=0.1):
+                a, b = F.normalize(a, dim=-1), F.normalize(b, dim=-1)
+                similarity = a @ b.t() / temperature
+                return torch.log(torch.exp(similarity).sum(dim=-1)).mean()
+            """
+        ),
+        Valid("def f(x):\n    return torch.log(torch.exp(-x.abs()) + 1)"),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def nll(head: nn.Linear, x, log_prob):
+                log_pi = head(x).log_softmax(dim=-1)
+                return -torch.log(torch.exp(log_pi + log_prob).sum(dim=-1)).mean()
+            """,
+            """
+            def nll(head: nn.Linear, x, log_prob):
+                log_pi = head(x).log_softmax(dim=-1)
+                return -torch.logsumexp(log_pi + log_prob, dim=-1).mean()
+            """,
+            at=(3, 12, 3, 63),
+        ),
+        Invalid(
+            """
+            def softplus_loss(model: nn.Linear, x, y):
+                margin = -y * model(x)
+                return torch.log(1 + torch.exp(margin)).mean()
+            """,
+            """
+            def softplus_loss(model: nn.Linear, x, y):
+                margin = -y * model(x)
+                return F.softplus(margin).mean()
+            """,
+        ),
+        Invalid(
+            """
+            def contrast(model: nn.Linear, x):
+                scores = model(x) @ model(x).t()
+                total = scores.exp().sum(dim=1, keepdim=True)
+                return scores - total.log()
+            """
+        ),
+    ]
+
+    calls = ("log", "log1p")
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        if call is None or not call.operands:
+            return
+        found = _exponential_behind(ctx.tensor(call.operands[0]), call.operation)
+        if found is None:
+            return
+        kind, exponential, total = found
+        if not may_overflow(exponential, ctx) or _is_cosine(exponential):
+            return
+        better = "logsumexp" if kind == "sum" else "softplus"
+        yield ctx.finding(
+            self,
+            node,
+            f"exp overflows above 88.7 in float32, and is 0 below -104: the logarithm is then infinite; {better} is not",
+            related=[] if _stands_in(exponential, node) else [("exp is applied here", exponential.node)],
+            fixes=[_fix(node, kind, exponential, total, ctx)],
+        )
+
+
+def _exponential_behind(tensor: Tensor | None, operation: str) -> tuple[str, Origin, TorchCall | None] | None:
+    """Return how exponentials are added up in a logarithm's argument, the exponential, and the call of the sum."""
+    origin = tensor.origin if tensor is not None else None
+    if origin is None:
+        return None
+    if operation == "log1p":
+        return ("one", origin, None) if origin.operation == "exp" else None
+    if origin.operation in ("sum", "mean"):
+        inner = _exponential(origin.operands[:1])
+        kind = "sum" if origin.operation == "sum" else "mean"
+        return (kind, inner, origin.call) if inner is not None else None
+    if origin.operation == "add" and Constant(1) in (*origin.operands, Constant(1.0)):
+        inner = _exponential(origin.operands)
+        return ("one", inner, None) if inner is not None and _has_one(origin.operands) else None
+    return None
+
+
+def _has_one(operands: tuple[Value, ...]) -> bool:
+    return any(isinstance(value, Constant) and value.value == 1 for value in operands)
+
+
+def _exponential(operands: tuple[Value, ...]) -> Origin | None:
+    return next((v.origin for v in operands if isinstance(v, Tensor) and v.made_by("exp")), None)
+
+
+def _is_cosine(exponential: Origin) -> bool:
+    """Say whether the exponent is a scaled similarity of normalised vectors: it stays small."""
+    waiting = [value for value in exponential.operands if isinstance(value, Tensor)]
+    seen: set[int] = set()
+    while waiting:
+        origin = waiting.pop().origin
+        if origin is None or id(origin) in seen:
+            continue
+        seen.add(id(origin))
+        if origin.operation in _COSINES:
+            return True
+        if origin.operation in _SCALES:
+            waiting.extend(value for value in origin.operands if isinstance(value, Tensor))
+    return False
+
+
+def _stands_in(exponential: Origin, node: ast.Call) -> bool:
+    return any(inner is exponential.node for inner in ast.walk(node))
+
+
+def _fix(node: ast.Call, kind: str, exponential: Origin, total: TorchCall | None, ctx: Context) -> Fix | None:
+    """Write it with torch's own function, where the whole stands in the call of the logarithm."""
+    inner = exponential.call
+    if inner is None or not inner.operands or not _stands_in(exponential, node) or "#" in ctx.source_of(node):
+        return None
+    exponent = ctx.source_of(inner.operands[0])
+    functional = written_as(ctx, "torch.nn.functional")
+    if kind == "one":
+        text = f"{functional}.softplus({exponent})" if functional else None
+    else:
+        text = _logsumexp(as_operand(ctx, inner.operands[0]), exponent, total, ctx) if kind == "sum" else None
+    return ctx.fix("Use torch's own function", ctx.replace(node, text), safety="safe") if text else None
+
+
+def _logsumexp(operand: str, exponent: str, total: TorchCall | None, ctx: Context) -> str | None:
+    dim = total.operand("dim") if total is not None else None
+    if total is None or dim is None or len(total.operands) > 2 or set(total.keywords) - {"dim", "keepdim"}:
+        return None
+    keepdim = total.keywords.get("keepdim")
+    kept = f", keepdim={ctx.source_of(keepdim)}" if keepdim is not None else ""
+    torch = ctx.imported_as("torch")
+    if torch is None:
+        return f"{operand}.logsumexp(dim={ctx.source_of(dim)}{kept})"
+    return f"{torch}.logsumexp({exponent}, dim={ctx.source_of(dim)}{kept})"
