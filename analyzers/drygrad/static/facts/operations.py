@@ -168,6 +168,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
         "std var": "input dim correction keepdim",
         "max min argmax argmin amax amin": "input dim keepdim",
         "backward": "input gradient retain_graph create_graph inputs",
+        "grad": "outputs inputs grad_outputs retain_graph create_graph",
         "to": "input device dtype non_blocking copy",
         "cuda": "input device non_blocking",
         "tensor as_tensor": "data dtype device requires_grad",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from drygrad.static.facts import containers, contexts, modules, shapes, signs
 from drygrad.static.facts.effects import forget_mutable
 from drygrad.static.facts.frame import Frame
+from drygrad.static.facts.gradients import gradients
 from drygrad.static.facts.operations import (
     ALIASES,
     CASTS,
@@ -116,6 +117,8 @@ def call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments
     frame.record_call(call)
     if name in ("torch.autograd.backward", "torch.autograd.grad"):
         forget_graph(frame)
+    if name == "torch.autograd.grad":
+        return gradients(node, arguments)
     if name == "torch.device":
         return Device(_device_argument(arguments, node))
     if name in ("torch.nn.Parameter", "torch.nn.Buffer"):

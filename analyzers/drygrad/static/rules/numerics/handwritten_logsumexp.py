@@ -114,7 +114,7 @@ class HandwrittenLogsumexp(Rule):
         yield ctx.finding(
             self,
             node,
-            f"exp overflows above 88.7 in float32, and is 0 below -104: the logarithm is then infinite; {better} is not",
+            f"exp overflows above 88.7 (float32) and is 0 below -104: then the logarithm is infinite, {better} is not",
             related=[] if _stands_in(exponential, node) else [("exp is applied here", exponential.node)],
             fixes=[_fix(node, kind, exponential, total, ctx)],
         )

@@ -1,0 +1,143 @@
+"""Rule DG117: a term of the loss that left the graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.operations import NOT_DIFFERENTIABLE
+from drygrad.static.facts.values import Number, Tensor, Value
+from drygrad.static.rules.autograd.terms import differentiated, terms_of
+
+
+class LossTermCut(Rule):
+    """
+    ## What it does
+    Finds terms of a loss that have no gradient because they are `item()` of a tensor, or computed of an `argmax` or a
+    comparison, where another term keeps `backward()` from raising.
+
+    ## Why is this bad?
+    The term is added to the number that is printed, and to nothing else: its gradient is zero, so the part of the
+    model that it should train is not trained by it. With no other term `backward()` would raise (DG106).
+
+    ## Example
+    ```python
+    loss = F.cross_entropy(logits, labels) + 0.1 * features.pow(2).mean().item()
+    loss.backward()
+    ```
+    Use instead:
+    ```python
+    loss = F.cross_entropy(logits, labels) + 0.1 * features.pow(2).mean()
+    loss.backward()
+    ```
+
+    ## Fix safety
+    Unsafe: the term begins to count.
+    """
+
+    code, name, since = "DG117", "loss-term-cut", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            def step(model: nn.Linear, x, y, total):
+                loss = F.mse_loss(model(x), y)
+                loss.backward()
+                total = total + loss.item()
+                return total
+            """
+        ),
+        Valid(
+            """
+            def step(model: nn.Linear, x, y):
+                output = model(x)
+                scale = output.abs().max().item()
+                loss = F.mse_loss(output, y) / scale + (output - output.detach()).mean()
+                loss.backward()
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def step(model: nn.Linear, x, y):
+                output = model(x)
+                penalty = output.pow(2).mean().item()
+                loss = F.mse_loss(output, y) + 0.1 * penalty
+                loss.backward()
+            """,
+            """
+            def step(model: nn.Linear, x, y):
+                output = model(x)
+                penalty = output.pow(2).mean()
+                loss = F.mse_loss(output, y) + 0.1 * penalty
+                loss.backward()
+            """,
+            at=(3, 14, 3, 41),
+        ),
+        Invalid(
+            """
+            def step(model: nn.Linear, x, y):
+                logits = model(x)
+                errors = (logits.argmax(dim=1) != y).float().mean()
+                loss = F.cross_entropy(logits, y) + errors
+                loss.backward()
+            """
+        ),
+    ]
+
+    def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        reported: set[ast.AST] = set()
+        for backward, root in differentiated(ctx):
+            for term in terms_of(root):
+                cut = _cut(term, ctx) if isinstance(root, Tensor) and term is not root else None
+                if cut is None or cut in reported:
+                    continue
+                reported.add(cut)
+                yield ctx.finding(
+                    self,
+                    cut,
+                    f"{_what(cut)} takes this out of the graph: as a term of the loss it has no gradient",
+                    related=[("the loss is differentiated here", backward)],
+                    fixes=[_kept(cut, ctx)],
+                )
+
+
+def _cut(term: Value, ctx: Context) -> ast.expr | None:
+    """Return what took a term out of the graph; None for terms that were detached on purpose, or have a gradient."""
+    if isinstance(term, Number):
+        taken = ctx.call(term.cut) if term.cut is not None else None
+        given = taken.values[0] if taken is not None and taken.values else None
+        return term.cut if isinstance(given, Tensor) and given.requires_grad else None
+    if not isinstance(term, Tensor) or term.requires_grad is not False or term.cut is None:
+        return None
+    made = ctx.tensor(term.cut)
+    if made is None or made.origin is None or made.origin.operation not in NOT_DIFFERENTIABLE:
+        return None
+    return term.cut if _descends_from_graph(made) else None
+
+
+def _descends_from_graph(tensor: Tensor, depth: int = 4) -> bool:
+    operands = tensor.origin.operands if tensor.origin is not None else ()
+    inner = [value for value in operands if isinstance(value, Tensor)]
+    return any(value.requires_grad or (depth and _descends_from_graph(value, depth - 1)) for value in inner)
+
+
+def _what(cut: ast.expr) -> str:
+    match cut:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return f"{name}()"
+        case ast.Compare():
+            return "the comparison"
+        case _:
+            return "this operation"
+
+
+def _kept(cut: ast.expr, ctx: Context) -> Fix | None:
+    match cut:
+        case ast.Call(func=ast.Attribute(value=before, attr="item"), args=[], keywords=[]):
+            return ctx.fix("Keep the graph: remove item()", ctx.replace(cut, ctx.source_of(before)))
+        case _:
+            return None

@@ -1,0 +1,209 @@
+"""Rule DG607: a Python loop over the elements of a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Severity, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Reference, Tensor
+from drygrad.static.syntax import bound_names
+from drygrad.static.tree import walk
+
+_FLAT = frozenset({"flatten", "ravel", "masked_select", "unique"})
+_KEEPS_FORM = frozenset({"to", "cpu", "cuda", "long", "int", "float", "clone", "detach", "contiguous", "byte"})
+_NUMBERS = frozenset({"int", "float", "bool", "round"})
+
+
+class LoopOverElements(Rule):
+    """
+    ## What it does
+    Finds `for` loops over the elements of a tensor that use each as an index or turn it into a number, and nested loops
+    over ranges that write one element of a tensor in each turn.
+
+    ## Why is this bad?
+    Each turn makes tensors without dimensions and starts operations on single elements: some microseconds each,
+    thousands of times what the operation on the whole tensor needs. On a GPU each turn launches kernels, and
+    waits for the device where the element becomes a number or an index.
+
+    ## Example
+    ```python
+    for t, p in zip(target.flatten(), prediction.flatten()):
+        matrix[t, p] += 1
+    ```
+    Use instead:
+    ```python
+    index = target.flatten() * classes + prediction.flatten()
+    matrix += torch.bincount(index, minlength=classes**2).view(classes, classes)
+    ```
+    Where the numbers are needed one by one, `tensor.tolist()` gets them all at once.
+    """
+
+    code, name, since = "DG607", "loop-over-elements", "0.1"
+    severity = "info"
+    VALID = [
+        Valid(
+            """
+            def accumulate(matrix, target: torch.Tensor, prediction: torch.Tensor):
+                for t, p in zip(target.flatten().tolist(), prediction.flatten().tolist()):
+                    matrix[t][p] += 1
+            """
+        ),
+        Valid(
+            """
+            def rows(x: torch.Tensor):
+                return [row.mean() for row in x]
+            """
+        ),
+        Valid(
+            """
+            def losses(outputs: torch.Tensor, model):
+                total = 0
+                for loss in outputs.flatten():
+                    total = total + model(loss)
+                return total
+            """
+        ),
+        Valid(
+            """
+            def table(names):
+                grid = torch.zeros(2, 2)
+                for i in range(2):
+                    for j in range(2):
+                        grid[i, j] = names[i] == names[j]
+                return grid
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def accumulate(matrix, target: torch.Tensor, prediction: torch.Tensor):
+                for t, p in zip(target.flatten(), prediction.flatten()):
+                    matrix[t, p] += 1
+            """,
+            at=(2, 16, 2, 59),
+        ),
+        Invalid(
+            """
+            def histogram(labels: torch.Tensor, classes):
+                counts = [0] * classes
+                for label in labels.view(-1):
+                    counts[int(label)] += 1
+                return counts
+            """
+        ),
+        Invalid(
+            """
+            def distances(x: torch.Tensor):
+                n = x.shape[0]
+                d = torch.zeros(n, n)
+                for i in range(n):
+                    for j in range(n):
+                        d[i, j] = (x[i] - x[j]).norm()
+                return d
+            """,
+            at=(6, 12, 6, 42),
+        ),
+    ]
+
+    def visit_loop(self, node: ast.For, ctx: Context) -> Iterator[Finding]:
+        names = _elements(node.target, node.iter, ctx)
+        used = next((use for part in node.body for use in walk(part) if _takes_number(use, names, ctx)), None)
+        if names and used is not None:
+            yield ctx.finding(
+                self,
+                node.iter,
+                "a loop over the elements of a tensor: each turn costs operations on single elements, "
+                "and on a GPU waits for the device",
+                severity=_severity(node.iter, ctx),
+                related=[("each element is read here", used)],
+            )
+
+    def visit_write(self, node: ast.Assign | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
+        target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+        match target:
+            case ast.Subscript(value=owner, slice=ast.Tuple(elts=[_, _, *_] as index)):
+                pass
+            case _:
+                return
+        counters = {name for loop in ctx.loops(node) for name in _counted(loop, ctx)}
+        written = ctx.tensor(owner)
+        names = {part.id for part in index if isinstance(part, ast.Name)}
+        if written is not None and len(names) == len(index) and names <= counters and _reads_tensor(node.value, ctx):
+            message = "one element is written in each turn of nested loops: an operation on the whole takes one call"
+            yield ctx.finding(self, node, message, severity=_severity(owner, ctx))
+
+
+def _elements(target: ast.expr, source: ast.expr, ctx: Context) -> set[str]:
+    """Return the names that stand for single elements of a tensor in a loop."""
+    match source:
+        case ast.Call(func=ast.Name(id="zip"), args=args) if isinstance(target, ast.Tuple):
+            pairs = zip(target.elts, args, strict=False)
+            return {name for each, given in pairs for name in _elements(each, given, ctx)}
+        case ast.Call(func=ast.Name(id="enumerate"), args=[given, *_]) if isinstance(target, ast.Tuple):
+            return _elements(target.elts[-1], given, ctx)
+        case _ if isinstance(target, ast.Name):
+            tensor = ctx.tensor(source)
+            return {target.id} if tensor is not None and _is_flat(tensor) else set()
+        case _:
+            return set()
+
+
+def _is_flat(tensor: Tensor) -> bool:
+    """Say whether a tensor surely has one dimension, and not just a few elements."""
+    if tensor.shape is not None:
+        return len(tensor.shape) == 1 and not isinstance(tensor.shape[0], int)
+    origin = tensor.origin
+    if origin is None:
+        return False
+    if origin.operation in _FLAT:
+        return origin.call is None or len(origin.call.values) == 1
+    if origin.operation == "getitem":
+        return isinstance(origin.node, ast.Subscript) and _is_mask_of(origin.node, origin.operands)
+    inner = origin.operands[0] if origin.operands else None
+    return origin.operation in _KEEPS_FORM and isinstance(inner, Tensor) and _is_flat(inner)
+
+
+def _is_mask_of(node: ast.Subscript, operands: tuple[object, ...]) -> bool:
+    """Say whether a subscript picks elements by a comparison, whose name is all that stands in the brackets."""
+    return isinstance(node.slice, (ast.Name, ast.Compare)) and bool(operands)
+
+
+def _takes_number(node: ast.AST, names: set[str], ctx: Context) -> bool:
+    """Say whether an expression needs the number in an element: as an index, by conversion, in a condition."""
+    match node:
+        case ast.Subscript(slice=index):
+            parts = index.elts if isinstance(index, ast.Tuple) else [index]
+            return any(isinstance(part, ast.Name) and part.id in names for part in parts)
+        case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=given)]):
+            return name in _NUMBERS and given in names and isinstance(ctx.value(node.func), Reference)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=given), attr="item")):
+            return given in names
+        case ast.If(test=ast.Compare(left=ast.Name(id=given))):
+            return given in names
+        case _:
+            return False
+
+
+def _counted(loop: ast.AST, ctx: Context) -> set[str]:
+    """Return the counter of a loop over a range whose length the text does not fix."""
+    match loop:
+        case ast.For(target=ast.Name() as target, iter=ast.Call(func=ast.Name(id="range"), args=args)) if not all(
+            isinstance(argument, ast.Constant) for argument in args
+        ):
+            return bound_names(target)
+        case _:
+            return set()
+
+
+def _reads_tensor(node: ast.expr, ctx: Context) -> bool:
+    return any(isinstance(part, ast.expr) and ctx.tensor(part) is not None for part in walk(node))
+
+
+def _severity(node: ast.expr, ctx: Context) -> Severity | None:
+    """A tensor that surely is on a GPU waits for it in each turn."""
+    tensors = (ctx.tensor(part) for part in walk(node) if isinstance(part, ast.expr))
+    devices = {tensor.device for tensor in tensors if tensor is not None}
+    return "warning" if any(device and device.partition(":")[0] in ("cuda", "auto") for device in devices) else None
