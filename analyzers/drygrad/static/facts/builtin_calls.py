@@ -36,7 +36,7 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value
         case "enumerate":
             inner = element(frame, first, node)
             return Sequence("iterator", None, Sequence("tuple", (Number(), inner)))
-        case "zip":
+        case "zip" if arguments.complete:
             items = tuple(element(frame, value, node) for value in arguments.positional)
             return Sequence("iterator", None, Sequence("tuple", items))
         case "list" | "tuple" | "reversed" | "sorted" | "iter" | "set":

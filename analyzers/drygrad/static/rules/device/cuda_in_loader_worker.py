@@ -13,7 +13,7 @@ from drygrad.static.rules.device.placement import device_of, is_accelerator, is_
 from drygrad.static.tree import walk
 
 _LOADER = "torch.utils.data.DataLoader"
-_OTHER_STARTS = ("spawn", "forkserver", "set_start_method")
+_OTHER_STARTS = ("spawn", "forkserver")
 
 
 class CudaInLoaderWorker(Rule):
@@ -119,7 +119,7 @@ class CudaInLoaderWorker(Rule):
         loader = ctx.value(node)
         if not isinstance(loader, Object) or loader.type != _LOADER or loader.node is not node:
             return
-        if not _has_workers(loader.arguments) or any(word in ctx.source.text for word in _OTHER_STARTS):
+        if not _has_workers(loader.arguments) or _starts_otherwise(ctx):
             return
         collate, dataset = loader.arguments.get("collate_fn", 6), loader.arguments.get("dataset", 0)
         functions = [*functions_of(collate or NONE, "__call__"), *functions_of(dataset or NONE, "__getitem__")]
@@ -141,6 +141,11 @@ def _has_workers(arguments: Arguments) -> bool:
     own_start = arguments.get("multiprocessing_context", 11)
     positive = isinstance(workers, Constant) and isinstance(workers.value, int) and workers.value > 0
     return positive and own_start in (None, NONE)
+
+
+def _starts_otherwise(ctx: Context) -> bool:
+    """Say whether the file speaks of starting processes in another way than by a fork."""
+    return any(constant.value in _OTHER_STARTS for constant in ctx.nodes(ast.Constant))
 
 
 def _moves(function: FunctionNode, ctx: Context) -> Iterator[tuple[ast.Call, str]]:

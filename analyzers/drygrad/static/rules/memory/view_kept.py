@@ -151,7 +151,7 @@ class ViewKept(Rule):
         if not _outlives(owner, item, ctx):
             return
         tensor = ctx.tensor(item)
-        part = _part(tensor, ctx) if tensor is not None and _has_no_graph(tensor, item, ctx) else None
+        part = _part(tensor, ctx) if tensor is not None and tensor.requires_grad is False else None
         if part is None:
             return
         severity: Severity | None = None if "." in (dotted_text(owner) or "") else "info"
@@ -182,11 +182,6 @@ def _is_bound_in(name: str, loop: ast.AST) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(loop))
 
 
-def _has_no_graph(tensor: Tensor, item: ast.expr, ctx: Context) -> bool:
-    """Say whether no graph keeps the whole tensor alive anyway."""
-    return tensor.requires_grad is False and ctx.grad_enabled(ctx.statement(item)) is not None
-
-
 def _part(tensor: Tensor, ctx: Context) -> Origin | None:
     """Return the subscript by which a tensor is a small part of a computed one; None where it may be all of it."""
     origin = tensor.origin
@@ -196,7 +191,7 @@ def _part(tensor: Tensor, ctx: Context) -> Origin | None:
     if origin is None or origin.operation != "getitem" or not isinstance(origin.node, ast.Subscript):
         return None
     whole = origin.operands[0] if origin.operands else None
-    if not isinstance(whole, Tensor) or not _is_computed(whole) or not _shares_memory(tensor, whole):
+    if not isinstance(whole, Tensor) or not _is_computed(whole) or not _shares_memory(origin.node, whole, ctx):
         return None
     return origin if _takes_little(origin.node.slice, whole, ctx) else None
 
@@ -207,8 +202,9 @@ def _is_computed(tensor: Tensor) -> bool:
     return not tensor.made_by("batch", "getitem", "grad", *FACTORIES)
 
 
-def _shares_memory(tensor: Tensor, whole: Tensor) -> bool:
-    return tensor.storage is not None and tensor.storage is whole.storage
+def _shares_memory(part: ast.expr, whole: Tensor, ctx: Context) -> bool:
+    tensor = ctx.tensor(part)
+    return tensor is not None and tensor.storage is not None and tensor.storage == whole.storage
 
 
 def _takes_little(index: ast.expr, whole: Tensor, ctx: Context) -> bool:

@@ -60,6 +60,7 @@ class HandwrittenLogsumexp(Rule):
                 return torch.log(torch.exp(similarity).sum(dim=-1)).mean()
             """
         ),
+        Valid("def f(x: torch.Tensor):\n    return torch.where(x > 20, x, (1 + x.clamp(max=20).exp()).log())"),
         Valid("def f(x):\n    return torch.log(torch.exp(-x.abs()) + 1)"),
     ]
     INVALID = [
@@ -108,7 +109,7 @@ class HandwrittenLogsumexp(Rule):
         if found is None:
             return
         kind, exponential, total = found
-        if not may_overflow(exponential, ctx) or _is_cosine(exponential):
+        if not may_overflow(exponential, ctx) or _is_cosine(exponential) or _is_chosen(node, ctx):
             return
         better = "logsumexp" if kind == "sum" else "softplus"
         yield ctx.finding(
@@ -159,6 +160,12 @@ def _is_cosine(exponential: Origin) -> bool:
         if origin.operation in _SCALES:
             waiting.extend(value for value in origin.operands if isinstance(value, Tensor))
     return False
+
+
+def _is_chosen(node: ast.Call, ctx: Context) -> bool:
+    """Say whether ``where`` takes the result only in part; DG406 speaks of that."""
+    calls = (ctx.call(a) for a in ctx.ancestors(node) if isinstance(a, ast.Call))
+    return any(call is not None and call.operation == "where" for call in calls)
 
 
 def _stands_in(exponential: Origin, node: ast.Call) -> bool:
