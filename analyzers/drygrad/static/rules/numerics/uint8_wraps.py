@@ -13,7 +13,7 @@ from drygrad.static.facts.values import Tensor
 _REDUCES = frozenset({"min", "amin"})
 
 
-class UnsignedDifference(Rule):
+class Uint8Wraps(Rule):
     """
     ## What it does
     Finds differences `a - b` of two uint8 tensors, such as images as they are read from files. A dry run reports
@@ -36,7 +36,7 @@ class UnsignedDifference(Rule):
     Unsafe: the result is of another dtype.
     """
 
-    code, name, since = "DG413", "unsigned-difference", "0.1"
+    code, name, since = "DG413", "uint8-wraps", "0.1"
     severity = "warning"
     VALID = [
         Valid(

@@ -1,0 +1,115 @@
+"""Rule DG118: the gradient of a tensor that is no leaf."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import Origin, Tensor
+from drygrad.static.syntax import calls_in, scope_of
+
+
+class GradientOfResult(Rule):
+    """
+    ## What it does
+    Finds `x.grad` of a tensor that an operation made: `x = torch.randn(3, requires_grad=True).cuda()`, whose `cuda()`
+    is such an operation.
+
+    ## Why is this bad?
+    `backward()` leaves gradients at leaves only, the tensors that were made with `requires_grad=True` themselves. Of
+    any other tensor `grad` is None: what reads it fails, or what learns from it learns nothing.
+
+    ## Example
+    ```python
+    x = torch.randn(3, requires_grad=True).to(device)
+    model(x).sum().backward()
+    step = x.grad
+    ```
+    Use instead:
+    ```python
+    x = torch.randn(3, device=device, requires_grad=True)
+    model(x).sum().backward()
+    step = x.grad
+    ```
+
+    ## Fix safety
+    Safe: where the gradient was None it is now kept; nothing else changes.
+    """
+
+    code, name, since = "DG118", "gradient-of-result", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            def slope(model, x: torch.Tensor):
+                x = x.detach().clone().requires_grad_()
+                y = model(x)
+                y.retain_grad()
+                y.sum().backward()
+                return x.grad, y.grad
+            """
+        ),
+        Valid(
+            """
+            x = torch.randn(3, requires_grad=True)
+            y = x * 2
+            y.sum().backward()
+            print(x.grad)
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            x = (torch.randn(3, requires_grad=True) * 0.1)
+            x.pow(2).sum().backward()
+            step = x - 0.1 * x.grad
+            """,
+            """
+            x = (torch.randn(3, requires_grad=True) * 0.1)
+            x.retain_grad()
+            x.pow(2).sum().backward()
+            step = x - 0.1 * x.grad
+            """,
+            at=(3, 17, 3, 23),
+        ),
+    ]
+
+    def visit_gradient(self, node: ast.Attribute, ctx: Context) -> Iterator[Finding]:
+        if node.attr != "grad" or not isinstance(node.ctx, ast.Load):
+            return
+        tensor, text = ctx.tensor(node.value), dotted_text(node.value)
+        if tensor is None or text is None or not _is_result(tensor) or _is_kept(text, node, ctx):
+            return
+        assert tensor.origin is not None
+        message = f"`{text}` is the result of an operation, backward() leaves no gradient there: grad is None"
+        yield ctx.finding(
+            self, node, message, related=[("made here", tensor.origin.node)], fixes=[_fix(text, tensor.origin, ctx)]
+        )
+
+
+def _is_result(tensor: Tensor) -> bool:
+    return tensor.requires_grad is True and tensor.leaf is False and not tensor.parameter and tensor.origin is not None
+
+
+def _is_kept(text: str, node: ast.AST, ctx: Context) -> bool:
+    """Say whether the function, or another of the file, asks for the gradient to be kept."""
+    if any(isinstance(a, ast.Compare) for a in [ctx.parent(node)]):
+        return True
+    return any(
+        isinstance(call.func, ast.Attribute) and call.func.attr in ("retain_grad", "register_hook")
+        for call in calls_in(scope_of(node, ctx))
+    )
+
+
+def _fix(text: str, origin: Origin, ctx: Context) -> Fix | None:
+    statement = ctx.statement(origin.node)
+    match statement:
+        case ast.Assign(targets=[target]) if dotted_text(target) == text:
+            edit = ctx.insert_statement(statement, f"{text}.retain_grad()", after=True)
+            return ctx.fix("Keep the gradient: retain_grad()", edit, safety="safe")
+        case _:
+            return None
