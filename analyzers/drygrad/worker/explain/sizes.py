@@ -48,7 +48,8 @@ def _product(scene: Scene, found: re.Match[str]) -> Fault | None:
         message = (
             f"{given.text} has {features} features{' after flatten' if flat else ''}, {scene.what} expects {expected}"
         )
-        return _fault(scene, _FLATTEN if flat else _SHAPE, message, given, wanted=expected, found=features)
+        fault = _fault(scene, _FLATTEN if flat else _SHAPE, message, given, wanted=expected, found=features)
+        return scene.moved(fault, scene.elsewhere(scene.run.made_at(scene.module[0]))) if flat else fault
     matrices = [o for o in scene.operands() if o.tensor.dim() and o.role != "bias"][-2:]
     if len(matrices) < 2:
         return None

@@ -58,7 +58,7 @@ class FlattenSize(Rule):
         Invalid(
             "net = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))\nout = net(torch.randn(4, 3, 32, 32))",
             "net = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))\nout = net(torch.randn(4, 3, 32, 32))",
-            at=(2, 6, 2, 36),
+            at=(1, 34, 1, 52),
         ),
         Invalid("x = nn.Conv2d(3, 16, 3)(torch.randn(4, 3, 9, 9))\nrows = x.view(-1, 16 * 5 * 5)", at=(2, 7, 2, 29)),
         Invalid(
@@ -102,7 +102,7 @@ class FlattenSize(Rule):
             model = Net()
             out = model(torch.randn(4, 3, 28, 28))
             """,
-            at=(14, 19, 14, 30),
+            at=(7, 19, 7, 45),
         ),
         Invalid(
             """
@@ -179,11 +179,13 @@ class FlattenSize(Rule):
         taken = _in_features(event)
         what = "view" if event.kind == "view" else "layer"
         number = ctx.source_of(taken) if taken is not None else "another number"
+        module = event.call.module if event.call is not None else None
+        made = module.node if what == "layer" and module is not None and taken is not None else None
         yield ctx.finding(
             self,
-            event.node,
+            made or event.node,
             f"the flattened input has {rows.features} features ({rows.product}), the {what} takes {number}",
-            related=[("the layer is made here", taken)] if taken is not None and what == "layer" else [],
+            related=[("it gets them here", event.node)] if made is not None else [],
             fixes=[_fix(ctx, taken, rows)] if what == "layer" else [],
         )
 

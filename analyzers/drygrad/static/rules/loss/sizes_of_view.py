@@ -11,11 +11,14 @@ from drygrad.static.context import Context
 from drygrad.static.facts.containers import shape_owner
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Number, Tensor
-from drygrad.static.syntax import body_nodes, follows, rebound_between, scope_of
+from drygrad.static.syntax import body_nodes, follows, last_assignment, rebound_between, scope_of
 
 ANY = "?"
 """A size of which nothing is known but that it is asked for by a name of its own, or left to torch (-1)."""
 _VIEWS = frozenset({"view", "reshape"})
+_CONVERTS = frozenset({"from_numpy", "as_tensor", "tensor", "ascontiguousarray", "asarray", "array"})
+_CASTS = frozenset({"float", "to", "cuda", "cpu", "contiguous", "clone", "copy", "astype", "double", "half", "long"})
+_CONVERSIONS = 4
 UNKNOWN_SIZES = ""
 """Sizes of which nothing is known at all: any number of them, whose product may be anything."""
 
@@ -134,10 +137,37 @@ def _factors(size: ast.expr, names: dict[str, str], ctx: Context) -> Iterator[st
 
 
 def _sizes_of_name(receiver: ast.expr, node: ast.Call, ctx: Context) -> dict[str, str] | None:
-    """Return the names that ``a, b, c = x.shape`` gives to the sizes of x, in order, where both still hold."""
-    text = dotted_text(receiver)
-    if text is None:
-        return None
+    """Return the names that ``a, b, c = x.shape`` gives to the sizes of x, in order, where both still hold.
+
+    Where x was made of an array or tensor of the same sizes, these may be the names of that one's.
+    """
+    place: ast.AST = node
+    for _ in range(_CONVERSIONS):
+        base = _of_same_sizes(receiver)
+        text = dotted_text(base)
+        found = _unpacked(text, place, ctx) if text is not None else None
+        before = last_assignment(ctx, text, ctx.statement(place)) if text is not None else None
+        if found is not None or before is None:
+            return found
+        receiver, place = before, before
+    return None
+
+
+def _of_same_sizes(node: ast.expr) -> ast.expr:
+    """Return what an expression converts without a change of its sizes."""
+    while True:
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name), args=[inner, *_]) if name in _CONVERTS:
+                node = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in _CASTS:
+                node = inner
+            case ast.BinOp(left=inner, right=ast.Constant()):
+                node = inner
+            case _:
+                return node
+
+
+def _unpacked(text: str, node: ast.AST, ctx: Context) -> dict[str, str] | None:
     scope = scope_of(node, ctx)
     found: dict[str, str] | None = None
     for statement in body_nodes(scope):

@@ -10,6 +10,8 @@ from drygrad.static.context import Context
 from drygrad.static.facts.operations import FACTORIES
 from drygrad.static.rules.loss.sizes_of_view import Layout, View, layout_of, view_of
 
+_ALIKE = FACTORIES - {"tensor", "as_tensor", "from_numpy", "new_tensor", "arange", "linspace"}
+"""Factories whose elements are all alike, or drawn alike: their order means nothing."""
 _SHIFTED = frozenset({"pad", "cat"})
 _SHIFTS = ("shift", "skew")
 
@@ -144,6 +146,26 @@ class ViewMovesAxes(Rule):
         ),
         Invalid(
             """
+            import numpy as np
+            import torch
+
+            def to_batch(frames):
+                batch, height, width, channels = frames.shape
+                x = torch.from_numpy(np.ascontiguousarray(frames))
+                return x.view(batch, channels, height, width).float() / 255
+            """,
+            """
+            import numpy as np
+            import torch
+
+            def to_batch(frames):
+                batch, height, width, channels = frames.shape
+                x = torch.from_numpy(np.ascontiguousarray(frames))
+                return x.permute(0, 3, 1, 2).float() / 255
+            """,
+        ),
+        Invalid(
+            """
             def time_major(log_probs):
                 n, t, c = log_probs.shape
                 return torch.reshape(log_probs, (t, n, c))
@@ -175,7 +197,7 @@ class ViewMovesAxes(Rule):
 def _is_meant(view: View, ctx: Context) -> bool:
     """Say whether the layout may be what is wanted: a shift by way of padding, or elements that are all alike."""
     tensor = ctx.tensor(view.receiver)
-    if tensor is not None and tensor.made_by(*_SHIFTED, *FACTORIES):
+    if tensor is not None and tensor.made_by(*_SHIFTED, *_ALIKE):
         return True
     function = ctx.function(view.node)
     if function is not None and any(word in function.name.lower() for word in _SHIFTS):

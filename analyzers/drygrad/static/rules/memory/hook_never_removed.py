@@ -168,6 +168,20 @@ class HookNeverRemoved(Rule):
     INVALID = [
         Invalid(
             """
+            class Explainer:
+                def __init__(self, model, layer):
+                    self.model, self.layer = model, layer
+
+                def explain(self, image):
+                    seen = []
+                    self.layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
+                    logits = self.model(image)
+                    return torch.autograd.grad(logits.max(), seen[0])[0]
+            """,
+            at=(7, 8, 7, 92),
+        ),
+        Invalid(
+            """
             def features(model, loader):
                 kept = []
 
@@ -278,11 +292,12 @@ def _in_function(node: ast.Call, registered: str, ctx: Context) -> str | None:
     function = ctx.function(node)
     if function is None or trains(function) or _root(node) not in parameter_names(function) or ctx.loops(node):
         return None
-    if function.name.startswith("__") or not _runs(registered, node, function):
-        return None
     hook = _body_of(node.args[0], function) if node.args else None
-    filled = _filled(hook) if hook is not None else set[str]()
-    return f"each call of {function.name}" if filled & _fresh_containers(function) else None
+    filled = (_filled(hook) if hook is not None else set[str]()) & _fresh_containers(function)
+    if function.name.startswith("__") or not filled:
+        return None
+    runs = _runs(registered, node, function) or _is_read_later(filled, node, function)
+    return f"each call of {function.name}" if runs else None
 
 
 def _root(node: ast.Call) -> str:
@@ -293,6 +308,15 @@ def _runs(registered: str, node: ast.Call, function: FunctionNode) -> bool:
     """Say whether a function calls the module, or one that holds it, after it has registered the hook."""
     later = (dotted_text(call.func) for call in calls_in(function) if follows(call, node))
     return any(text and f"{registered}.".startswith(f"{text}.") for text in later)
+
+
+def _is_read_later(filled: set[str], node: ast.Call, function: FunctionNode) -> bool:
+    """Say whether a function counts on what the hook has put in by then: something that it calls runs the module."""
+    return any(
+        isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load) and dotted_text(n.value) in filled
+        for n in body_nodes(function)
+        if follows(n, node)
+    )
 
 
 def _body_of(hook: ast.expr, function: FunctionNode) -> ast.AST | None:

@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
-from drygrad.static.facts.values import Constant, Object, Tensor, TorchCall
+from drygrad.static.facts.values import Constant, Object, Origin, Tensor, TorchCall
 from drygrad.static.rules.loss.activations import RELAYOUTS
 from drygrad.static.tree import walk
 
 _RECURRENT = frozenset({"lstm", "gru", "rnn"})
 _TRANSFORMERS = frozenset({"transformer_encoder", "transformer_encoder_layer"})
+_CONVOLUTIONS = frozenset({"conv1d", "conv_transpose1d"})
+_KEEPS_AXES = frozenset(
+    "relu gelu elu silu leaky_relu tanh sigmoid dropout batch_norm group_norm layer_norm max_pool1d avg_pool1d "
+    "contiguous linear to float".split()
+)
+_STEPS = 12
 _REDUCTIONS = frozenset({"mean", "amax", "max"})
 _LAID_OUT = RELAYOUTS | {"rearrange", "swapaxes", "pack_padded_sequence"}
 _POSITIONS = {"lstm": 4, "gru": 4, "rnn": 4}
@@ -121,6 +127,32 @@ class BatchReadAsSequence(Rule):
         ),
         Invalid(
             """
+            class Smoothed(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.conv = nn.Conv1d(6, 16, 8, stride=4)
+                    self.lstm = nn.LSTM(16, 32)
+
+                def forward(self, x):
+                    h = F.relu(self.conv(x)).transpose(1, 2)
+                    out, _ = self.lstm(h)
+                    return out[:, -1]
+            """,
+            """
+            class Smoothed(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.conv = nn.Conv1d(6, 16, 8, stride=4)
+                    self.lstm = nn.LSTM(16, 32, batch_first=True)
+
+                def forward(self, x):
+                    h = F.relu(self.conv(x)).transpose(1, 2)
+                    out, _ = self.lstm(h)
+                    return out[:, -1]
+            """,
+        ),
+        Invalid(
+            """
             class Pool(nn.Module):
                 def __init__(self):
                     super().__init__()
@@ -211,9 +243,35 @@ def _is_laid_out_by_nobody(call: TorchCall, ctx: Context) -> bool:
         return isinstance(given, ast.Name) and _is_parameter(given, ctx)
     if tensor.shape is not None and (len(tensor.shape) != 3 or tensor.shape[1] == 1):
         return False
+    if _begins_with_batch(tensor):
+        return True
     origin = tensor.origin
     inner = [value for value in (origin.operands if origin is not None else ()) if isinstance(value, Tensor)]
     return not any(value.origin is not None and value.origin.operation in _LAID_OUT for value in (tensor, *inner[:1]))
+
+
+def _begins_with_batch(tensor: Tensor) -> bool:
+    """Say whether dimension 0 surely is the batch: a convolution left it there, and nothing has moved it since."""
+    for _ in range(_STEPS):
+        origin = tensor.origin
+        if origin is None or origin.operation in _CONVOLUTIONS:
+            return origin is not None
+        inner = next((value for value in origin.operands if isinstance(value, Tensor)), None)
+        if inner is None or not (origin.operation in _KEEPS_AXES or _keeps_first(origin)):
+            return False
+        tensor = inner
+    return False
+
+
+def _keeps_first(origin: Origin) -> bool:
+    """Say whether axes are exchanged, and the first is none of them."""
+    call = origin.call
+    if call is None or not all(isinstance(value, Constant) for value in call.values[1:]):
+        return False
+    axes = [value.value for value in call.values[1:] if isinstance(value, Constant)]
+    if origin.operation == "transpose":
+        return len(axes) == 2 and all(isinstance(axis, int) and axis in (1, 2, -1) for axis in axes)
+    return origin.operation == "permute" and axes == [0, 2, 1]
 
 
 def _is_parameter(given: ast.Name, ctx: Context) -> bool:
