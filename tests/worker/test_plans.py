@@ -180,6 +180,23 @@ def test_a_loop_over_batches_ends_early(worker: WorkerClient, tmp_path: Path) ->
     assert "the loop at line 7 was stopped after 3 of 100 batches" in result["notes"]
 
 
+def test_a_loop_that_is_stopped_goes_on_with_its_last_batch_where_that_is_shorter(
+    worker: WorkerClient, tmp_path: Path
+) -> None:
+    text = TRAINING.replace("batch_size=1", "batch_size=8") + (
+        "seen = []\n"
+        "for (x,) in loader:\n    model(x).sum().backward()\n    optimizer.step()\n    seen.append(len(x))\n"
+        "for part in torch.randn(65, 4).split(16):\n"
+        "    model(part).sum().backward()\n    optimizer.step()\n    seen.append(len(part))\n"
+        "for start in range(0, 65, 16):\n"
+        "    model(torch.ones(4)).sum().backward()\n    optimizer.step()\n    seen.append(start)\n"
+        "assert seen == [8, 8, 8, 4, 16, 16, 16, 1, 0, 16, 32, 64], seen\n"
+    )
+    result = worker.run(plan(tmp_path, text))
+    assert result["outcome"] == "passed", result["error"]
+    assert "the loop at line 8 went on with its last batch, which is shorter" in result["notes"]
+
+
 def test_a_whole_accumulation_cycle_is_run(worker: WorkerClient, tmp_path: Path) -> None:
     text = TRAINING + (
         "for epoch in range(10):\n"

@@ -9,6 +9,7 @@ import torch.utils.data
 
 from drygrad.worker.compiled import OptimizedModule
 from drygrad.worker.loops import Batches, Loops
+from drygrad.worker.ragged import rest_of_loader
 from drygrad.worker.run import Run
 
 _OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "worker_init_fn")
@@ -41,7 +42,7 @@ def _bound_loaders(run: Run, loops: Loops) -> None:
 
     def __iter__(self: Any) -> Any:
         batches = iterate(self)
-        return Batches(loops, batches, _length(self), run.lines.caller(2))
+        return Batches(loops, batches, _length(self), run.lines.caller(2), rest_of_loader(self))
 
     loader.__init__ = __init__
     loader.__iter__ = __iter__

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from drygrad.worker.ragged import Rest, rest_of
 from drygrad.worker.run import Instrument, Place, Run
 
 MOST = 32
@@ -46,12 +48,21 @@ class Loops:
         self.stopped = 0
         self.fetching: Batches | None = None
         """The loader whose batch was fetched last."""
+        self._ended: set[tuple[str | None, int]] = set()
 
     def loop(self, iterable: Any, line: int) -> Any:
         """Return what the statement at a line iterates over, bounded; None is a ``while`` loop."""
         if type(iterable) in (list, tuple, dict, set, range, str) and len(iterable) <= self.limit:
             return iterable
         return Loop(self, iterable, line)
+
+    def last(self, place: tuple[str | None, int], rest: Rest) -> Rest:
+        """Return what makes the last, shorter batch of a loop that is stopped; None where it has been seen."""
+        if rest is None or place in self._ended:
+            return None
+        self._ended.add(place)
+        self.run.note(f"the loop at line {place[1]} went on with its last batch, which is shorter")
+        return rest
 
     def stop(self, place: tuple[str | None, int], count: int, batches: Batches | None, total: int | None) -> None:
         """Write down that a loop was stopped."""
@@ -92,13 +103,14 @@ class _Bound:
 class Loop:
     """A ``for`` or ``while`` statement of the user's."""
 
-    __slots__ = ("_bound", "_iterable", "_iterator", "_line", "_loops", "_over")
+    __slots__ = ("_bound", "_ended", "_iterable", "_iterator", "_line", "_loops", "_over")
 
     def __init__(self, loops: Loops, iterable: Any, line: int) -> None:
         self._loops = loops
         self._line = line
         self._bound = _Bound(loops)
         self._iterable = iterable
+        self._ended = False
         self._iterator = iter(iterable) if iterable is not None else iter(())
         self._over: Batches | None = iterable if isinstance(iterable, Batches) else None
 
@@ -109,8 +121,7 @@ class Loop:
         """Return the next element, unless enough were seen."""
         loops, bound = self._loops, self._bound
         if bound.count >= 2 and bound.enough(self._over is not None):
-            self._stop()
-            raise StopIteration
+            return self._last()
         if bound.count == 0:
             loops.fetching = None
             value = next(self._iterator)
@@ -119,6 +130,23 @@ class Loop:
             value = next(self._iterator)
         bound.count += 1
         return value
+
+    def _last(self) -> Any:
+        """Return the last element where it is a shorter batch, once; else stop."""
+        if not self._ended:
+            self._ended = True
+            if self._over is not None:
+                self._over.ends = True
+                with suppress(StopIteration):
+                    return next(self._iterator)
+            total = _length(self._iterable)
+            if total is not None and total > self._bound.count:
+                where = (self._loops.run.plan.get("path"), self._line)
+                rest = self._loops.last(where, rest_of(self._iterable))
+                if rest is not None:
+                    return rest()
+        self._stop()
+        raise StopIteration
 
     def more(self) -> bool:
         """Say whether a ``while`` loop may go on."""
@@ -139,12 +167,15 @@ class Loop:
 class Batches:
     """The batches of a loader, bounded whoever asks for them."""
 
-    def __init__(self, loops: Loops, batches: Any, total: int | None, place: Place | None) -> None:
+    def __init__(self, loops: Loops, batches: Any, total: int | None, place: Place | None, rest: Rest = None) -> None:
         self._loops = loops
+        self._rest = rest
         self._bound = _Bound(loops)
         self._batches = batches
         self._place = place
         self.total = total
+        self.ends = False
+        """Whether the loop around has seen enough: what comes is the last batch, if any."""
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -152,9 +183,12 @@ class Batches:
     def __next__(self) -> Any:
         """Return the next batch, unless enough were seen."""
         loops, bound = self._loops, self._bound
-        if bound.enough(over_data=True):
+        if self.ends or bound.enough(over_data=True):
+            where = (self._place.path, self._place.line) if self._place else (None, 0)
             if self.total is None or self.total > bound.count:
-                where = (self._place.path, self._place.line) if self._place else (None, 0)
+                last, self._rest = loops.last(where, self._rest), None
+                if last is not None:
+                    return last()
                 loops.stop(where, bound.count, self, self.total)
             raise StopIteration
         value = next(self._batches)

@@ -86,6 +86,8 @@ def attribute(frame: Frame, base: Value, name: str, node: ast.expr) -> Value:
             return _of_class(base, name)
         case Mapped():
             return Method(base, name)
+        case Sequence(kind="tuple", items=(first, second)) if name in _OF_PAIRS:  # torch's, Python's have no such names
+            return first if name == "values" else second
         case Sequence() | Function() | Constant() | Number() | Device():
             return Method(base, name)
         case _:
@@ -93,6 +95,9 @@ def attribute(frame: Frame, base: Value, name: str, node: ast.expr) -> Value:
             if len(options) > 1:
                 return join_all(attribute(frame, option, name, node) for option in options)
             return _unknown_attribute(base, name, node)
+
+
+_OF_PAIRS = ("values", "indices")
 
 
 def _unknown_attribute(base: Value, name: str, node: ast.expr) -> Value:

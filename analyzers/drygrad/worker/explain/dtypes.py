@@ -11,7 +11,7 @@ from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.reading import dtype_text
 from drygrad.worker.run import Fault, Place
 
-_CLASSES, _BCE, _DTYPE = "DG309", "DG310", "DG317"
+_CLASSES, _BCE, _DTYPE, _OVERFLOW = "DG309", "DG310", "DG317", "DG409"
 
 _MISMATCH = re.compile(
     r"same dtype|scalar types?|dtype|input data types|desired output type|\w+ type \([\w. ]+\) and \w+ type"
@@ -22,6 +22,7 @@ _INDICES = re.compile(
     r"|index tensor of type LongTensor"
 )
 _CONVERSIONS = frozenset({"aten::lift_fresh", "aten::_to_copy"})
+_TOO_LARGE = re.compile(r"cannot be converted to type (?:at|c10)::Half without overflow")
 _PROBABILITIES = "floating point type for target with class probabilities"
 _TARGET = re.compile(r"expected target dtype|expected scalar type Long but found")
 
@@ -29,6 +30,8 @@ _TARGET = re.compile(r"expected target dtype|expected scalar type Long but found
 def dtype_fault(scene: Scene) -> Fault | None:
     """Explain a mismatch of dtypes."""
     text = scene.text
+    if _TOO_LARGE.search(text):
+        return scene.fault(_OVERFLOW, "a number beyond 65504, where float16 ends, for a tensor of float16")
     if _TARGET.search(text):
         return _index_target(scene)
     if _PROBABILITIES in text:

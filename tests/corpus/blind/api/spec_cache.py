@@ -41,7 +41,7 @@ class KeywordDataset(Dataset):
         return len(self.specs)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        spec = self.specs[index]  # fault: no rule
+        spec = self.specs[index]  # error: DG803
         if self.augment is not None:
             spec = self.augment(spec)
         return spec.unsqueeze(0), self.labels[index]

@@ -44,7 +44,7 @@ def energy_and_forces(
     """Energies (batch,) and forces (batch, atoms, 3) as the negative gradient."""
     positions = positions.detach().requires_grad_(True)
     energy = model(positions, species)
-    (grad,) = torch.autograd.grad(energy.sum(), positions, retain_graph=training)  # fault: no rule
+    (grad,) = torch.autograd.grad(energy.sum(), positions, retain_graph=training)  # error: DG116
     if not training:
         energy = energy.detach()
     return energy, -grad

@@ -33,7 +33,7 @@ def caption_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Ten
     """Mean cross entropy over the words that are not padding."""
     batch, time, vocab = logits.shape
     return F.cross_entropy(
-        logits.view(batch, vocab, time),  # fault: no rule
+        logits.view(batch, vocab, time),  # error: DG318
         targets,
         ignore_index=PAD,
         label_smoothing=smoothing,

@@ -38,7 +38,7 @@ class LineReader(nn.Module):
 def to_time_major(log_probs):
     """(batch, columns, classes) -> (columns, batch, classes), as ctc_loss wants it."""
     batch, columns, classes = log_probs.shape
-    return log_probs.reshape(columns, batch, classes)  # fault: no rule
+    return log_probs.reshape(columns, batch, classes)  # error: DG318
 
 
 def transcript_loss(log_probs, targets, target_lengths):

@@ -29,7 +29,7 @@ class SegmentationScores:
         """Both (batch, height, width) class indices on the device of the matrix."""
         valid = target != self.ignore_index
         truth, guess = target[valid], prediction[valid]
-        for t, g in zip(truth, guess):  # fault: no rule
+        for t, g in zip(truth, guess):  # error: DG607
             self.matrix[t, g] += 1
 
     def iou(self) -> torch.Tensor:

@@ -33,6 +33,7 @@ class CudaInLoaderWorker(Rule):
     def collate(samples):
         return torch.stack(samples).to("cuda")
 
+
     loader = DataLoader(dataset, collate_fn=collate, num_workers=4)
     ```
     Use instead:

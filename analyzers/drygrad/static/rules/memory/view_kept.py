@@ -185,7 +185,7 @@ def _is_bound_in(name: str, loop: ast.AST) -> bool:
 def _part(tensor: Tensor, ctx: Context) -> Origin | None:
     """Return the subscript by which a tensor is a small part of a computed one; None where it may be all of it."""
     origin = tensor.origin
-    while origin is not None and origin.operation in _VIEWS and isinstance(origin.node, ast.expr):
+    while origin is not None and origin.operation in _VIEWS:
         inner = next((v for v in origin.operands if isinstance(v, Tensor)), None)
         origin = inner.origin if inner is not None else None
     if origin is None or origin.operation != "getitem" or not isinstance(origin.node, ast.Subscript):

@@ -6,7 +6,7 @@ import ast
 
 from drygrad.static.context import Context
 from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import Constant, Origin, Tensor, Value
+from drygrad.static.facts.values import UNKNOWN, Constant, Origin, Tensor, Value
 from drygrad.static.tree import walk
 
 _BOUNDED = frozenset("sub log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split())
@@ -40,6 +40,8 @@ def _is_bounded(value: Value) -> bool:
         return any(operand.sign is not None for operand in inner)
     if origin.operation == "mul" and any(_is_negative(operand) for operand in origin.operands):
         return any(operand.sign is not None for operand in inner)
+    if origin.operation in ("mul", "div") and any(operand is UNKNOWN for operand in origin.operands):
+        return True
     if origin.operation in ("mul", "div") or origin.operation in VIEWS:
         return any(_is_bounded(operand) for operand in inner)
     return False

@@ -11,7 +11,9 @@ from drygrad.static.facts.values import Reference, Tensor
 from drygrad.static.syntax import bound_names
 from drygrad.static.tree import walk
 
-_FLAT = frozenset({"flatten", "ravel", "masked_select", "unique"})
+_FLAT = frozenset({"flatten", "ravel", "masked_select"})
+_SHORT = frozenset("unique randperm arange linspace nonzero cumsum sort topk".split())
+"""Operations whose result is gone through on purpose: few elements, or an order."""
 _KEEPS_FORM = frozenset({"to", "cpu", "cuda", "long", "int", "float", "clone", "detach", "contiguous", "byte"})
 _NUMBERS = frozenset({"int", "float", "bool", "round"})
 
@@ -54,6 +56,13 @@ class LoopOverElements(Rule):
             """
             def rows(x: torch.Tensor):
                 return [row.mean() for row in x]
+            """
+        ),
+        Valid(
+            """
+            def per_class(target: torch.Tensor, counts):
+                for label in target.unique():
+                    counts[int(label)] = (target == label).sum()
             """
         ),
         Valid(
@@ -111,7 +120,7 @@ class LoopOverElements(Rule):
     def visit_loop(self, node: ast.For, ctx: Context) -> Iterator[Finding]:
         names = _elements(node.target, node.iter, ctx)
         used = next((use for part in node.body for use in walk(part) if _takes_number(use, names, ctx)), None)
-        if names and used is not None:
+        if isinstance(used, (ast.expr, ast.stmt)):
             yield ctx.finding(
                 self,
                 node.iter,
@@ -131,7 +140,7 @@ class LoopOverElements(Rule):
         counters = {name for loop in ctx.loops(node) for name in _counted(loop, ctx)}
         written = ctx.tensor(owner)
         names = {part.id for part in index if isinstance(part, ast.Name)}
-        if written is not None and len(names) == len(index) and names <= counters and _reads_tensor(node.value, ctx):
+        if written is not None and len(names) == len(index) and names <= counters and _reads_at(names, node.value, ctx):
             message = "one element is written in each turn of nested loops: an operation on the whole takes one call"
             yield ctx.finding(self, node, message, severity=_severity(owner, ctx))
 
@@ -153,9 +162,11 @@ def _elements(target: ast.expr, source: ast.expr, ctx: Context) -> set[str]:
 
 def _is_flat(tensor: Tensor) -> bool:
     """Say whether a tensor surely has one dimension, and not just a few elements."""
+    origin = tensor.origin
+    if origin is not None and origin.operation in _SHORT:
+        return False
     if tensor.shape is not None:
         return len(tensor.shape) == 1 and not isinstance(tensor.shape[0], int)
-    origin = tensor.origin
     if origin is None:
         return False
     if origin.operation in _FLAT:
@@ -198,8 +209,14 @@ def _counted(loop: ast.AST, ctx: Context) -> set[str]:
             return set()
 
 
-def _reads_tensor(node: ast.expr, ctx: Context) -> bool:
-    return any(isinstance(part, ast.expr) and ctx.tensor(part) is not None for part in walk(node))
+def _reads_at(names: set[str], node: ast.expr, ctx: Context) -> bool:
+    """Say whether an expression takes rows or elements of tensors at the counters."""
+    return any(
+        isinstance(part, ast.Subscript)
+        and ctx.tensor(part.value) is not None
+        and any(isinstance(inner, ast.Name) and inner.id in names for inner in walk(part.slice))
+        for part in walk(node)
+    )
 
 
 def _severity(node: ast.expr, ctx: Context) -> Severity | None:

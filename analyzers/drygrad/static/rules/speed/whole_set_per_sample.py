@@ -35,6 +35,7 @@ class WholeSetPerSample(Rule):
     def __init__(self, data):
         self.data = (data - data.mean(0)) / data.std(0)
 
+
     def __getitem__(self, index):
         return self.data[index]
     ```
