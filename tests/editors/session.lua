@@ -8,8 +8,12 @@ local function codes()
   return found
 end
 
+local begin = vim.loop.hrtime()
+
 local function wait_until(what, holds)
   assert(vim.wait(30000, holds, 20), what .. "; there is " .. vim.inspect(vim.diagnostic.get(0)))
+  io.stderr:write(("%6.1f s  %s\n"):format((vim.loop.hrtime() - begin) / 1e9, what))
+  begin = vim.loop.hrtime()
 end
 
 local function line(number)

@@ -46,6 +46,8 @@ def loss(logits, target):
 MENDED = WRONG.replace(".softmax(dim=-1)", "").replace("total += loss", "total += loss.detach()")
 
 
+PAGES = ROOT / "editor-client"
+STEP = re.compile(r"^ *\d+\.\d s  .*$", re.MULTILINE)
 _UNTRUSTED = re.compile(r"(?:--|;;) (?=:?init)")
 
 
@@ -93,6 +95,7 @@ def run(project: Path, *command: str | Path, mended: str = MENDED) -> None:
     done = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
+    print("\n", "\n".join(STEP.findall(done.stderr)), sep="")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (project / "train.py").read_text(encoding="utf-8") == mended
     (pid,) = (project / "pids").read_text().split()
@@ -123,21 +126,29 @@ def neovim(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def in_neovim(neovim: str, project: Path, session: str, *, trusted: bool = False, mended: str = MENDED) -> None:
-    """Run a session in Neovim, configured as the README says."""
-    which = "Neovim 0.11" if version_of(neovim) >= (0, 11) else "Neovim 0.10"
-    init = configuration(which, ".lua", project, trusted=trusted)
+def neovim_beginning(neovim: str) -> str:
+    """Return how the line begins that stands above a Neovim's configuration."""
+    return "Neovim 0.11" if version_of(neovim) >= (0, 11) else "Neovim 0.10"
+
+
+def in_neovim(neovim: str, project: Path, init: Path, session: str, mended: str = MENDED) -> None:
+    """Run a session in Neovim."""
     play = ["train.py", "-c", f"luafile {HERE / session}"]
     run(project, neovim, "--headless", "--clean", "-u", init, "-i", "NONE", "-n", *play, mended=mended)
 
 
 def test_neovim(neovim: str, project: Path) -> None:
-    in_neovim(neovim, project, "session.lua")
+    in_neovim(neovim, project, configuration(neovim_beginning(neovim), ".lua", project), "session.lua")
 
 
-def test_neovim_runs_a_function(neovim: str, project: Path) -> None:
+@pytest.mark.parametrize("where", ["README", "page"])
+def test_neovim_runs_a_function(neovim: str, project: Path, where: str) -> None:
     (project / "train.py").write_text(RUNNABLE, encoding="utf-8")
-    in_neovim(neovim, project, "dry_run.lua", trusted=True, mended=RUNNABLE.replace("5, 2]", "4, 2]"))
+    beginning = neovim_beginning(neovim)
+    page = (PAGES / "neovim" / "README.md").read_text(encoding="utf-8")
+    own = written(project, ".lua", code_under(beginning, page))
+    init = own if where == "page" else configuration(beginning, ".lua", project, trusted=True)
+    in_neovim(neovim, project, init, "dry_run.lua", mended=RUNNABLE.replace("5, 2]", "4, 2]"))
 
 
 @pytest.fixture
@@ -153,17 +164,20 @@ def test_emacs(emacs: str, project: Path) -> None:
     run(project, emacs, "--batch", "-Q", "-l", HERE / "session.el", init, "train.py")
 
 
-def test_emacs_runs_a_function(emacs: str, project: Path) -> None:
+@pytest.mark.parametrize(("where", "how"), [("README", "command"), ("page", "command"), ("page", "action")])
+def test_emacs_runs_a_function(emacs: str, project: Path, where: str, how: str) -> None:
     (project / "train.py").write_text(RUNNABLE, encoding="utf-8")
-    init = configuration("Emacs", ".el", project, trusted=True)
-    run(project, emacs, "--batch", "-Q", "-l", HERE / "dry_run.el", init, "train.py", mended=RUNNABLE)
+    page = (PAGES / "emacs" / "README.md").read_text(encoding="utf-8")
+    own = written(project, ".el", code_under("With Eglot", page))
+    init = own if where == "page" else configuration("Emacs", ".el", project, trusted=True)
+    run(project, emacs, "--batch", "-Q", "-l", HERE / "dry_run.el", init, "train.py", how, mended=RUNNABLE)
 
 
 def in_lsp_mode(emacs: str, project: Path, steps: str, mended: str) -> None:
     """Run a session in Emacs with lsp-mode, configured as its page says."""
     if not LSP_MODE.exists():
         pytest.skip("elpa-lsp-mode is not installed; make test-editors installs it")
-    page = (ROOT / "editor-client" / "emacs" / "README.md").read_text(encoding="utf-8")
+    page = (PAGES / "emacs" / "README.md").read_text(encoding="utf-8")
     init = written(project, ".el", code_under("With lsp-mode", page))
     run(project, emacs, "--batch", "-Q", "-l", HERE / "lsp_mode.el", init, "train.py", steps, mended=mended)
 

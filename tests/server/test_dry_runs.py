@@ -155,6 +155,32 @@ def test_the_inputs_of_a_run_are_written_above_its_function(trusted: Client, uri
     assert offered(3) == offered(6) == []
 
 
+@pytest.mark.parametrize("trust", [True, False])
+def test_where_an_editor_has_no_lenses_an_action_runs_what_is_under_the_cursor(
+    start: Start, tmp_path: Path, trust: bool
+) -> None:
+    given: JSON = {"debounce": 0, "trusted": trust}
+    client = start(settings=answering(given))
+    client.initialize(tmp_path, capabilities={"textDocument": {"codeLens": None}}, options=given)
+    uri = (tmp_path / "a.py").as_uri()
+
+    def offered(line: int, **context: object) -> list[JSON]:
+        place = {"line": line, "character": 0}
+        asked: JSON = {"textDocument": {"uri": uri}, "range": {"start": place, "end": place}}
+        actions = client.request("textDocument/codeAction", {**asked, "context": {"diagnostics": [], **context}})
+        return [action for action in actions if action["title"].startswith("Dry-run")]
+
+    client.checked(uri, TEXT + "\nif main:\n    w = tensor()\n")
+    assert offered(0) == offered(3, only=["quickfix"]) == []
+    assert [action["title"] for line in (3, 11) for action in offered(line)] == [
+        "Dry-run step",
+        "Dry-run the script",
+    ] * trust
+    for line, target in ((3, "step"), (11, None)) if trust else ():
+        ((command,),) = [[action["command"] for action in offered(line)]]
+        assert finished(client, client.command(command["command"], *command["arguments"])["runId"])["target"] == target
+
+
 def test_no_lens_where_nothing_speaks_of_torch(trusted: Client, uri: str) -> None:
     trusted.checked(uri, "def f():\n    pass\n")
     assert trusted.lenses(uri) == []

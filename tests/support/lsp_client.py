@@ -33,6 +33,7 @@ CAPABILITIES: JSON = {
             "codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["quickfix", "source.fixAll"]}},
             "isPreferredSupport": True,
         },
+        "codeLens": {},
         "hover": {"contentFormat": ["markdown", "plaintext"]},
     },
     "notebookDocument": {"synchronization": {}},

@@ -59,7 +59,7 @@ function pythonEditor(): vscode.TextEditor | null {
 async function selectDevice(): Promise<void> {
     const configuration = vscode.workspace.getConfiguration("drygrad");
     const current = configuration.get<string>("device") ?? "auto";
-    const items = DEVICES.map((item) => (item.label === current ? { ...item, detail: "chosen now" } : item));
+    const items = DEVICES.map((item) => (item.label === current ? { ...item, detail: "the present choice" } : item));
     const chosen = await vscode.window.showQuickPick(items, { title: "Where should dry runs be executed?", matchOnDescription: true });
     if (chosen) {
         await configuration.update("device", chosen.label, vscode.ConfigurationTarget.Global);

@@ -13,7 +13,7 @@ export async function execute(server: Server, command: string, argument: unknown
         return null;
     }
     if (argument === null) {
-        void vscode.window.showInformationMessage("Open a Python file and place the cursor in a function first.");
+        void vscode.window.showInformationMessage("Open a Python file first.");
         return null;
     }
     try {

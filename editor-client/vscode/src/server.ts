@@ -17,11 +17,11 @@ import { hasServer, serverPython, workspacePython } from "./python/serverPython"
 import { serverLevel, ServerLog } from "./serverLog";
 
 const NO_PYTHON =
-    "drygrad needs Python 3.10 or later to run, and found none. Install one, or set `drygrad.serverPython` to its path.";
+    "drygrad needs Python 3.10 or later to run, and found none. Install one, or set drygrad.serverPython to its path.";
 
 const notInstalled = (python: string | null): string =>
-    `drygrad is not installed in the environment of this workspace (${python ?? "there is none"}), where ` +
-    "`drygrad.importStrategy` looks for it. Install it there (`pip install drygrad`), or set `drygrad.importStrategy` to `useBundled`.";
+    `The setting drygrad.importStrategy wants the drygrad of this workspace's environment (${python ?? "there is none"}), which has none. ` +
+    "Install it there with pip install drygrad, or set drygrad.importStrategy to useBundled.";
 
 /** How drygrad is started, or why it cannot be. */
 type Program = { command: string[] } | { missing: string };

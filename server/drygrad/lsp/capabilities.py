@@ -26,6 +26,7 @@ class Capabilities:
     registers_configuration: bool = False
     watches_files: bool = False
     progress: bool = False
+    shows_lenses: bool = False
     refreshes_lenses: bool = False
     refreshes_hints: bool = False
 
@@ -53,6 +54,7 @@ class Capabilities:
             registers_configuration=bool(_get(workspace, "did_change_configuration", "dynamic_registration")),
             watches_files=bool(_get(workspace, "did_change_watched_files", "dynamic_registration")),
             progress=bool(_get(client.window, "work_done_progress")),
+            shows_lenses=_get(text, "code_lens") is not None,
             refreshes_lenses=bool(_get(workspace, "code_lens", "refresh_support")),
             refreshes_hints=bool(_get(workspace, "inlay_hint", "refresh_support")),
         )

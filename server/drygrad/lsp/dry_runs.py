@@ -168,14 +168,15 @@ class DryRuns:
 
     async def pin(self, uri: str, qualname: str | None, position: lsp.Position | None, pinned: bool) -> None:
         """Have a target run again at each save, or no longer: the one that is named, or that stands at a position."""
-        names = {qualname} if position is None else await self._names_at(uri, position)
+        names = {qualname} if position is None else await self.names_at(uri, position)
         if not names:
             self._server.show_rarely("no target", lsp.MessageType.Warning, "drygrad finds no function at this place.")
         pins = self._pins.setdefault(self._key(uri), set())
         (pins.update if pinned else pins.difference_update)(names)
         self.refresh()
 
-    async def _names_at(self, uri: str, position: lsp.Position) -> set[str | None]:
+    async def names_at(self, uri: str, position: lsp.Position) -> set[str | None]:
+        """Return the name of the target at a position, if there is one."""
         session = self._server.session
         try:
             found = await self._in_thread(self._choice(uri, None, position), session.take(session.home_of(uri)).source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 from drygrad.dryrun.result import Outcome, Result
 from drygrad.lsp.dry_run_service import Seen
@@ -55,4 +56,4 @@ def error_of(result: Result) -> str:
 
 def _shortened(text: str) -> str:
     line = text.partition("\n")[0].replace("`", "")  # a lens shows plain text
-    return line if len(line) <= _MAX else line[: _MAX - 1].rstrip() + "…"
+    return shorten(line, _MAX, placeholder="…")

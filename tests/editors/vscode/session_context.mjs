@@ -5,6 +5,7 @@ import { CodeServer } from "./server.mjs";
 import { until } from "./until.mjs";
 import { Workbench } from "./workbench.mjs";
 
+const ENDING_MS = 10_000;
 const MARK = "DRYGRAD_SESSION"; // in the environment of all that this VS Code starts
 
 export class Session {
@@ -79,8 +80,9 @@ export class Session {
         return this.processes().filter(({ args }) => args.endsWith("drygrad.py server"));
     }
 
+    // Wait until nothing is left of what was started, which takes a few seconds at most.
     async untilNoProcess() {
-        await until(() => !this.processes().length, () => `the end of ${JSON.stringify(this.processes(), null, 1)}`);
+        await until(() => !this.processes().length, () => `the end of ${JSON.stringify(this.processes(), null, 1)}`, ENDING_MS);
     }
 
     // Say which step failed, and keep what was to be seen.

@@ -43,6 +43,7 @@ export async function runs(session) {
     await edits(session, window);
     await fixes(session, window);
     await cancelling(session, window);
+    await logging(session, window);
     await session.step("closing the window ends the workers", async () => {
         await session.close(window);
         await session.untilNoProcess();
@@ -149,5 +150,20 @@ async function cancelling(session, window) {
         await window.untilLens("def endless", "running");
         await window.command("drygrad: Cancel Dry Runs");
         await window.untilLens("def endless", "running", false);
+    });
+}
+
+async function logging(session, window) {
+    await session.step("the log tells of each run, with its level", async () => {
+        await window.command("drygrad: Show Logs");
+        await window.untilLogged(/\[info\] run-\d+ of activation: /);
+        await session.shot(window, "log");
+    });
+    await session.step("at the channel's own level, it tells more", async () => {
+        await window.commandThatAsks("Developer: Set Log Level");
+        await window.pick("drygrad");
+        await window.pick("Debug");
+        await window.pressLens("def activation", "Dry-run");
+        await window.untilLogged(/\[debug\] DG101 .*: verified/);
     });
 }

@@ -1,5 +1,6 @@
 // What the reading of a text shows: squiggle, problem, hover, quick fix.
 import { strict as assert } from "node:assert";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { until } from "./until.mjs";
@@ -13,6 +14,12 @@ def activation():
     y.clamp_(max=10)
     y.sum().backward()
 `;
+// What the extension carries, and torch: which of it a Python has.
+const INSTALLED = `
+import importlib.util
+names = "torch drygrad pygls lsprotocol attrs cattrs jedi parso pathspec rich".split()
+print(*[name for name in names if importlib.util.find_spec(name)])
+`;
 const FIXED = TRAIN.replace("y.clamp_(max=10)", "y = y.clamp(max=10)");
 
 export async function statics(session) {
@@ -23,6 +30,12 @@ export async function statics(session) {
     await session.step("open a file: the squiggle is there", async () => {
         await window.openFile("train.py");
         await window.warnings.first().waitFor({ state: "attached" });
+    });
+    await session.step("the server's Python has nothing of it installed, the project's only torch", () => {
+        const [own] = session.servers[0].args.split(" ");
+        const installed = (python) => execFileSync(python, ["-I", "-c", INSTALLED], { encoding: "utf8" }).trim();
+        assert.equal(installed(session.python), "torch");
+        assert(!/drygrad|pygls|lsprotocol/.test(installed(own)), `${own} has ${installed(own)}`);
     });
     await session.step("the problems panel lists it", async () => {
         await window.showProblems();

@@ -82,16 +82,33 @@ export class Workbench {
     }
 
     // Choose from the quick input what begins its list. A list that lacks it may be older than what it should list.
-    async #choose(key, filter, text) {
+    async #choose(key, filter, text, done = () => this.input.isHidden()) {
         const row = this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text });
         await until(async () => {
             await this.page.keyboard.press(key);
             await this.input.fill(filter);
             const listed = await row.waitFor({ timeout: LISTING_MS }).then(() => true, () => false);
             await this.page.keyboard.press(listed ? "Enter" : "Escape");
-            await this.input.waitFor({ state: "hidden" });
+            await until(listed ? done : () => this.input.isHidden(), `the end of “${filter}”`);
             return listed;
         }, `“${text}” in the list for “${filter}”`);
+    }
+
+    // Have a command that asks for more; `pick` answers.
+    async commandThatAsks(title) {
+        await this.#choose("F1", `>${title}`, title, async () => (await this.input.inputValue()) === "");
+    }
+
+    async pick(text) {
+        await this.input.fill(text);
+        await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text }).waitFor();
+        await this.page.keyboard.press("Enter");
+    }
+
+    async untilLogged(expected) {
+        const lines = this.page.locator(".output-view .view-line");
+        const shown = async () => (await lines.allInnerTexts()).join("\n").replace(/\u00a0/g, " ");
+        await until(async () => expected.test(await shown()), async () => `${expected} in the log:\n${await shown()}`);
     }
 
     async focusEditor() {

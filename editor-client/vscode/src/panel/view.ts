@@ -6,7 +6,7 @@ import { gradients } from "./gradients";
 import { largestLines, overTime } from "./memory";
 import { FromView, ToView } from "./messages";
 import { sourceWithShapes } from "./source";
-import { bytes, duration, outcomeWords, targetName } from "./words";
+import { bytes, deviceWords, duration, outcomeWords, targetName } from "./words";
 
 declare function acquireVsCodeApi(): { postMessage(message: FromView): void };
 
@@ -38,7 +38,7 @@ function draw(report: RunReport): HTMLElement {
 function header(report: RunReport): HTMLElement {
     const [mood, words] = outcomeWords(report);
     const facts: [string, string | null][] = [
-        ["device", report.device],
+        ["device", deviceWords(report.device)],
         ["time", duration(report.seconds)],
         ["peak memory", report.peak_memory_bytes ? bytes(report.peak_memory_bytes) : null],
         ["waits for the device", String(report.syncs.reduce((sum, row) => sum + row.count, 0))],

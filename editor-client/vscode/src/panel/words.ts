@@ -18,6 +18,13 @@ export function duration(seconds: number): string {
     return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
 }
 
+const DEVICES: Record<string, string> = { sim: "sim, a simulated GPU", cuda: "cuda, a GPU" };
+
+/** Return the name of a device, and what it is where that is not plain. */
+export function deviceWords(device: string): string {
+    return DEVICES[device] ?? device;
+}
+
 const OUTCOMES: Record<string, [string, string]> = {
     failed: ["bad", "failed"],
     deadline: ["bad", "did not end within its time"],

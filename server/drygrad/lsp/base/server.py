@@ -58,7 +58,11 @@ class BaseServer(LanguageServer):
         now = time.monotonic()
         if now - self._last_shown.get(kind, -QUIET_SECONDS) >= QUIET_SECONDS:
             self._last_shown[kind] = now
-            self.window_show_message(lsp.ShowMessageParams(severity, text[:500]))
+            self.show(severity, text)
+
+    def show(self, severity: lsp.MessageType, text: str) -> None:
+        """Show the user a message; editors show it as plain text."""
+        self.window_show_message(lsp.ShowMessageParams(severity, text.replace("`", "")[:500]))
 
     def run_stdio(self) -> NoReturn:
         """Serve over stdin and stdout until the client says ``exit`` or goes away."""

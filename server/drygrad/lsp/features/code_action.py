@@ -12,6 +12,7 @@ from drygrad.fixing import compatible
 from drygrad.lsp import fix_all
 from drygrad.lsp.checking import Checker, Shown
 from drygrad.lsp.convert import SOURCE, OfferedFix, fixes_in
+from drygrad.lsp.features.dry_run import DRY_RUN, dry_run_argument
 from drygrad.lsp.suppress import ignore_edit
 from drygrad.model import Edit, Finding
 
@@ -22,6 +23,8 @@ QUICK_FIX = lsp.CodeActionKind.QuickFix.value
 REWRITE = lsp.CodeActionKind.RefactorRewrite.value
 FIX_ALL = f"{lsp.CodeActionKind.SourceFixAll.value}.drygrad"
 NOTEBOOK_FIX_ALL = f"notebook.{FIX_ALL}"
+
+RUN = "drygrad.dryRun"
 
 WRITE_INPUTS = "Write the inputs of the last run as a comment"
 
@@ -39,6 +42,8 @@ async def code_action(ls: DrygradServer, params: lsp.CodeActionParams) -> list[l
         actions += QuickFixes(ls, params.text_document.uri).of(params.context.diagnostics)
     if checker is not None and _wanted(REWRITE, only or [REWRITE]):
         actions += await _written_inputs(ls, checker, params)
+    if checker is not None and not ls.session.capabilities.shows_lenses and _wanted(RUN, only or [RUN]):
+        actions += await _runs(ls, params)
     if checker is not None:
         kind = NOTEBOOK_FIX_ALL if _is_cell(checker, ls) else FIX_ALL
         if _wanted(kind, only):
@@ -160,6 +165,20 @@ async def _written_inputs(ls: DrygradServer, checker: Checker, params: lsp.CodeA
     return [lsp.CodeAction(WRITE_INPUTS, kind=REWRITE, edit=change) for change in changes]
 
 
+async def _runs(ls: DrygradServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    """Return what runs the target at the beginning of a range, for editors that show no lens above it."""
+    uri, start = params.text_document.uri, params.range.start
+    document = ls.documents.find(uri)
+    if document is None or "torch" not in document.snapshot.text or not ls.dry_runs.trusts(uri):
+        return []
+    actions: list[lsp.CodeAction] = []
+    for name in await ls.dry_runs.names_at(uri, start):
+        title = f"Dry-run {name or 'the script'}"
+        argument = dry_run_argument(uri, ls.session.version_of(uri), name, None if name else start.line + 1)
+        actions.append(lsp.CodeAction(title, kind=RUN, command=lsp.Command(title, DRY_RUN, arguments=[argument])))
+    return actions
+
+
 async def _fix_all(ls: DrygradServer, checker: Checker, kind: str) -> list[lsp.CodeAction]:
     action = lsp.CodeAction("Fix all safe drygrad findings", kind=kind, data={"uri": checker.uri})
     if not ls.session.capabilities.resolves_edits:
@@ -194,7 +213,7 @@ async def resolve(ls: DrygradServer, action: lsp.CodeAction) -> lsp.CodeAction:
 
 def register(server: DrygradServer) -> None:
     """Register the handlers."""
-    kinds = [lsp.CodeActionKind.QuickFix, REWRITE, FIX_ALL, NOTEBOOK_FIX_ALL]
+    kinds = [lsp.CodeActionKind.QuickFix, REWRITE, RUN, FIX_ALL, NOTEBOOK_FIX_ALL]
     options = lsp.CodeActionOptions(code_action_kinds=kinds, resolve_provider=True)
     server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, options)(code_action)
     server.feature(lsp.CODE_ACTION_RESOLVE)(resolve)

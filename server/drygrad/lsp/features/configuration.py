@@ -133,7 +133,7 @@ def show_problems(ls: DrygradServer) -> None:
             ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(path.as_uri(), items))
     state.shown_problems = {path: problems for path, problems in by_file.items() if problems}
     if text := state.new_complaint():
-        ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, text))
+        ls.show(lsp.MessageType.Warning, text)
 
 
 def _diagnostic(units: Units, problem: SettingsProblem) -> lsp.Diagnostic:
