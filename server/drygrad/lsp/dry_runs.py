@@ -37,7 +37,7 @@ KEPT_RUNS = 10
 
 UNTRUSTED = (
     "drygrad runs nothing here: the workspace is not trusted. Set drygrad.trusted (or the initialization option "
-    "`trusted`) to true if you would run its code yourself."
+    "trusted) to true if you would run its code yourself."
 )
 
 Choice: TypeAlias = Callable[[Source], Sequence[Target]]
