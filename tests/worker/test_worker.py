@@ -66,6 +66,22 @@ def f(x):
     assert result["error"]["message"] == "no product"
 
 
+@pytest.mark.parametrize(
+    ("name", "part", "codes"),
+    [("task_loss", "part", ["DG105"]), ("task_loss", "part.item()", []), ("scores", "part", [])],
+)
+def test_a_loss_that_is_returned_without_its_graph(
+    worker: WorkerClient, tmp_path: Path, name: str, part: str, codes: list[str]
+) -> None:
+    text = (
+        "import torch\nmodel = torch.nn.Linear(2, 2)\n"
+        f"def {name}(x):\n    parts = [model(x).sum(), model(x).mean()]\n"
+        f"    return torch.tensor([{part} for part in parts]).sum()\n"
+    )
+    result = worker.run(plan(tmp_path, text, name, arguments=[argument("torch.ones(3, 2)", "x")]))
+    assert [fault["code"] for fault in result["faults"]] == codes
+
+
 def test_nan_that_is_returned_is_named_where_it_was_born(worker: WorkerClient, tmp_path: Path) -> None:
     text = "import torch\ndef f(x):\n    y = x.log()\n    return {'y': y}\n"
     result = worker.run(plan(tmp_path, text, "f", arguments=[argument("-torch.ones(3)", "x")]))

@@ -24,7 +24,7 @@ from drygrad.model import SEVERITIES, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
 
-FAILURE = "it fails here"
+FAILURES = frozenset({"it fails here", "backward fails here"})
 """What the worker calls the place of an error that it tells at another line, the one that is to be changed."""
 _FAMILY = len("DG1")
 
@@ -196,7 +196,7 @@ def _is_told_elsewhere(finding: Finding, found: Iterable[Finding], source: Sourc
         for other in found
         if other is not finding and other.code[:_FAMILY] == finding.code[:_FAMILY]
         for related in other.related
-        if related.message == FAILURE and related.path is None
+        if related.message in FAILURES and related.path is None
     )
     return statement is not None and any(failure is statement for failure in failures)
 

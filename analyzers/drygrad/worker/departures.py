@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
@@ -14,6 +15,7 @@ import torch
 from drygrad.worker import graphs
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.run import Place
+from drygrad.worker.spelling import whole_text_of
 
 _SITES = 256
 _LEAVES = 4096
@@ -54,6 +56,10 @@ class Departures:
             for leaf in islice(graphs.leaves([tensor]), _LEAVES):
                 self._computed.setdefault(id(leaf), []).append(departure)
 
+    def at(self, instruction: Instruction | None) -> Departure | None:
+        """Return what is known of a place where tensors have left their graphs."""
+        return self._places.get(instruction) if instruction is not None else None
+
     def joined(self, at: Instruction | None) -> None:
         """Note that what left its graph there takes part in an operation that is recorded again."""
         departure = self._places.get(at) if at is not None else None
@@ -67,12 +73,8 @@ class Departures:
 
     def names(self, at: Instruction | None) -> set[str]:
         """Return the names in the text of an instruction that was not looked at before."""
-        place = self._lines.place(at) if at is not None and at not in self._places else None
-        text = self._lines.text(place) if place is not None else None
-        try:
-            return {n.id for n in ast.walk(ast.parse((text or "").strip())) if isinstance(n, ast.Name)}
-        except SyntaxError:
-            return set()
+        text = whole_text_of(self._lines, at) if at is not None and at not in self._places else ""
+        return set(re.findall(r"\w+", text))
 
     def _departure(self, at: Instruction, recording: bool) -> Departure | None:
         switch = None if recording else self._switch(self._lines.frame())
@@ -92,8 +94,8 @@ class Departures:
 
 
 def visible_tensors(variables: Iterable[tuple[str, object]], names: set[str]) -> list[Any]:
-    """Return the tensors with a graph among variables of some names."""
-    found = (value for name, value in variables if name in names)
+    """Return the tensors with a graph that can be written from some names."""
+    found = (value for name, value in variables if re.split(r"\W", name, maxsplit=1)[0] in names)
     return [value for value in found if isinstance(value, torch.Tensor) and value.requires_grad]
 
 

@@ -150,11 +150,14 @@ class Lines:
         )
 
     def text(self, place: Place) -> str | None:
-        """Return the user's text at a place of one line whose columns are known."""
-        source = self._source.get(place.path)
-        if source is None or place.column is None or place.end_line != place.line or place.line > len(source):
+        """Return the user's text at a place whose columns are known, in as many lines as it has."""
+        source, last = self._source.get(place.path), place.end_line or place.line
+        if source is None or place.column is None or place.end_column is None or not place.line <= last <= len(source):
             return None
-        return source[place.line - 1][place.column : place.end_column]
+        if last == place.line:
+            return source[place.line - 1][place.column : place.end_column]
+        between = source[place.line : last - 1]
+        return "\n".join([source[place.line - 1][place.column :], *between, source[last - 1][: place.end_column]])
 
     def place_of_error(self, error: BaseException) -> Place | None:
         """Return the innermost place of the user's that an error passed through."""

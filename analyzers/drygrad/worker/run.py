@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
+    from drygrad.worker.instruments.graph import Cut
     from drygrad.worker.ledger import Held, Origin
     from drygrad.worker.lines import Instruction, Lines
     from drygrad.worker.watch import Op
@@ -81,6 +82,8 @@ class Run:
         """Tells what has made a tensor's values, where the instrument that follows memory is at work."""
         self.held_of: Callable[[Any], Held | None] = _unknown
         """Tells what is known of a tensor's memory, there, too."""
+        self.cut_of: Callable[[Any], Cut | None] = _unknown
+        """Tells where a tensor without a graph, or what it was computed from, has left one."""
         self.made_at: Callable[[Any], Instruction | None] = _unknown
         """Tells where a module was made."""
         self.on_change: list[Callable[[], None]] = []
@@ -175,6 +178,9 @@ class Instrument:
 
     def backward_ends(self, error: BaseException | None) -> None:
         """Hear that the engine is done, with the error it raised, if it did."""
+
+    def differentiated(self, gradients: tuple[Any, ...], roots: tuple[Any, ...]) -> None:
+        """Hear what ``autograd.grad`` returns of the tensors ``roots``, where it has recorded no graph of it."""
 
     def step_begins(self, optimizer: Any, place: Place | None) -> None:
         """Hear of an optimizer's ``step`` before it changes parameters."""

@@ -26,9 +26,15 @@ def spelled(lines: Lines, instruction: Instruction | None, op: str) -> str:
 
 def text_of(lines: Lines, instruction: Instruction | None) -> str | None:
     """Return the expression or statement that an instruction stands for, if it is known and short."""
+    text = " ".join(whole_text_of(lines, instruction).split())
+    return text if 0 < len(text) <= _LONGEST else None
+
+
+def whole_text_of(lines: Lines, instruction: Instruction | None) -> str:
+    """Return the expression or statement that an instruction stands for, of any length; nothing where it is unknown."""
     place = lines.place(instruction)
     text = lines.text(place) if place is not None else None
-    return text if text is not None and len(text) <= _LONGEST and _parsed(text) is not None else None
+    return text if text is not None and _parsed(text) is not None else ""
 
 
 def operands(lines: Lines, instruction: Instruction | None) -> list[str]:
@@ -36,8 +42,7 @@ def operands(lines: Lines, instruction: Instruction | None) -> list[str]:
 
     A function of a module (``torch.log(x)``) is taken for a method of it: its first operand is the module.
     """
-    text = text_of(lines, instruction)
-    tree = _parsed(text) if text is not None else None
+    tree = _parsed(whole_text_of(lines, instruction))
     parts: list[ast.expr] = []
     if isinstance(tree, ast.BinOp):
         parts = [tree.left, tree.right]
@@ -53,10 +58,18 @@ def operands(lines: Lines, instruction: Instruction | None) -> list[str]:
 
 def _parsed(text: str) -> ast.AST | None:
     try:
-        statement = ast.parse(text.strip()).body[0]
-    except (SyntaxError, IndexError):
-        return None
+        [statement] = ast.parse(text.strip()).body
+    except (SyntaxError, ValueError):
+        return _enclosed(text)
     return statement.value if isinstance(statement, ast.Expr) else statement
+
+
+def _enclosed(text: str) -> ast.AST | None:
+    """Return an expression that goes over lines because a parenthesis around it does."""
+    try:
+        return ast.parse(f"({text})", mode="eval").body
+    except SyntaxError:
+        return None
 
 
 def _is(text: str, kinds: type[ast.AST] | tuple[type[ast.AST], ...]) -> bool:

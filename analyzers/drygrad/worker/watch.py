@@ -157,6 +157,12 @@ def _hear_of_steps(run: Run) -> list[Any]:
     return [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
 
 
+def _unrecorded(gradients: Any) -> tuple[Any, ...]:
+    """Return those of the gradients that have no graph."""
+    found = cast("tuple[Any, ...]", gradients or ())
+    return tuple(g for g in found if isinstance(g, torch.Tensor) and not g.requires_grad)
+
+
 def _hear_of_backward(run: Run) -> Any:
     engine: Any = torch.autograd._engine_run_backward
 
@@ -166,7 +172,9 @@ def _hear_of_backward(run: Run) -> Any:
         run.tell("backward_begins", roots, run.lines.caller())
         error: BaseException | None = None
         try:
-            return engine(roots, *args, **kwargs)
+            gradients = engine(roots, *args, **kwargs)
+            run.tell("differentiated", _unrecorded(gradients), roots)
+            return gradients
         except BaseException as raised:
             error = raised
             raise

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from drygrad.dryrun.fixes import activations, carried, devices, dtypes, layers, numerics, order, ranges, shapes, writing
+from drygrad.dryrun.fixes import (
+    activations,
+    carried,
+    devices,
+    dtypes,
+    graph,
+    layers,
+    numerics,
+    order,
+    ranges,
+    shapes,
+    writing,
+)
 from drygrad.dryrun.fixes.site import Site
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.result import Fault
@@ -23,7 +35,7 @@ from drygrad.static.tree import Tree
 Propose = Callable[[Site], Iterator[Fix | None]]
 
 _PROPOSALS: dict[str, tuple[Propose, ...]] = {
-    "DG1": (writing.fixes, carried.fixes),
+    "DG1": (writing.fixes, carried.fixes, graph.fixes),
     "DG2": (devices.fixes,),
     "DG3": (activations.fixes, dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes),
     "DG4": (numerics.fixes,),

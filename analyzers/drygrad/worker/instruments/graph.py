@@ -18,7 +18,7 @@ from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import call_here, call_of_error
 from drygrad.worker.reading import storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
-from drygrad.worker.spelling import operands, spelled, text_of
+from drygrad.worker.spelling import operands, spelled, whole_text_of
 from drygrad.worker.watch import Op
 
 _NUMBER = re.compile(r"\[\d+\]$")
@@ -27,7 +27,10 @@ _NAMES = 5
 _STEPS = 16
 _NO_GRAPH, _SECOND = "does not require grad", "backward through the graph a second time"
 _FROM_NUMBERS = "aten::lift_fresh"
+GRADIENT = "autograd::grad"
+"""What an ``autograd.grad`` is called where operations are named."""
 _COPIES = ("torch.tensor(", "Tensor(")
+_MEANT = (".item(", ".detach(", "float(")
 _BY_TEXT = {
     "Can't call numpy() on Tensor that requires grad": (
         "DG107",
@@ -38,7 +41,7 @@ _NON_LEAF = "can't optimize a non-leaf Tensor"
 
 
 class Cut(NamedTuple):
-    """An operation whose result has no graph although its operands have one."""
+    """An operation whose result has no graph although its operands have one; a copy of numbers may have had none."""
 
     instruction: Instruction | None
     op: str
@@ -76,6 +79,7 @@ class Graph(Instrument):
         self._stepped: deque[tuple[int, set[int]]] = deque(maxlen=_STEPS)
         self._missing: dict[int, Missing] = {}
         self._known: tuple[BaseException, Fault] | None = None
+        run.cut_of = self._cut_of
 
     def after_op(self, op: Op, result: Any) -> None:
         """Remember results that have left the graph, and what is computed from them."""
@@ -151,6 +155,14 @@ class Graph(Instrument):
         elif place is not None and _SECOND in str(error):
             self._known = (error, self._second(roots, place, str(error)))
 
+    def differentiated(self, gradients: tuple[Any, ...], roots: tuple[Any, ...]) -> None:
+        """Remember gradients that are constants for autograd."""
+        here = self.run.lines.here()
+        if here is not None and gradients and any(root.grad_fn is not None for root in roots):
+            self._departures.left(here, GRADIENT, roots, recording=True)
+            for gradient in gradients:
+                self._remember(gradient, Cut(here, GRADIENT, True))
+
     def step_begins(self, optimizer: Any, place: Place | None) -> None:
         """Note which parameters have no gradient, though others have."""
         parameters: list[Any] = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
@@ -181,6 +193,20 @@ class Graph(Instrument):
             if text.startswith(beginning):
                 return Fault(code, sentence, place, detail=text)
         return None
+
+    def returned(self, value: Any, place: Place | None) -> None:
+        """Look at a loss that is returned, for another function to go backward from."""
+        is_loss = isinstance(value, torch.Tensor) and value.is_floating_point() and not value.dim()
+        if not is_loss or self._done or "loss" not in str(self.run.plan.get("target")).lower():
+            return
+        cut = self._cut_of(value)
+        if cut is None or cut.op != _FROM_NUMBERS or self._departures.at(cut.instruction) is None:
+            return
+        whole = whole_text_of(self.run.lines, cut.instruction)
+        if any(copy in whole for copy in _COPIES) and not any(word in whole for word in _MEANT):
+            sentence = f"`{whole.partition('(')[0]}` copies the numbers, not the graph: backward() of the result raises"
+            at = self.run.lines.place(cut.instruction)
+            self.run.report(Fault("DG105", sentence, at, severity="warning"))
 
     def finish(self) -> None:
         """Report the parameters that no step has found a gradient for."""
@@ -220,16 +246,19 @@ class Graph(Instrument):
             return Fault("DG106", sentence, place, detail=text)
         lines = self.run.lines
         at, written = lines.place(cut.instruction), spelled(lines, cut.instruction, cut.op)
-        line = f" in line {at.line}" if at else ""
         if not cut.recording:
+            line = f" in line {at.line}" if at else ""
             sentence = f"backward() fails: {why}; {written}{line} was computed with gradients switched off"
             return Fault("DG103", sentence, place, text, None, _here(at, "no graph is recorded"))
-        copied = text_of(lines, cut.instruction) or ""
-        if any(copy in copied for copy in _COPIES):
-            sentence = f"{written} copies the numbers, not the graph: backward() in line {place.line} fails"
-            return Fault("DG105", sentence, at, text, None, [("backward fails here", place)])
-        sentence = f"backward() fails: {why}; {written}{line} leaves it"
-        return Fault("DG106", sentence, place, text, None, _here(at, "it is left"))
+        fails = [("backward fails here", place)] if at is not None and at.line != place.line else []
+        whole = whole_text_of(lines, cut.instruction)
+        if any(copy in whole for copy in _COPIES):
+            copied = f"`{whole.partition('(')[0]}`"
+            sentence = f"{copied} copies the numbers, not the graph: backward in line {place.line} fails"
+            return Fault("DG105", sentence, at, text, None, fails)
+        leaves = "records none without create_graph=True" if cut.op == GRADIENT else "leaves it"
+        sentence = f"backward in line {place.line} fails: {why}; {written} {leaves}"
+        return Fault("DG106", sentence, at or place, text, None, fails)
 
     def _second(self, roots: tuple[Any, ...], place: Place, text: str) -> Fault:
         last = max((done.number for done in self._done), default=-1)

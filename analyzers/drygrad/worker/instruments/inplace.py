@@ -157,7 +157,7 @@ class Inplace(Instrument):
 
     def _leaf(self, what: str, text: str, place: Place) -> Fault:
         written = self.run.lines.text(place)
-        subject = f"`{written}` writes" if written else "a write goes"
+        subject = f"`{' '.join(written.split())}` writes" if written else "a write goes"
         return Fault(
             "DG102",
             f"{subject} in place to {what.replace('Variable', 'tensor')} that requires grad, while gradients are "

@@ -21,7 +21,10 @@ def reduced(shape: Shape, dims: tuple[int, ...] | None, keepdim: bool) -> Shape:
 
 
 def _reduce(reader: Reader) -> Shape:
-    return reduced(reader.shape(), reader.integers("dim"), reader.flag("keepdim"))
+    dims, keepdim = reader.integers("dim"), reader.flag("keepdim")
+    if dims is None and not keepdim and isinstance(reader.operand(0, "input"), Tensor):
+        return ()
+    return reduced(reader.shape(), dims, keepdim)
 
 
 def _spread(reader: Reader) -> Shape:

@@ -16,7 +16,8 @@ _UNDONE = frozenset({"item", "detach"})
 class BackwardOnCutGraph(Rule):
     """
     ## What it does
-    Finds `backward()` on the result of `item()`, `detach()`, `argmax()`, a comparison and the like.
+    Finds `backward()` on the result of `item()`, `detach()`, `argmax()`, a comparison and the like, and of an
+        `autograd.grad` without `create_graph=True`. It is told at the line where the graph ends.
 
     ## Why is this bad?
     Such a result has no graph: `backward()` raises `element 0 of tensors does not require grad and does not have a
@@ -61,7 +62,7 @@ class BackwardOnCutGraph(Rule):
         Invalid(
             "w = torch.rand(3, requires_grad=True)\nloss = w.sum().item()\nloss.backward()",
             "w = torch.rand(3, requires_grad=True)\nloss = w.sum()\nloss.backward()",
-            at=(3, 0, 3, 4),
+            at=(2, 7, 2, 21),
         ),
         Invalid(
             "w = torch.rand(3, requires_grad=True)\n(w * 2).sum().detach().backward()",
@@ -91,13 +92,15 @@ class BackwardOnCutGraph(Rule):
         cut = _cut(value, ctx)
         if receiver is None or cut is None or not isinstance(node.func, ast.Attribute):
             return
-        place = "here" if cut.lineno == node.lineno else f"in line {cut.lineno}"
-        outcome = "a Python number has no backward()" if isinstance(value, Number) else "backward() raises"
+        place = "here" if cut.lineno == node.lineno else f"in line {node.lineno}"
+        outcome = f"backward() {place} raises"
+        if isinstance(value, Number):
+            outcome = f"a Python number has no backward(), which is called {place}"
         yield ctx.finding(
             self,
-            receiver,
-            f"`{ctx.source_of(receiver)}` left its graph {place} ({_what(cut, ctx)}): {outcome}",
-            related=[] if cut is receiver else [("it leaves its graph here", cut)],
+            cut,
+            f"`{ctx.source_of(receiver)}` leaves its graph here ({_what(cut, ctx)}): {outcome}",
+            related=[] if place == "here" else [("backward fails here", receiver)],
             fixes=[_fix(cut, ctx)],
         )
 

@@ -126,4 +126,4 @@ class EpsilonUnderflows(Rule):
 
 def _is_half(node: ast.expr, ctx: Context) -> bool:
     tensor = ctx.tensor(node)
-    return isinstance(tensor, Tensor) and tensor.dtype == "float16" and tensor.shape != ()
+    return isinstance(tensor, Tensor) and tensor.dtype == "float16"

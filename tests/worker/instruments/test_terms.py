@@ -1,0 +1,47 @@
+"""Terms of a loss that train nothing are told where they leave their graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from instrument_harness import LEAF, related, spots, watch
+
+from drygrad.worker.instruments.graph import Graph
+from drygrad.worker.instruments.terms import Terms
+
+PENALTY = """
+y = (w ** 3).sum()
+(slope,) = torch.autograd.grad(y, w, retain_graph=True{graph})
+loss = y + 0.5 * (slope.norm() - 1) ** 2
+{log}
+loss.backward()
+"""
+USELESS = {
+    PENALTY.format(graph="", log=""): ("DG116", 4, {"the term is part of the loss here": 5}),
+    "wrong = (w > 1).float().mean()\nloss = (w ** 2).sum() + wrong\nloss.mean().backward()": (
+        "DG117",
+        2,
+        {"the term is part of the loss here": 3},
+    ),
+}
+MEANT = [
+    PENALTY.format(graph=", create_graph=True", log=""),
+    "loss = (w ** 2).sum() + w.detach().norm()\nloss.backward()",
+    "with torch.no_grad():\n    best = w.max()\n((w.sum() - best) ** 2).backward()",
+    "print((w ** 2).sum() + (w > 1).float().mean())\n(w ** 2).sum().backward()",
+    "(slope,) = torch.autograd.grad((w ** 2).sum(), w)\nmoved = w - 0.1 * slope\n(moved ** 2).sum().backward()",
+    "(w.sum() + torch.tensor(3.0)).backward()",
+]
+
+
+@pytest.mark.parametrize("program", USELESS)
+def test_a_constant_among_the_terms(tmp_path: Path, program: str) -> None:
+    run = watch(tmp_path, LEAF + program, Graph, Terms)
+    code, line, places = USELESS[program]
+    assert (spots(run), related(run.faults[0])) == ([(code, line)], places)
+
+
+@pytest.mark.parametrize("program", MEANT)
+def test_constants_that_are_meant(tmp_path: Path, program: str) -> None:
+    assert spots(watch(tmp_path, LEAF + program, Graph, Terms)) == []
