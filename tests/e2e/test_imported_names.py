@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from dry_run_client import answering
 from lsp_client import JSON, Start, debounced
 
 TRAIN = """\
@@ -38,3 +39,19 @@ def test_a_class_of_another_file_is_known_and_forgotten_with_it(start: Start, tm
     models.write_text(OTHER)
     client.notify("textDocument/didSave", {"textDocument": {"uri": models.as_uri()}})
     client.wait(lambda message: published_codes(message, uri) == [], since=saved)
+
+
+def test_what_is_installed_is_looked_up_beside_the_interpreter_of_the_editor(start: Start, tmp_path: Path) -> None:
+    packages = tmp_path / "environment" / "lib" / "python3.12" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "installed.py").write_text(MODULE)
+    given: JSON = {"debounce": 0}
+    client = start(settings=answering(given))
+    project = tmp_path / "project"
+    project.mkdir()
+    client.initialize(project, options=given)
+    uri = (project / "train.py").as_uri()
+    assert client.checked(uri, TRAIN.replace(".models", "installed")) == []
+    given["interpreter"] = str(tmp_path / "environment" / "bin" / "python")
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    client.wait(lambda message: published_codes(message, uri) == ["DG749"])

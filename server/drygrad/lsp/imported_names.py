@@ -23,12 +23,18 @@ class ImportedNames:
         self._server = server
         self._client: LookupClient | None = None
         self._asked: WeakKeyDictionary[Checker, set[str]] = WeakKeyDictionary()
+        self._interpreters: WeakKeyDictionary[Checker, str | None] = WeakKeyDictionary()
         server.session.listeners.append(self.checked)
 
     def checked(self, checker: Checker) -> None:
-        """Ask what a check has left open."""
+        """Ask what a check has left open, and all of it again for another interpreter."""
         asked = self._asked.setdefault(checker, set())
-        new = checker.questions - asked
+        chosen = self._chosen(checker.uri)
+        other = self._interpreters.setdefault(checker, chosen) != chosen
+        self._interpreters[checker] = chosen
+        if other and self._client is not None:
+            self._client.forget(Path("site-packages"))  # as if all that is installed had changed
+        new = checker.questions | asked if other else checker.questions - asked
         if new:
             asked |= new
             self._server.spawn(self._answer(checker, new), "looking up imported names")
@@ -55,6 +61,10 @@ class ImportedNames:
         if not checker.closed:
             checker.learn(ancestry_of(answers))
 
+    def _chosen(self, uri: str) -> str | None:
+        """Return the interpreter that the editor names."""
+        return self._server.session.resolve(uri).personal.interpreter
+
     def _place(self, uri: str) -> Place | None:
         from drygrad.static.lookup.client import Place  # noqa: PLC0415 - not needed to start
 
@@ -62,4 +72,4 @@ class ImportedNames:
         if path is None:
             return None
         root = self._server.session.settings.root_of(path)
-        return Place(path, root, site_packages(find_interpreter(root, file=path)))
+        return Place(path, root, site_packages(find_interpreter(root, self._chosen(uri), path)))
