@@ -52,5 +52,5 @@ def never_zeroed(loader, epochs):
     for _ in range(epochs):
         for inputs, labels in loader:
             loss = criterion(model(inputs), labels)
-            loss.backward()
-            optimizer.step()  # expect: DG703
+            loss.backward()  # expect: DG703
+            optimizer.step()

@@ -23,7 +23,7 @@ for i in range(4):
 FIRST = SETUP.count("\n") + 1
 
 FAULTS = {
-    "head(model(x)).sum().backward()\noptimizer.step()": ("DG703", 1),
+    "head(model(x)).sum().backward()\noptimizer.step()": ("DG703", 0),
     "head(model(x)).sum().backward()\noptimizer.zero_grad()\noptimizer.step()": ("DG708", 1),
     "head(model(x)).sum().backward()\nmodel.zero_grad()\nhead.zero_grad()\noptimizer.step()": ("DG708", 1),
     "optimizer.zero_grad()\nloss = head(model(x)).sum()\noptimizer.step()\nloss.backward()": ("DG701", 2),

@@ -196,9 +196,9 @@ class Training(Instrument):
             return None
         return Fault(
             "DG703",
-            "the gradients were not cleared since the last step: this one applied the sum of both batches",
-            step.place,
-            related=_at("backward() added to the gradients here", backwards[0].place),
+            "the gradients were not cleared since the last step: the next one applied the sum of both batches",
+            backwards[0].place,
+            related=_at("the step applied them here", step.place),
         )
 
     def _half_unscaled(self, half: Place) -> None:

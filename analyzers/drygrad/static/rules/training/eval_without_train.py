@@ -97,6 +97,54 @@ class EvalWithoutTrain(Rule):
     INVALID = [
         Invalid(
             """
+            class Trainer:
+                def __init__(self, model, optimizer, train, valid):
+                    self.model, self.optimizer, self.train, self.valid = model, optimizer, train, valid
+
+                def train_epoch(self):
+                    for x, y in self.train:
+                        self.optimizer.zero_grad()
+                        loss = F.cross_entropy(self.model(x), y)
+                        loss.backward()
+                        self.optimizer.step()
+
+                @torch.no_grad()
+                def validate(self):
+                    self.model.eval()
+                    return [self.model(x) for x, _ in self.valid]
+
+                def fit(self, epochs):
+                    for epoch in range(epochs):
+                        self.train_epoch()
+                        self.validate()
+            """,
+            """
+            class Trainer:
+                def __init__(self, model, optimizer, train, valid):
+                    self.model, self.optimizer, self.train, self.valid = model, optimizer, train, valid
+
+                def train_epoch(self):
+                    for x, y in self.train:
+                        self.optimizer.zero_grad()
+                        loss = F.cross_entropy(self.model(x), y)
+                        loss.backward()
+                        self.optimizer.step()
+
+                @torch.no_grad()
+                def validate(self):
+                    self.model.eval()
+                    return [self.model(x) for x, _ in self.valid]
+
+                def fit(self, epochs):
+                    for epoch in range(epochs):
+                        self.model.train()
+                        self.train_epoch()
+                        self.validate()
+            """,
+            at=(19, 12, 19, 30),
+        ),
+        Invalid(
+            """
             model.train()
             for epoch in range(9):
                 for x in loader:
@@ -166,16 +214,23 @@ class EvalWithoutTrain(Rule):
                     yield self._finding(ctx, training, event, loop)
 
     def _finding(self, ctx: Context, training: Training, event: Event, loop: Loop) -> Finding:
-        """Put the fault at the train() that stands above the loop; at the eval() where there is none."""
+        """Put the fault at the train() that stands above the loop; where there is none at the eval().
+
+        Where a function that the loop calls has the eval(), it is the loop that lacks a train(): before what trains.
+        """
         above = [e for e in training.of("train") if e.receiver == event.receiver and not e.in_loop(loop) and not e.via]
         once = next((e for e in reversed(above) if e.index < event.index and not e.branches), None)
         head = "eval() lasts until train()" if once is None else "train() is called once, and eval() lasts"
         related = [("the loop that trains it", loop.test if isinstance(loop, ast.While) else loop.target)]
+        trained = next(b for b in training.within(loop, "backward") if b.index < event.index)
+        place = event.node if not event.via or not trained.via else trained.via[0]
+        if once is not None:
+            place = once.node
         return ctx.finding(
             self,
-            event.node if once is None else once.node,
+            place,
             f"{head}: the next turns of this loop train {event.receiver} in evaluation mode",
-            related=related if once is None else [*related, ("evaluation mode begins here", event.node)],
+            related=related if place is event.node else [*related, ("evaluation mode begins here", event.node)],
             fixes=[self._fix(ctx, event, loop)],
         )
 

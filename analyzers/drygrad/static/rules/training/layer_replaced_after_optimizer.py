@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.datasets import called_by
 from drygrad.static.editing import moved
 from drygrad.static.facts.values import Object
+from drygrad.static.parameters import has_parameters
 from drygrad.static.roles import is_optimizer_class
 from drygrad.static.syntax import argument, block_of
 from drygrad.static.tree import walk
@@ -56,9 +58,34 @@ class LayerReplacedAfterOptimizer(Rule):
     ]
     INVALID = [
         Invalid(
+            """
+            def make_optimizer(model, lr):
+                decay = [p for p in model.parameters() if p.ndim > 1]
+                return torch.optim.SGD(decay, lr=lr)
+
+            def finetune(classes):
+                model = load()
+                optimizer = make_optimizer(model, 0.1)
+                model.fc = nn.Linear(model.fc.in_features, classes)
+                return train(model, optimizer)
+            """,
+            """
+            def make_optimizer(model, lr):
+                decay = [p for p in model.parameters() if p.ndim > 1]
+                return torch.optim.SGD(decay, lr=lr)
+
+            def finetune(classes):
+                model = load()
+                model.fc = nn.Linear(model.fc.in_features, classes)
+                optimizer = make_optimizer(model, 0.1)
+                return train(model, optimizer)
+            """,
+            at=(7, 16, 7, 42),
+        ),
+        Invalid(
             "optimizer = torch.optim.Adam(model.parameters())\nmodel.fc = nn.Linear(512, 10)",
             "model.fc = nn.Linear(512, 10)\noptimizer = torch.optim.Adam(model.parameters())",
-            at=(2, 0, 2, 8),
+            at=(1, 12, 1, 48),
         ),
         Invalid(
             """
@@ -106,9 +133,9 @@ class LayerReplacedAfterOptimizer(Rule):
                     return
                 yield ctx.finding(
                     self,
-                    later.targets[0],
-                    f"{optimizer} was made before this layer was replaced: it never updates the new one",
-                    related=[("the optimizer takes the parameters here", node.value)],
+                    node.value,
+                    f"{optimizer} is made before a layer is replaced: it never updates the new one",
+                    related=[("the layer is replaced here", later.targets[0])],
                     fixes=[self._fix(ctx, node, later)],
                 )
                 return
@@ -120,14 +147,34 @@ class LayerReplacedAfterOptimizer(Rule):
 def _optimized_model(ctx: Context, node: ast.Assign) -> str | None:
     """Return the model of ``optimizer = Adam(model.parameters())``."""
     value = node.value
-    if not isinstance(value, ast.Call) or not is_optimizer_class(ctx.name(value.func) or ""):
+    if not isinstance(value, ast.Call):
         return None
+    if not is_optimizer_class(ctx.name(value.func) or ""):
+        made = ctx.value(value)
+        return _given_model(value, ctx) if isinstance(made, Object) and is_optimizer_class(made.type) else None
     given = argument(value, "params", 0)
     match given:
         case ast.Call(func=ast.Attribute(value=model, attr="parameters"), args=[]):
             return ctx.text(model)
         case _:
             return None
+
+
+def _given_model(call: ast.Call, ctx: Context) -> str | None:
+    """Return the model that is given to a function of the file which makes an optimizer of its parameters."""
+    for function, parameters in called_by(call, ctx):
+        for given, parameter in zip(call.args, parameters, strict=False):
+            if any(_takes_parameters(node, parameter) for node in walk(function)):
+                return ctx.text(given)
+    return None
+
+
+def _takes_parameters(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=model), attr="parameters" | "named_parameters"), args=[]):
+            return model == name
+        case _:
+            return False
 
 
 def _is_replacement(ctx: Context, node: ast.stmt, model: str) -> bool:
@@ -138,8 +185,7 @@ def _is_replacement(ctx: Context, node: ast.stmt, model: str) -> bool:
     while isinstance(target, ast.Subscript):
         target = target.value
     value = ctx.value(node.value)
-    holds = isinstance(value, Object) and value.type in ("torch.nn.Linear", "torch.nn.Conv2d", "torch.nn.Sequential")
-    return holds and (ctx.text(target) or "").startswith(model + ".")
+    return has_parameters(value, ctx) and (ctx.text(target) or "").startswith(model + ".")
 
 
 def _mentions(node: ast.stmt, name: str) -> bool:

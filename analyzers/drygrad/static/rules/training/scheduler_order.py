@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.editing import beside, moved
-from drygrad.static.facts.values import UNKNOWN, Object, Value
+from drygrad.static.facts.values import UNKNOWN, Constant, Object, Value
 from drygrad.static.steps import Event, Training, plain_trainings
 from drygrad.static.syntax import argument
+
+_STEPS = 200
+_VANISHED = 1e-6
 
 
 class SchedulerOrder(Rule):
@@ -51,6 +54,21 @@ class SchedulerOrder(Rule):
     code, name, since = "DG709", "scheduler-order", "0.1"
     severity = "warning"
     VALID = [
+        Valid(
+            """
+            def main(model, loader):
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1000, gamma=0.1)
+                slow = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9999)
+                for epoch in range(10):
+                    for x, y in loader:
+                        optimizer.zero_grad()
+                        F.cross_entropy(model(x), y).backward()
+                        optimizer.step()
+                        scheduler.step()
+                        slow.step()
+            """
+        ),
         Valid("""
             for epoch in range(9):
                 for x in loader:
@@ -96,6 +114,24 @@ class SchedulerOrder(Rule):
         """),
     ]
     INVALID = [
+        Invalid(
+            """
+            CONFIG = {"epochs": 15, "drop_every": 5}
+
+            def main(config, model, loader):
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=config["drop_every"], gamma=0.1)
+                for epoch in range(config["epochs"]):
+                    for x, y in loader:
+                        optimizer.zero_grad()
+                        F.cross_entropy(model(x), y).backward()
+                        optimizer.step()
+                        scheduler.step()
+
+            main(CONFIG, build(), data())
+            """,
+            at=(11, 12, 11, 28),
+        ),
         Invalid(
             """
             def train(model, optimizer, scheduler, loader):
@@ -202,12 +238,15 @@ class SchedulerOrder(Rule):
                 "OneCycleLR counts batches (steps_per_epoch) but steps once per epoch: it never leaves its warm-up"
             )
             yield ctx.finding(self, event.node, message, related=made)
-        period = argument(value.node, "T_max", 1)
+        period, counted = argument(value.node, "T_max", 1), _epochs_counted(value)
         epochs = _turns(event.loops[-1])
-        if not _is_type(value, "CosineAnnealingLR") or len(event.loops) < 2 or period is None or epochs is None:
+        if len(event.loops) < 2 or epochs is None or any(ls != event.loops for ls in loops):
             return
-        text = ctx.source_of(period)
-        if text == ctx.source_of(epochs) and all(ls == event.loops for ls in loops):
+        if counted and not event.branches_in(event.loops[0]):
+            message = f"the schedule counts epochs ({counted}) but steps at every batch: the learning rate is soon zero"
+            yield ctx.finding(self, event.node, message, related=made)
+        text = ctx.source_of(period) if period is not None else ""
+        if _is_type(value, "CosineAnnealingLR") and text == ctx.source_of(epochs):
             message = f"CosineAnnealingLR has a period of {text} steps, the number of epochs, but steps at every batch"
             yield ctx.finding(self, event.node, message, related=made)
 
@@ -219,6 +258,25 @@ def _scheduler(ctx: Context, event: Event) -> Value:
 
 def _is_type(value: Value, name: str) -> bool:
     return isinstance(value, Object) and value.type.endswith("." + name)
+
+
+def _epochs_counted(value: Object) -> str | None:
+    """Return the argument of a schedule that makes the learning rate vanish within the batches of a few epochs."""
+    gamma, size = _number(value.arguments.get("gamma", 2), 0.1), _number(value.arguments.get("step_size", 1), None)
+    if _is_type(value, "StepLR") and gamma is not None and size and gamma < 1:
+        return f"step_size={size:g}" if gamma ** (_STEPS / size) < _VANISHED else None
+    decay = _number(value.arguments.get("gamma", 1), None)
+    if _is_type(value, "ExponentialLR") and decay is not None and decay < 1:
+        return f"gamma={decay:g}" if decay**_STEPS < _VANISHED else None
+    return None
+
+
+def _number(value: Value | None, default: float | None) -> float | None:
+    """Return a literal number; the default where it is not given, None where it is unknown."""
+    if value is None:
+        return default
+    number = value.value if isinstance(value, Constant) else None
+    return float(number) if isinstance(number, (int, float)) and number > 0 else None
 
 
 def _turns(loop: Loop) -> ast.expr | None:

@@ -83,7 +83,7 @@ class ZeroGradMissing(Rule):
             "for x, y in loader:\n    loss = criterion(model(x), y)\n    loss.backward()\n    optimizer.step()",
             "for x, y in loader:\n    loss = criterion(model(x), y)\n    optimizer.zero_grad()\n    loss.backward()\n"
             "    optimizer.step()",
-            at=(4, 4, 4, 20),
+            at=(3, 4, 3, 19),
         ),
         Invalid(
             """
@@ -160,10 +160,10 @@ class ZeroGradMissing(Rule):
                     backward = training.within(loop, "backward")[0]
                     yield ctx.finding(
                         self,
-                        step.node,
-                        "the gradients are never cleared in this loop: each step applies the sum of all batches so far "
-                        "and makes the updates wrong",
-                        related=[("backward() adds to the gradients here", backward.node)],
+                        backward.node,
+                        "the gradients are never cleared in this loop: backward() adds to those of all batches so far, "
+                        "and each step applies the sum",
+                        related=[("the step applies them here", step.node)],
                         fixes=[self._fix(ctx, training, loop, step)],
                     )
 

@@ -1,0 +1,127 @@
+"""Rule DG320: a squeeze that also takes the batch where it has one sample."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.iteration import contained_modules
+from drygrad.static.facts.values import Constant, Object, Tensor, TorchCall
+from drygrad.static.syntax import called
+
+_KEEPS_FEATURES = frozenset("sigmoid tanh relu softplus exp clamp neg float dropout".split())
+
+
+class SqueezeOfBatch(Rule):
+    """
+    ## What it does
+    Finds `squeeze()` without a dimension on the output of a linear layer with one feature, in what a module computes.
+
+    ## Why is this bad?
+    `squeeze()` removes every dimension of size one. For a batch of one sample, such as the last one of an epoch, that
+    is the batch itself: the shape is `()` instead of `(1,)`, and what follows fails (`cat`, a loss with targets of
+    shape `(1,)`) or broadcasts.
+
+    ## Example
+    ```python
+    return self.head(x).squeeze()
+    ```
+    Use instead:
+    ```python
+    return self.head(x).squeeze(-1)
+    ```
+
+    ## Fix safety
+    Safe: equal wherever the batch has more than one sample.
+    """
+
+    code, name, since = "DG320", "squeeze-of-batch", "0.1"
+    severity = "info"
+    VALID = [
+        Valid(
+            """
+            class Score(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.head, self.wide = nn.Linear(8, 1), nn.Linear(8, 4)
+
+                def forward(self, x):
+                    return self.head(x).squeeze(-1), self.wide(x).squeeze()
+
+                def rate(self, x):
+                    return self.head(x).squeeze().item()
+            """
+        ),
+        Valid("head = nn.Linear(8, 1)\ny = head(torch.randn(4, 8)).squeeze()"),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            class Score(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.body = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+                def forward(self, x):
+                    return torch.sigmoid(self.body(x)).squeeze()
+            """,
+            """
+            class Score(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.body = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+                def forward(self, x):
+                    return torch.sigmoid(self.body(x)).squeeze(-1)
+            """,
+            at=(7, 15, 7, 52),
+        ),
+    ]
+
+    calls = ("squeeze",)
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        function = ctx.function(node)
+        owner = ctx.parent(function) if function is not None else None
+        if call is None or call.form != "method" or len(call.operands) != 1 or call.keywords:
+            return
+        if not isinstance(owner, ast.ClassDef) or not ctx.is_module_class(owner) or _becomes_number(node, ctx):
+            return
+        tensor = ctx.tensor(call.operands[0])
+        if tensor is None or not _has_one_feature(tensor) or not _has_unknown_batch(tensor):
+            return
+        edit = ctx.replace(node, f"{ctx.source_of(node)[:-2]}(-1)") if ctx.source_of(node).endswith("()") else None
+        message = "a batch of one sample loses its batch dimension here, too: squeeze(-1) takes the feature only"
+        yield ctx.finding(self, node, message, fixes=[ctx.fix("Squeeze the last dimension", edit, safety="safe")])
+
+
+def _becomes_number(node: ast.Call, ctx: Context) -> bool:
+    parent = ctx.parent(node)
+    outer = ctx.parent(parent) if parent is not None else None
+    return isinstance(outer, ast.Call) and called(outer) in ("item", "tolist", "numpy")
+
+
+def _has_unknown_batch(tensor: Tensor) -> bool:
+    return tensor.shape is None or (len(tensor.shape) >= 2 and not isinstance(tensor.shape[0], int))
+
+
+def _has_one_feature(tensor: Tensor) -> bool:
+    """Say whether a linear layer with one output made a tensor, directly or with element-wise functions after it."""
+    origin = tensor.origin
+    while origin is not None and origin.operation in _KEEPS_FEATURES:
+        inner = next((value for value in origin.operands if isinstance(value, Tensor)), None)
+        origin = inner.origin if inner is not None else None
+    if origin is None or origin.operation != "linear" or origin.call is None:
+        return False
+    return _is_narrow(origin.call)
+
+
+def _is_narrow(call: TorchCall) -> bool:
+    layer: object = call.module
+    parts = contained_modules(layer) if isinstance(layer, Object) else None
+    if parts is not None and parts.items:
+        layer = parts.items[-1]
+    return isinstance(layer, Object) and layer.arguments.get("out_features", 1) == Constant(1)

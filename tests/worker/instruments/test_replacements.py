@@ -1,0 +1,36 @@
+"""An optimizer that holds a layer which was replaced since is reported where it was made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from instrument_harness import said, the_fault, watch
+
+from drygrad.worker.instruments.construction import Construction
+from drygrad.worker.instruments.replacements import Replacements
+
+SETUP = """
+model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
+def make():
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+TRAINING = """
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.ones(4, 3)).pow(2).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_head_that_is_replaced_too_late_is_reported(tmp_path: Path) -> None:
+    program = SETUP + "optimizer = make()\nmodel[2] = nn.Linear(3, 5)\n" + TRAINING
+    fault = the_fault(watch(tmp_path, program, Construction, Replacements), "DG715", 4, "holds 2 parameters of layers")
+    assert [place.line for _, place in fault.related] == [9]
+
+
+def test_what_is_frozen_or_given_to_the_optimizer_later_is_not(tmp_path: Path) -> None:
+    later = "optimizer.add_param_group({'params': model[2].parameters()})\n"
+    program = SETUP + "optimizer = make()\nmodel[2] = nn.Linear(3, 5)\n" + later + TRAINING
+    assert said(watch(tmp_path, program, Construction, Replacements)) == []
+    frozen = SETUP + "head = model[2]\nmodel[0].requires_grad_(False)\noptimizer = make()\n" + TRAINING
+    assert said(watch(tmp_path, frozen, Construction, Replacements)) == []
