@@ -98,6 +98,16 @@ def test_a_fault_within_a_call_is_that_of_the_call() -> None:
     assert len(merged(static("DG205", 8), run, Source(CALLING)).findings) == 2
 
 
+def test_findings_that_name_each_other_are_one() -> None:
+    first, second = Span.of(8, 4, 8, 9), Span.of(16, 11, 16, 18)
+    possible = replace(static("DG304", 8), related=(Related("the loss gets it here", second),))
+    run = replace(seen("DG304", 16, 11, 18), related=(Related("softmax is applied here", first),))
+    (finding,) = merged(possible, record(run)).findings
+    assert (finding.span, finding.status, finding.message) == (first, "confirmed", "did fail")
+    for one, other in ((replace(possible, related=()), run), (possible, replace(run, related=()))):
+        assert len(merged(one, record(other)).findings) == 2
+
+
 def test_another_statement_or_code_is_another_finding() -> None:
     for other in (seen("DG101", 8), seen("DG102", 14, 8, 19), seen("DG101", 15, 4, 13)):
         found = merged(static("DG101", 15, 15, 24), record(other, outcome="failed")).findings

@@ -217,7 +217,15 @@ def _same(finding: Finding, found: Sequence[Finding], static: Sequence[Finding],
         meant = next((f for f in alike if f.span.overlaps(other.span)), alike[0])
         if meant is finding:
             return other
-    return None
+    alike = (other for other in found if other.code == finding.code)
+    return next((o for o in alike if _names(o, finding, source) and _names(finding, o, source)), None)
+
+
+def _names(one: Finding, other: Finding, source: Source) -> bool:
+    """Say whether a finding points to the statement of another one."""
+    statement = _statement(other, source)
+    own = (related.span.start for related in one.related if related.path is None)
+    return any(statement_of(source, start) is statement for start in own)
 
 
 def _behind(finding: Finding, found: Iterable[Finding], runs: Iterable[Record], source: Source) -> Finding | None:
@@ -238,9 +246,14 @@ def _statement(finding: Finding, source: Source) -> object | None:
 
 
 def _combined(static: Finding, run: Finding) -> Finding:
-    """Return the one finding that both speak of: in the run's words, with the fixes and the place of the text."""
+    """Return the one finding that both speak of: in the run's words, with the fixes and the place of the text.
+
+    What a run with invented inputs only hints at is said as the text proves it.
+    """
+    hinted = SEVERITIES.index(run.severity) > SEVERITIES.index(static.severity)
     return replace(
         run,
+        message=static.message if hinted else run.message,
         span=static.span,
         severity=min(static.severity, run.severity, key=SEVERITIES.index),
         related=run.related or static.related,

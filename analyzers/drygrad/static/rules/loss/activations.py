@@ -43,6 +43,18 @@ def related(ctx: Context, given: ast.expr, origin: Origin) -> list[tuple[str, as
     return [] if _holds(ctx, given, place) else [(f"{origin.operation} is applied here", place)]
 
 
+def blamed(
+    ctx: Context, loss: str, given: ast.expr, origin: Origin
+) -> tuple[ast.expr, str, list[tuple[str, ast.expr]]]:
+    """Return what has to change, what the loss gets in words, and the places that explain it.
+
+    An activation that stands in another function, a model's forward for instance, has to go from there.
+    """
+    if layer_of(ctx, origin) is None and ctx.function(origin.node) is not ctx.function(given):
+        return origin.node, f"it gets the result of this {origin.operation}", [(f"{loss} gets it here", given)]
+    return given, f"here it gets the result of {origin.operation}", related(ctx, given, origin)
+
+
 def layer_of(ctx: Context, origin: Origin) -> ast.Call | None:
     """Return the constructor call of the layer that applies an operation within an ``nn.Sequential``."""
     module = origin.call.module if origin.call is not None else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Edit, Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Origin, TorchCall
-from drygrad.static.rules.loss.activations import LOGITS, applied, loss_renamed, related, renamed
+from drygrad.static.rules.loss.activations import LOGITS, applied, blamed, loss_renamed, related, renamed
 
 
 class NllWithoutLogSoftmax(Rule):
@@ -117,15 +117,19 @@ class NllWithoutLogSoftmax(Rule):
         origin = applied(ctx, call, LOGITS | {"softmax"}) if call else None
         if call is None or given is None or origin is None:
             return
-        what = (
-            "the probabilities of softmax" if origin.operation == "softmax" else f"the raw output of {origin.operation}"
+        place, what, elsewhere = (
+            given,
+            f"here it gets the raw output of {origin.operation}",
+            related(ctx, given, origin),
         )
+        if origin.operation == "softmax":
+            place, what, elsewhere = blamed(ctx, "nll_loss", given, origin)
         title, edit = self._remedy(ctx, call, given, origin)
         yield ctx.finding(
             self,
-            given,
-            f"nll_loss takes log-probabilities; here it gets {what}, and the loss falls below 0",
-            related=related(ctx, given, origin),
+            place,
+            f"nll_loss takes log-probabilities; {what}, and the loss falls below 0",
+            related=elsewhere,
             fixes=[ctx.fix(title, edit)],
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import applied, related, without
+from drygrad.static.rules.loss.activations import applied, blamed, without
 
 
 class SigmoidBeforeBceWithLogits(Rule):
@@ -110,10 +110,11 @@ class SigmoidBeforeBceWithLogits(Rule):
         origin = applied(ctx, call, frozenset({"sigmoid"})) if call else None
         if given is None or origin is None:
             return
+        place, what, elsewhere = blamed(ctx, "binary_cross_entropy_with_logits", given, origin)
         yield ctx.finding(
             self,
-            given,
-            "binary_cross_entropy_with_logits applies sigmoid itself; here it gets the result of sigmoid",
-            related=related(ctx, given, origin),
+            place,
+            f"binary_cross_entropy_with_logits applies sigmoid itself; {what}",
+            related=elsewhere,
             fixes=[ctx.fix("Pass the logits: remove sigmoid", without(ctx, given, origin))],
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import applied, related, without
+from drygrad.static.rules.loss.activations import applied, blamed, without
 
 
 class SoftmaxBeforeCrossEntropy(Rule):
@@ -159,7 +159,7 @@ class SoftmaxBeforeCrossEntropy(Rule):
                     loss = criterion(scores, y)
                     loss.backward()
             """,
-            at=(17, 25, 17, 31),
+            at=(10, 15, 10, 40),
         ),
     ]
 
@@ -169,10 +169,11 @@ class SoftmaxBeforeCrossEntropy(Rule):
         origin = applied(ctx, call, frozenset({"softmax"})) if call else None
         if given is None or origin is None:
             return
+        place, what, elsewhere = blamed(ctx, "cross_entropy", given, origin)
         yield ctx.finding(
             self,
-            given,
-            "cross_entropy applies log_softmax itself; here it gets the result of softmax",
-            related=related(ctx, given, origin),
+            place,
+            f"cross_entropy applies log_softmax itself; {what}",
+            related=elsewhere,
             fixes=[ctx.fix("Pass the logits: remove softmax", without(ctx, given, origin))],
         )
