@@ -96,6 +96,10 @@ FURTHER: dict[str, tuple[list[Any], dict[str, int]]] = {
         ["DG205", 8],
         {"`mine` is made here": 3, "it fails here": 6},
     ),
+    "def step(x, y):\n    x = x.cuda()\n    return x + y\nstep(torch.ones(3), torch.ones(3))": (
+        ["DG205", 3],
+        {"`y` is made here": 4},
+    ),
     "def step(x):\n    return x + torch.ones(3).cuda()\nfor x in [torch.ones(3)]:\n    step(x)": (
         ["DG205", 4],
         {"`x` is made here": 3, "it fails here": 2},

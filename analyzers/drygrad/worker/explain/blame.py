@@ -2,7 +2,8 @@
 
 A function that was handed an operand as it is cannot help what the operand is: its caller can. So a fault of operands
 that only meet in a function stands where they were put together. Where the user's text has given an operand the
-attribute that does not fit, in a place that knew better, it stands there.
+attribute that does not fit, in a place that knew better, it stands there. A function that moves to the device what it
+has is one that knew better.
 """
 
 from __future__ import annotations
@@ -97,6 +98,12 @@ def made_too_early(origin: Origin, calls: Sequence[Call]) -> Instruction | None:
     return next((line for line in origin.lines if line.code in under_way), None)
 
 
+def moves(call: Call, lines: Lines) -> bool:
+    """Say whether the function of a call moves something that it has a name for."""
+    source = lines.source(call.code.co_filename)
+    return source is not None and _moves("\n".join(source), call.code.co_firstlineno)
+
+
 def is_delivered(call: Call, name: str | None, lines: Lines) -> bool:
     """Say whether a loop has bound the name of a value in the function of a call: it came with the data."""
     source = lines.source(call.code.co_filename)
@@ -112,11 +119,23 @@ def is_loop(instruction: Instruction) -> bool:
 
 
 @lru_cache(maxsize=64)
+def _moves(text: str, first: int) -> bool:
+    calls = (n.func for n in ast.walk(_function_at(text, first)) if isinstance(n, ast.Call))
+    moved = (n.value for n in calls if isinstance(n, ast.Attribute) and n.attr in ("to", "cuda"))
+    return any(isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)) for value in moved)
+
+
+@lru_cache(maxsize=64)
 def _loop_names(text: str, first: int) -> frozenset[str]:
     """Return the names that loops bind in the function that begins in a line."""
+    body = _function_at(text, first)
+    loops = (n.target for n in ast.walk(body) if isinstance(n, (ast.For, ast.AsyncFor, ast.comprehension)))
+    return frozenset(n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name))
+
+
+def _function_at(text: str, first: int) -> ast.AST:
+    """Return the function that begins in a line, with its decorators; the whole file where none does."""
     tree = ast.parse(text)
     functions = (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
     starts = ((n, min([n.lineno, *(d.lineno for d in n.decorator_list)])) for n in functions)
-    body: ast.AST = next((node for node, line in starts if line == first), tree)
-    loops = (n.target for n in ast.walk(body) if isinstance(n, (ast.For, ast.AsyncFor, ast.comprehension)))
-    return frozenset(n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name))
+    return next((node for node, line in starts if line == first), tree)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
-from drygrad.worker.explain.blame import Owned, is_delivered, made_too_early, made_unaware, of_device, owner
+from drygrad.worker.explain.blame import Owned, is_delivered, made_too_early, made_unaware, moves, of_device, owner
 from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.ledger import Origin
 from drygrad.worker.lines import Instruction
-from drygrad.worker.naming import binding_in
+from drygrad.worker.naming import Call, binding_in
 from drygrad.worker.reading import device_text, share_storage
 from drygrad.worker.run import Fault, Place
 from drygrad.worker.spelling import text_of
@@ -90,13 +91,19 @@ def _culprit(scene: Scene, wrong: Operand) -> _Culprit:
     if _is_made_in_method(scene, wrong):
         place = scene.made_at(wrong)
         return _Culprit(place, code=_IN_METHOD if place is not None else None)
-    owned = owner(scene.calls, wrong.tensor, of_device(scene.run, wrong.tensor))
+    owned = owner(_up_to_a_mover(scene), wrong.tensor, of_device(scene.run, wrong.tensor))
     made = scene.elsewhere(_made_unaware(scene, wrong, owned) or _copied_early(scene, wrong))
     if made is not None:
         return _Culprit(made)
     if owned.call is scene.call or owned.call.place is None:
         return _Culprit()
     return _Culprit(owned.call.place, owned.name)
+
+
+def _up_to_a_mover(scene: Scene) -> Sequence[Call]:
+    """Return the calls up to the first whose function moves what it has: what it was handed it has to move, too."""
+    movers = (place for place, call in enumerate(scene.calls) if moves(call, scene.run.lines))
+    return scene.calls[: next(movers, len(scene.calls)) + 1]
 
 
 def _made_unaware(scene: Scene, wrong: Operand, owned: Owned) -> Instruction | None:
