@@ -285,14 +285,14 @@ def test_layers_that_never_fit_each_other_are_a_fault(worker: WorkerClient, tmp_
     assert ran(worker, planned(tmp_path, UNFIT.format(30), "Net.forward"))[1] == []
 
 
-NOT_FOUND = "def score(x, store):\n    x = x.sum()\n    return x * store.fetch('scale').strict\n"
+NOT_FOUND = "import decimal\ndef score(x, store):\n    x = x.sum()\n    return x * decimal.Context.sqrt(store, 2)\n"
 
 
 def test_an_argument_that_cannot_be_built_is_no_fault_of_the_code(worker: WorkerClient, tmp_path: Path) -> None:
     result, found = ran(worker, planned(tmp_path, NOT_FOUND, "score", search_seconds=0.5))
     assert result.outcome == "no-inputs"
     assert [f.code for f in found] == ["DG901"]
-    assert "at line 3" in found[0].message
+    assert "at line 4" in found[0].message
     assert found[0].fixes[0].edits[0].new_text.startswith("# dry-run: x=torch.randn(2, 64), store=")
 
 

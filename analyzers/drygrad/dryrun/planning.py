@@ -163,7 +163,7 @@ class _Planner:
 
     def _searched(self) -> list[Plan] | None:
         """Plan a run whose inputs the worker searches; None where nothing can be proposed."""
-        proposal = propose(self.source.tree, self.target) if self.options.search_seconds > 0 else None
+        proposal = propose(self.source, self.target) if self.options.search_seconds > 0 else None
         if proposal is None:
             return None
         wanted = {str(self.target.qualname).partition(".")[0]} | proposal.names

@@ -116,13 +116,14 @@ def _described(node: ast.expr, dtype: str, sizes: dict[str, int]) -> Node | None
         shape = [int(e.value) for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, int)]
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         tokens = re.findall(r"[^\s,\[\]()]+", node.value)
-        shape = [size for token in tokens for size in _axis(token, sizes)]
+        shape = [size for token in tokens for size in axis(token, sizes)]
     else:
         return None
     return tensor(shape, dtype, SOURCE, high=2, why="")
 
 
-def _axis(token: str, sizes: dict[str, int]) -> list[int]:
+def axis(token: str, sizes: dict[str, int]) -> list[int]:
+    """Return the size of an axis that is named; ``sizes`` are those of axes that were named before."""
     if token in ("...", "_"):
         return [2]
     bare = token.lstrip("*#_?").rpartition("=")[2]

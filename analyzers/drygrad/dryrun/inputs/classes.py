@@ -37,6 +37,9 @@ class Classes:
         self._by_name = {name: node for name, node in every.items() if isinstance(node, ast.ClassDef)}
         self._names = {id(node): name for name, node in every.items()}
         self._fixtures = fixtures_in(tree)
+        self._written: dict[int, str] = {}
+        self._assigned: dict[tuple[int, bool], dict[str, list[ast.expr]]] = {}
+        self._told: dict[tuple[int, int, int], ast.ClassDef | None] = {}
 
     @cached_property
     def calls(self) -> list[tuple[ast.Call, Scope]]:
@@ -45,7 +48,7 @@ class Classes:
 
     def matches(self, call: ast.Call, scope: Scope, function: FunctionNode, owner: ast.ClassDef | None) -> str | None:
         """Return the text of the receiver if the call calls the function (empty: it has none); None if it does not."""
-        called = ast.unparse(call.func)
+        called = self._text(call.func)
         qualname = self._names.get(id(function), function.name)
         if owner is None:
             return "" if called == qualname or called in self._aliases(qualname) else None
@@ -61,6 +64,20 @@ class Classes:
             return called
         return None
 
+    def _text(self, node: ast.expr) -> str:
+        found = self._written.get(id(node))
+        if found is None:
+            found = self._written[id(node)] = ast.unparse(node)
+        return found
+
+    def _assigned_to(self, body: Sequence[ast.stmt], name: str) -> list[ast.expr]:
+        """Return what is assigned to a name (or to ``self.attribute``, in any method) in a body."""
+        key = id(body), "." in name
+        known = self._assigned.get(key)
+        if known is None:
+            known = self._assigned[key] = _assignments(body, inner="." in name)
+        return known.get(name, [])
+
     def _aliases(self, qualname: str) -> set[str]:
         """Return the top-level names that are bound to a function."""
         assigned = (s for s in self._tree.body if isinstance(s, ast.Assign) and ast.unparse(s.value) == qualname)
@@ -70,30 +87,38 @@ class Classes:
         """Return the class of the file that an expression is an instance of; None where it cannot be told."""
         if depth > _DEPTH:
             return None
+        if depth:
+            return self._find_class(node, scope, depth)
+        key = id(node), id(scope.function), id(scope.owner)
+        if key not in self._told:
+            self._told[key] = self._find_class(node, scope, 0)
+        return self._told[key]
+
+    def _find_class(self, node: ast.expr, scope: Scope, depth: int) -> ast.ClassDef | None:
         if isinstance(node, ast.Call):
-            made = self._by_name.get(ast.unparse(node.func))
+            made = self._by_name.get(self._text(node.func))
             if made is None and isinstance(node.func, ast.Attribute) and node.func.attr in SAME_OBJECT:
                 return self.class_of(node.func.value, scope, depth + 1)
             return made
         if isinstance(node, ast.Attribute):
             owner = self.class_of(node.value, scope, depth + 1)
-            values = _assigned(owner.body, f"self.{node.attr}") if owner else ()
+            values = self._assigned_to(owner.body, f"self.{node.attr}") if owner else ()
             return self._first(values, Scope(None, owner, ()), depth)
         return self._class_of_name(node.id, scope, depth) if isinstance(node, ast.Name) else None
 
     def _class_of_name(self, name: str, scope: Scope, depth: int) -> ast.ClassDef | None:
         if scope.function is None:
-            return self._first(_assigned(self._tree.body, name), scope, depth)
+            return self._first(self._assigned_to(self._tree.body, name), scope, depth)
         arguments = scope.function.args
         parameters = [*arguments.posonlyargs, *arguments.args]
         if scope.owner is not None and parameters and parameters[0].arg == name:
             return scope.owner
-        local = self._first(_assigned(scope.function.body, name), scope, depth)
+        local = self._first(self._assigned_to(scope.function.body, name), scope, depth)
         if local is not None:
             return local
         parameter = next((p for p in (*parameters, *arguments.kwonlyargs) if p.arg == name), None)
         if parameter is None:
-            return self._first(_assigned(self._tree.body, name), Scope(None, None, ()), depth)
+            return self._first(self._assigned_to(self._tree.body, name), Scope(None, None, ()), depth)
         annotated = self._by_name.get(ast.unparse(parameter.annotation).strip("'")) if parameter.annotation else None
         return annotated or self._class_of_parameter(scope, name, parameters, depth)
 
@@ -109,7 +134,7 @@ class Classes:
             given = [value for s in fixture.body if (value := given_by(s)) is not None]
             return self._first(given, Scope(fixture, None, ()), depth)
         for call, caller in self.calls:
-            if ast.unparse(call.func) == scope.function.name and caller.function is not scope.function:
+            if self._text(call.func) == scope.function.name and caller.function is not scope.function:
                 keyword = next((k.value for k in call.keywords if k.arg == name), None)
                 passed = keyword or (call.args[index] if index < len(call.args) else None)
                 found = self.class_of(passed, caller, depth + 1) if passed else None
@@ -150,15 +175,16 @@ def objects_of(tree: ast.Module, owner: ast.ClassDef) -> Iterator[str]:
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
-def _assigned(body: Sequence[ast.stmt], name: str) -> list[ast.expr]:
-    """Return what is assigned to a name (or to ``self.attribute``, in any method) in a body."""
-    nodes = (n for s in body for n in ast.walk(s)) if "." in name else _own_statements(body)
-    found: list[ast.expr] = []
+def _assignments(body: Sequence[ast.stmt], *, inner: bool) -> dict[str, list[ast.expr]]:
+    """Return what is assigned in a body, by what it is assigned to; ``inner``: also in its functions."""
+    nodes = (n for s in body for n in ast.walk(s)) if inner else _own_statements(body)
+    found: dict[str, list[ast.expr]] = {}
     for node in nodes:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if value is not None and any(target is not None and ast.unparse(target) == name for target in targets):
-            found.append(value)
+        if value is not None:
+            for name in {ast.unparse(target) for target in targets if target is not None}:
+                found.setdefault(name, []).append(value)
     return found
 
 

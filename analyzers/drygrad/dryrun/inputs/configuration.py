@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from drygrad.dryrun.inputs import conventions
-from drygrad.dryrun.inputs.nodes import Node, group, text, with_others
+from drygrad.dryrun.inputs.nodes import Node, text, with_others
+from drygrad.dryrun.inputs.usage import Usage
 
 SOURCE = "default"
-_METHODS = frozenset("get keys values items update copy pop setdefault to_dict __dict__".split())
 
 
 def argparse_defaults(tree: ast.Module) -> dict[str, str]:
@@ -39,17 +39,17 @@ def _default(keywords: dict[str | None, ast.expr]) -> str | None:
     return None
 
 
-def namespace(attributes: list[str], defaults: dict[str, str]) -> Node:
-    """Return an object with the attributes that are read from a configuration."""
-    names = [name for name in dict.fromkeys(attributes) if name not in _METHODS]
-    return group("namespace", {name: value(name, defaults) for name in names})
-
-
-def value(name: str, defaults: dict[str, str]) -> Node:
+def value(name: str, defaults: dict[str, str], usage: Usage) -> Node:
     """Return what an entry of a configuration is: the parser's default, else what its name stands for."""
     if name in defaults:
         return text(defaults[name], SOURCE)
-    known = conventions.by_name(name)
+    known = conventions.by_names(usage.names)
     if known is not None and known["kind"] == "text":
         return known
-    return with_others(conventions.number_by_name(name), text("None", conventions.SOURCE), text("0.5", "search"))
+    if usage.choices:
+        found = [text(written, "search") for written in dict.fromkeys(usage.choices)][:6]
+        return with_others(found[0], *found[1:])
+    if "path" in usage.kinds:
+        return text("'dry-run.tmp'", conventions.SOURCE)
+    others = (text("None", conventions.SOURCE), text("0.5", "search"))
+    return with_others(conventions.number_by_names(usage.names), *others)

@@ -4,129 +4,209 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Protocol
 
-from drygrad.dryrun.inputs import annotations, configuration, conventions
+from drygrad.dryrun.inputs import annotations, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
-from drygrad.dryrun.inputs.nodes import FEATURES, Node, call, number, row, tensor, text, with_others
-from drygrad.dryrun.inputs.usage import Usage, usage_of
+from drygrad.dryrun.inputs.nodes import Node, call, group, texts
+from drygrad.dryrun.inputs.preparing import preparations
+from drygrad.dryrun.inputs.recognising import is_module, own_members
+from drygrad.dryrun.inputs.siblings import with_optimizers
+from drygrad.dryrun.inputs.tracing import Tracer
+from drygrad.dryrun.inputs.usage import Usage
+from drygrad.dryrun.slicing import free_of_text
 from drygrad.dryrun.targets import definitions
 
 SOURCE = "constructor"
-_DEPTH = 3
+_DEPTH = 4
 _WHOLE = re.compile(r"Net|Model|CNN|Classifier|Former|former|MLP|LSTM|RNN")
-_ABSTRACT = frozenset(("ABC", "Protocol", "Enum", "NamedTuple", "TypedDict"))
+_ABSTRACT = frozenset(("ABC", "Protocol", "Enum", "IntEnum", "StrEnum"))
+_REPEATED = 32
+"""How often what fills an object is done."""
+
+
+class _Proposer(Protocol):
+    def of(self, usage: Usage, depth: int = 0) -> Node: ...
 
 
 class Constructors:
     """The classes of a file and how to make objects of them."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._tree = tree
+    def __init__(self, tree: ast.Module, tracer: Tracer, proposer: _Proposer) -> None:
+        self._tracer = tracer
+        self._proposer = proposer
         found = [(name, node) for name, node in definitions(tree.body) if isinstance(node, ast.ClassDef)]
         self._classes = dict(found)
         self._names = {id(node): name for name, node in found}
+        self._making: list[ast.ClassDef] = []
 
-    def object_named(self, name: str, depth: int = 0) -> Node | None:
+    def has(self, name: str) -> bool:
+        """Say whether the file defines a class of that name."""
+        return name in self._classes
+
+    def object_named(self, name: str, usage: Usage, depth: int = 0) -> Node | None:
         """Return an object of a class of the file; None where there is no such class or it cannot be made."""
         owner = self._classes.get(name)
-        return self.object_of(owner, depth) if owner is not None else None
+        return self.object_of(owner, usage, depth) if owner is not None else None
 
-    def object_of(self, owner: ast.ClassDef, depth: int = 0) -> Node | None:
-        """Return a call of a class; None where its constructor calls for more than can be proposed."""
+    def object_of(self, owner: ast.ClassDef, usage: Usage | None = None, depth: int = 0) -> Node | None:
+        """Return a call of a class; None where its constructor calls for more than can be proposed.
+
+        ``usage`` is how the object is used, where it is followed as one of this class.
+        """
         name = self._names.get(id(owner))
-        if name is None or depth > _DEPTH or any(annotations.last_name(base) in _ABSTRACT for base in owner.bases):
+        if name is None or depth > _DEPTH or owner in self._making:
             return None
-        if any("dataclass" in ast.unparse(decorator) for decorator in owner.decorator_list):
-            return call(name, dict(self._fields(owner, depth)), SOURCE)
+        if _is_enumeration(owner):
+            return _first_member(owner, name)
+        if any(annotations.last_name(base) in _ABSTRACT for base in owner.bases) or self._is_abstract(owner):
+            return self._concrete(owner, usage, depth)
+        self._making.append(owner)
+        try:
+            return self._made(owner, name, usage, depth)
+        finally:
+            self._making.pop()
+
+    def _made(self, owner: ast.ClassDef, name: str, usage: Usage | None, depth: int) -> Node | None:
+        made = usage if usage is not None and usage.owner is owner else Usage(owner=owner)
+        if usage is not None and made is not usage:
+            made.attributes |= usage.attributes
+        used = self._tracer.constructor(made)
         constructor = self._constructor(owner)
         if constructor is None:
-            return call(name, {}, SOURCE)
-        if constructor.args.posonlyargs:
+            wanted = _fields(self._tracer, owner) if _declares(self._tracer, owner) else []
+        elif constructor.args.posonlyargs:
             return None
-        receiver = constructor.args.args[0].arg if constructor.args.args else None
-        wanted = missing_parameters(constructor, receiver, ())
-        return call(name, {p: self._parameter(p, constructor, owner, depth) for p in wanted}, SOURCE)
+        else:
+            receiver = constructor.args.args[0].arg if constructor.args.args else None
+            wanted = missing_parameters(constructor, receiver, ())
+        used = {parameter: used.get(parameter) or Usage([parameter]) for parameter in wanted}
+        if constructor is not None:
+            for parameter in used.values():
+                parameter.kinds.add("setting")
+        parts = with_optimizers({p: self._proposer.of(u, depth + 1) for p, u in used.items()}, used)
+        is_mapping = any(annotations.last_name(base) == "TypedDict" for base in owner.bases)
+        found = group("mapping", parts) if is_mapping else call(name, _shared_first(parts), SOURCE)
+        return {**found, "is_module": True} if self._is_module(owner) else found
 
-    def models_for(self, name: str, depth: int = 0) -> list[Node]:
-        """Return objects of the file's modules, those first whose class has a name like the parameter's."""
-        wanted = "".join(c for c in name.lower() if c.isalpha())
-        modules = [node for node in self._classes.values() if self._is_module(node)]
-        alike = [
-            n for n in modules if n.name.lower() in wanted or wanted in n.name.lower() or wanted[-1:] + "net" == n.name
-        ]
-        whole = [n for n in reversed(modules) if _WHOLE.search(n.name) and n not in alike]
-        order = [*alike, *whole, *(n for n in reversed(modules) if n not in alike and n not in whole)]
-        return [made for node in order if (made := self.object_of(node, depth)) is not None]
+    def prepared(self, made: Node, usage: Usage, method: FunctionNode) -> Node:
+        """Return an object as it is after the methods that a method relies on; else as it is made."""
+        assert usage.owner is not None
+        steps = preparations(self._tracer, usage.owner, method)
+        if not steps:
+            return made
+        parts: dict[str, Node] = {"made": made}
+        for step in steps:
+            used = self._tracer.function(step.method, usage.owner)[1:]
+            names = [p.arg for p in (*step.method.args.args, *step.method.args.kwonlyargs)][1:]
+            wanted = missing_parameters(step.method, step.method.args.args[0].arg, ())
+            given = {n: self._proposer.of(u, 1) for n, u in zip(names, used, strict=False) if n in wanted}
+            repeated = _REPEATED if step.fills else 1
+            parts[step.method.name] = {**call(step.method.name, given, SOURCE), "value": repeated, "kind": "step"}
+        whole = group("prepared", parts, SOURCE)
+        needed = any(step.is_needed for step in steps)
+        return {**whole, "others": [made]} if needed else {**made, "others": [*made.get("others", ()), whole]}
+
+    def models_for(self, usage: Usage, depth: int = 0) -> list[Node]:
+        """Return objects of the file's modules: those first that have what is used and are called alike."""
+        ranked = self._ranked(usage)
+        return [made for node in ranked[:4] if (made := self.object_of(node, None, depth + 1)) is not None]
+
+    def model_class(self, usage: Usage) -> ast.ClassDef | None:
+        """Return the class of the module that a value most likely is; None where it could be any."""
+        return next(iter(self._ranked(usage)), None) if self._is_model(usage) else None
+
+    def _is_model(self, usage: Usage) -> bool:
+        return is_module(usage) or any(conventions.is_model_name(name) for name in usage.names)
+
+    def _ranked(self, usage: Usage) -> list[ast.ClassDef]:
+        wanted = own_members(usage)
+        modules = [node for node in self._classes.values() if self._is_module(node) and node not in self._making]
+        modules = [node for node in modules if self._takes(node, usage.calls)]
+        having = [n for n in modules if wanted <= self._tracer.members(n)] if wanted else modules
+        return sorted(having, key=lambda n: (not self._is_alike(n, usage.names), not _WHOLE.search(n.name), -n.lineno))
+
+    def fits(self, usage: Usage) -> bool:
+        """Say whether a class of the file has all that is used of a value."""
+        return bool(own_members(usage)) and self._tracer.class_with(usage) is not None
+
+    def fitting(self, usage: Usage, depth: int) -> Node | None:
+        """Return an object of the class of the file that has all that is used of a value."""
+        owner = self._tracer.class_with(usage)
+        return self.object_of(owner, usage, depth) if owner is not None else None
+
+    def _is_alike(self, node: ast.ClassDef, names: list[str]) -> bool:
+        own = node.name.lower()
+        plain = ["".join(c for c in name.lower() if c.isalpha()) for name in names]
+        return any(own in name or (name and name in own) or name[-1:] + "net" == own for name in plain)
+
+    def _takes(self, node: ast.ClassDef, calls: list[ast.Call]) -> bool:
+        """Say whether a module's ``forward`` takes what it is called with."""
+        forward = self._tracer.member(node, "forward")
+        if forward is None or forward.args.vararg is not None:
+            return True
+        positional = len(forward.args.posonlyargs) + len(forward.args.args) - 1
+        needed = len(missing_parameters(forward, forward.args.args[0].arg if forward.args.args else None, ()))
+        for made in calls:
+            if any(isinstance(a, ast.Starred) for a in made.args) or any(k.arg is None for k in made.keywords):
+                continue
+            if len(made.args) > positional or len(made.args) + len(made.keywords) < needed:
+                return False
+        return True
 
     def _is_module(self, node: ast.ClassDef) -> bool:
         bases = [annotations.last_name(base) for base in node.bases]
-        forward = any(isinstance(s, ast.FunctionDef) and s.name == "forward" for s in node.body)
-        return forward and any(base.endswith("Module") or base in self._classes for base in bases)
+        known = any(base.endswith(("Module", "Model")) or base in self._classes for base in bases)
+        return known and self._tracer.member(node, "forward") is not None
+
+    def _is_abstract(self, owner: ast.ClassDef) -> bool:
+        members = {name: self._tracer.member(owner, name) for name in self._tracer.members(owner)}
+        decorators = [ast.unparse(d) for m in members.values() if m is not None for d in m.decorator_list]
+        return any(decorator.endswith("abstractmethod") for decorator in decorators)
+
+    def _concrete(self, owner: ast.ClassDef, usage: Usage | None, depth: int) -> Node | None:
+        """Return an object of a class that completes an abstract one."""
+        for node in self._classes.values():
+            if node is not owner and owner in self._tracer.ancestry(node) and not self._is_abstract(node):
+                return self.object_of(node, usage, depth + 1)
+        return None
 
     def _constructor(self, owner: ast.ClassDef) -> FunctionNode | None:
-        for node in self._ancestry(owner):
-            made = next((s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
-            if made is not None:
-                return made
-        return None
+        return self._tracer.member(owner, "__init__")
 
-    def _ancestry(self, owner: ast.ClassDef) -> Iterator[ast.ClassDef]:
-        waiting, seen = [owner], set[int]()
-        while waiting:
-            node = waiting.pop(0)
-            if id(node) not in seen:
-                seen.add(id(node))
-                yield node
-                waiting += [c for base in node.bases if (c := self._classes.get(ast.unparse(base))) is not None]
 
-    def _fields(self, owner: ast.ClassDef, depth: int) -> Iterator[tuple[str, Node]]:
-        for node in reversed([*self._ancestry(owner)]):
-            for field in node.body:
-                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.value is None:
-                    name = field.target.id
-                    yield name, self._by_annotation(field.annotation, name, depth) or conventions.number_by_name(name)
+def _is_enumeration(owner: ast.ClassDef) -> bool:
+    return any("Enum" in annotations.last_name(base) for base in owner.bases)
 
-    def _parameter(self, name: str, constructor: FunctionNode, owner: ast.ClassDef, depth: int) -> Node:
-        arguments = constructor.args
-        given = next(p.annotation for p in (*arguments.args, *arguments.kwonlyargs) if p.arg == name)
-        body: list[ast.AST] = [*constructor.body]
-        found = self._by_annotation(given, name, depth)
-        if found is not None:
-            return found
-        usage = usage_of(name, body)
-        stored = usage_of(f"self.{name}", list(owner.body))
-        return self._by_usage(name, usage, stored, depth)
 
-    def _by_annotation(self, annotation: ast.expr | None, name: str, depth: int) -> Node | None:
-        kinds = annotations.members(annotation)
-        for kind in kinds:
-            last = annotations.last_name(kind)
-            if last == "int":
-                return conventions.number_by_name(name)
-            if last in ("Module", "Callable"):
-                return conventions.stand_in_callable()
-            if annotations.dtype_of_tensor(kind) is not None:
-                return tensor((2, FEATURES), annotations.dtype_of_tensor(kind) or "float32", annotations.SOURCE)
-            found = self.object_named(last, depth + 1) or annotations.by_annotation(kind, {})
-            if found is not None:
-                return found
-        return None
+def _first_member(owner: ast.ClassDef, name: str) -> Node | None:
+    member = next((ast.unparse(s.targets[0]) for s in owner.body if isinstance(s, ast.Assign)), None)
+    return {"kind": "text", "text": f"{name}.{member}", "source": SOURCE} if member else None
 
-    def _by_usage(self, name: str, usage: Usage, stored: Usage, depth: int) -> Node:
-        lowered = name.lower()
-        attributes = [*usage.attributes, *stored.attributes]
-        if conventions.CONFIGS.fullmatch(lowered) and attributes:
-            return configuration.namespace(attributes, configuration.argparse_defaults(self._tree))
-        known = conventions.by_name(name)
-        if known is not None and known["kind"] == "text":
-            return with_others(known, number(8), text("None", "search"))
-        if usage.is_called or stored.is_called:
-            models = self.models_for(name, depth + 1)[:2] if depth == 0 else []
-            return with_others(conventions.stand_in_callable(), *models, number(8))
-        several = row("tuple", [number(8), number(16)])
-        if usage.items or (usage.is_sequence and lowered.endswith("s")):
-            return with_others(several, number(8))
-        more = row("tuple", [number(size) for size in (8, 8, 16, 16)])
-        others = (text(conventions.IDENTITY, "search"), several, more, text("None", "search"), text("0.5", "search"))
-        return with_others(conventions.number_by_name(name), *others)
+
+def _declares(tracer: Tracer, owner: ast.ClassDef) -> bool:
+    """Say whether a class makes its constructor from its fields."""
+    for node in tracer.ancestry(owner):
+        if any("dataclass" in ast.unparse(d) or "define" in ast.unparse(d) for d in node.decorator_list):
+            return True
+        if any(annotations.last_name(base) in ("NamedTuple", "TypedDict", "BaseModel") for base in node.bases):
+            return True
+    return False
+
+
+def _fields(tracer: Tracer, owner: ast.ClassDef) -> list[str]:
+    """Return the fields without a default."""
+    fields: dict[str, bool] = {}
+    for node in reversed([*tracer.ancestry(owner)]):
+        for field in node.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                plain = annotations.last_name(annotations.parsed(field.annotation)) != "ClassVar"
+                fields[field.target.id] = field.value is None and plain
+    return [name for name, wanted in fields.items() if wanted]
+
+
+def _shared_first(parts: Mapping[str, Node]) -> dict[str, Node]:
+    """Return the parts, those that others read before these."""
+    read = {name for node in parts.values() for written in texts(node) for name in free_of_text(written)}
+    return dict(sorted(parts.items(), key=lambda part: part[0] not in read))

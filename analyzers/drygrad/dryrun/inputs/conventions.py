@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
 from drygrad.dryrun.inputs.nodes import BATCH, CHANNELS, FEATURES, LENGTH, SIDE, Node, number, tensor, text, with_others
+from drygrad.dryrun.inputs.usage import Usage
 
 SOURCE = "convention"
 
 DEVICE = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 IDENTITY = "torch.nn.Identity()"
 ANY_CALL = "lambda x, *rest, **more: x"
+_STAND_IN = f"torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({FEATURES}, 10))"
+_OF_IDS = (
+    f"torch.nn.Sequential(torch.nn.Embedding(10, {FEATURES}), torch.nn.Flatten(), "
+    f"torch.nn.Linear({LENGTH * FEATURES}, 10))"
+)
+_KEEPING = f"torch.nn.Linear({FEATURES}, {FEATURES})"
+_WIDE = (
+    "type('Net', (torch.nn.Linear,), {{'forward': lambda self, x, *rest, **more: "
+    "(lambda made: ({result}))(torch.nn.Linear.forward(self, x))}})" + f"({FEATURES}, {FEATURES})"
+)
+OF_OPTIMIZERS = frozenset(
+    "step zero_grad param_groups state state_dict load_state_dict add_param_group get_last_lr last_epoch defaults "
+    "get_lr __class__".split()
+)
 _SILENT = "__import__('unittest.mock', fromlist=['MagicMock']).MagicMock()"
 
 _TEXTS: tuple[tuple[str, str], ...] = (
@@ -81,7 +96,6 @@ _DIMS = re.compile(
     r"hidden_size|input_size|ch|inp|oup|c1|c2|size|emb|latent|nf|filters|(in|out)_?(c|ch|dim|f|d))(_\w+)?"
 )
 
-_Tensors = Mapping[str, Callable[[], Node]]
 _TENSORS: tuple[tuple[str, Callable[[], Node]], ...] = (
     (r"(.*_)?(mask|masks|padding_mask|attn_mask|attention_mask)", lambda: tensor((BATCH, LENGTH), "bool", SOURCE)),
     (r"(.*_)?(input_ids|token_ids|tokens?|ids|src|tgt|word_ids|sentence|sentences|seq|sequence|words|codes|indices)",
@@ -114,27 +128,59 @@ def by_name(name: str) -> Node | None:
     return made() if made is not None else None
 
 
-def number_by_name(name: str) -> Node:
-    """Return the number that a parameter of a constructor stands for."""
+def number_by_names(names: Sequence[str]) -> Node:
+    """Return the whole number that a parameter with these names stands for."""
+    return next((found for name in names if (found := _number(name)) is not None), number(8))
+
+
+def fraction_by_names(names: Sequence[str]) -> Node:
+    """Return the fraction that a parameter with these names stands for."""
+    known = (by_name(name) for name in names)
+    written = (k["text"] for k in known if k is not None and k["kind"] == "text")
+    return text(next((t for t in written if re.fullmatch(r"[\d.]+", t)), "0.5"), SOURCE)
+
+
+def is_number_name(names: Sequence[str]) -> bool:
+    """Say whether the first of the names stands for a number."""
+    return bool(names) and _number(names[0]) is not None
+
+
+def _number(name: str) -> Node | None:
     lowered = name.lower().strip("_")
     for pattern, value in _NUMBERS:
         if re.fullmatch(pattern, lowered):
             return number(value, SOURCE)
-    return number(FEATURES, SOURCE) if _DIMS.fullmatch(lowered) else number(8)
+    return number(FEATURES, SOURCE) if _DIMS.fullmatch(lowered) else None
 
 
-def is_number_name(name: str) -> bool:
-    """Say whether a name stands for a number by convention."""
-    lowered = name.lower().strip("_")
-    return any(re.fullmatch(pattern, lowered) for pattern, _ in _NUMBERS) or bool(_DIMS.fullmatch(lowered))
+def is_model_name(name: str) -> bool:
+    """Say whether a name stands for a model."""
+    return MODELS.fullmatch(name.lower()) is not None
 
 
-def optimizer(name: str, models: list[str]) -> Node | None:
-    """Return an optimizer or a scheduler over parameters of the other arguments."""
-    if _SCHEDULERS.fullmatch(name):
-        return text("torch.optim.lr_scheduler.LambdaLR(torch.optim.SGD([torch.zeros(1)]), lambda step: 1.0)", SOURCE)
-    if not _OPTIMIZERS.fullmatch(name):
-        return None
+def is_optimizer_name(name: str) -> bool:
+    """Say whether a name stands for an optimizer or a scheduler."""
+    lowered = name.lower()
+    return _OPTIMIZERS.fullmatch(lowered) is not None or _SCHEDULERS.fullmatch(lowered) is not None
+
+
+def is_silent(node: Node) -> bool:
+    """Say whether a node is what stands for loggers and their like."""
+    return node["kind"] == "text" and node["text"] == _SILENT
+
+
+def is_plain(node: Node) -> bool:
+    """Say whether a node is a number or a truth value in figures."""
+    return node["kind"] == "text" and re.fullmatch(r"[\d.]+|False", str(node["text"])) is not None
+
+
+def is_word(node: Node) -> bool:
+    """Say whether a node is a text in quotes."""
+    return node["kind"] == "text" and str(node["text"]).startswith("'")
+
+
+def optimizer(name: str, models: list[str]) -> Node:
+    """Return an optimizer over the parameters of another argument."""
     wanted = re.sub(r"optimi[sz]er|optim|opt", "", name).strip("_").lower()
     alike = [m for m in models if wanted and (m.lower().endswith(wanted) or m.lower().startswith(wanted))]
     owner = (alike or models or [""])[0]
@@ -142,6 +188,33 @@ def optimizer(name: str, models: list[str]) -> Node | None:
     return text(f"torch.optim.SGD({parameters}, lr=0.01)", SOURCE)
 
 
-def stand_in_callable() -> Node:
-    """Return something to call that gives back what it is called with."""
-    return with_others(text(IDENTITY, SOURCE), text(ANY_CALL, SOURCE))
+def scheduler(optimizers: list[str]) -> Node:
+    """Return a scheduler of another argument's learning rate."""
+    owner = optimizers[0] if optimizers else "torch.optim.SGD([torch.zeros(1)])"
+    return text(f"torch.optim.lr_scheduler.LambdaLR({owner}, lambda step: 1.0)", SOURCE)
+
+
+def criterion() -> Node:
+    """Return a loss."""
+    others = ("torch.nn.MSELoss()", "torch.nn.BCEWithLogitsLoss()", "lambda *given: given[0].sum()")
+    return with_others(text("torch.nn.CrossEntropyLoss()", SOURCE), *(text(t, SOURCE) for t in others))
+
+
+def callables() -> list[Node]:
+    """Return things to call that give back what they are called with."""
+    return [text(IDENTITY, SOURCE), text(ANY_CALL, SOURCE)]
+
+
+def stand_in_models(usage: Usage) -> list[Node]:
+    """Return modules that stand in for one that is called so."""
+    many = any(len(call.args) + len(call.keywords) > 1 for call in usage.calls)
+    width = usage.result.width if usage.result is not None else 0
+    written = [_WIDE.format(result=", ".join(["made"] * width))] if width else []
+    written += [_WIDE.format(result="made")] if many else []
+    written += [_STAND_IN, _OF_IDS, _KEEPING, _WIDE.format(result="made"), IDENTITY, ANY_CALL]
+    return [{**text(t, SOURCE), "is_module": t != ANY_CALL} for t in dict.fromkeys(written)]
+
+
+def by_names(names: Sequence[str]) -> Node | None:
+    """Return what the first of some names stands for by convention that stands for anything."""
+    return next((found for name in names if (found := by_name(name)) is not None), None)

@@ -1,6 +1,7 @@
 """Proposals for inputs as the plan's JSON has them: trees that the worker's search changes part by part.
 
-``kind`` is tensor, number, text, call, namespace, mapping, tuple, list, loader or inputs;
+``kind`` is tensor, number, text, call, namespace, mapping, tuple, list, loader, function, changed, saved, prepared
+or inputs;
 drygrad/worker/search/nodes.py says what each means and how it is written as an expression.
 """
 
@@ -55,6 +56,21 @@ def group(kind: str, parts: Mapping[str, Node], source: str = "search") -> Node:
 def row(kind: str, parts: Sequence[Node], source: str = "search") -> Node:
     """Return a tuple, list or loader of parts without names."""
     return group(kind, {str(index): part for index, part in enumerate(parts)}, source)
+
+
+def function(given: Node) -> Node:
+    """Return something to call that gives a value."""
+    return group("function", {"given": given})
+
+
+def changed(part: Node, expression: str) -> Node:
+    """Return a value to which something was done: ``.numpy()``."""
+    return {**group("changed", {"value": part}), "text": expression}
+
+
+def saved(content: Node) -> Node:
+    """Return the path of a file with some content."""
+    return group("saved", {"content": content})
 
 
 def with_others(first: Node, *others: Node) -> Node:

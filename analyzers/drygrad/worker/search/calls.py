@@ -137,6 +137,81 @@ def _gathered(call: Call) -> Iterator[Want]:
             yield Want("range", 1, paths=call.origins(tensor), why="it is used as an index")
 
 
+def _added(call: Call) -> Iterator[Want]:
+    """Read ``index_add`` and its like: the index is a vector, as long as the source is there."""
+    given, dim = call.argument(0, "self"), call.argument(1, "dim")
+    index, source = call.argument(2, "index"), call.argument(3, "source")
+    if not (_is_tensor(given) and _is_tensor(index) and type(dim) is int):
+        return
+    why = "it is used as an index"
+    if index.dim() > 1:
+        yield Want("rank", 1, index.dim(), paths=call.origins(index), why=why)
+    if index.dtype not in (torch.int64, torch.int32):
+        yield Want("dtype", dtype="int64", paths=call.origins(index), why=why)
+    if _is_tensor(source) and source.dim():
+        why = "index and source have one length"
+        shape = [*source.shape] if source.dim() == given.dim() else [*given.shape]
+        sizes = [*given.shape]
+        if given.dim():
+            sizes[dim] = index.shape[0] if index.dim() else 1
+        for axis, (got, want) in enumerate(zip(shape, sizes)):
+            if got != want and source.dim() == given.dim():
+                yield from _sized(call, source, axis, want, why)
+                yield from _sized(call, index, 0, got, why) if axis == dim else ()
+        if shape != sizes or source.dim() != given.dim():
+            yield Want("shape", dtype="float32", shape=tuple(sizes), paths=call.origins(source), why=why)
+    yield Want("range", max(1, given.shape[dim] if given.dim() else 1), paths=call.origins(index), why=why)
+
+
+def _picked(call: Call) -> Iterator[Want]:
+    """Read ``gather`` and ``scatter``: the index has as many dimensions as the tensor, and no more elements."""
+    given, dim, index = call.argument(0, "input"), call.argument(1, "dim"), call.argument(2, "index")
+    if _is_tensor(given) and _is_tensor(index) and type(dim) is int and given.dim():
+        paths, why = call.origins(index), "it is used as an index"
+        high = int(given.shape[dim]) if -given.dim() <= dim < given.dim() else 1
+        if index.dim() != given.dim():
+            yield Want("rank", index.dim() + given.dim() - index.dim(), index.dim(), paths=paths, why=why)
+        for axis, (got, want) in enumerate(zip(index.shape, given.shape)):
+            if got > want and axis != dim % given.dim():
+                yield from _sized(call, index, axis, want, why)
+                yield from _sized(call, given, axis, got, why)
+        yield Want("dtype", high, dtype="int64", paths=paths, why=why)
+        yield Want("range", high, paths=paths, why=why)
+
+
+def _joined(call: Call) -> Iterator[Want]:
+    """Read ``cat`` and ``stack``: all have the same rank, and the same sizes elsewhere."""
+    tensors = call.tensors()
+    if len(tensors) < 2:
+        return
+    ranks = {tensor.dim() for tensor in tensors}
+    why = "they are joined"
+    for tensor in tensors:
+        for rank in ranks - {tensor.dim()}:
+            yield Want("rank", rank, tensor.dim(), paths=call.origins(tensor), why=why)
+    if len(ranks) == 1:
+        for tensor in tensors[1:]:
+            for axis, (got, want) in enumerate(zip(tensor.shape, tensors[0].shape)):
+                if got != want:
+                    yield from _sized(call, tensor, axis, want, why)
+                    yield from _sized(call, tensors[0], axis, got, why)
+
+
+def _timed(call: Call) -> Iterator[Want]:
+    """Read ``ctc_loss``: targets for each of the batch, lengths that fit."""
+    given, targets = call.argument(0, "log_probs"), call.argument(1, "targets")
+    if not (_is_tensor(given) and _is_tensor(targets) and given.dim() == 3):
+        return
+    time, batch, classes = given.shape
+    why = "the loss wants labels of each of the batch"
+    yield Want("shape", classes, dtype="int64", shape=(batch, max(1, time // 4)), paths=call.origins(targets), why=why)
+    for position, name, size in ((2, "input_lengths", time), (3, "target_lengths", max(1, time // 4))):
+        lengths = call.argument(position, name)
+        if _is_tensor(lengths):
+            paths = call.origins(lengths)
+            yield Want("shape", size, dtype="int64", shape=(batch,), paths=paths, why="the loss wants lengths")
+
+
 _BY_CALL: dict[str, _Reader] = {
     "linear": _linear,
     **{f"conv{n}d": _convolution for n in (1, 2, 3)},
@@ -155,7 +230,11 @@ _BY_CALL: dict[str, _Reader] = {
     ),
     **dict.fromkeys("matmul __matmul__ __rmatmul__ bmm mm mv dot".split(), _product),
     **dict.fromkeys("view reshape".split(), _viewed),
-    **dict.fromkeys("gather index_select __getitem__ scatter scatter_ one_hot".split(), _gathered),
+    **dict.fromkeys("index_select __getitem__ one_hot bincount".split(), _gathered),
+    **dict.fromkeys("index_add index_add_ index_copy_".split(), _added),
+    **dict.fromkeys("gather scatter scatter_ scatter_add scatter_add_ scatter_reduce take_along_dim".split(), _picked),
+    **dict.fromkeys("cat stack concat concatenate hstack vstack".split(), _joined),
+    "ctc_loss": _timed,
 }
 
 

@@ -87,6 +87,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
         return None
 
 
+@lru_cache(maxsize=256)
 def _test_of(path: str, line: int) -> ast.expr | None:
     statement = _statement(path, line, (ast.Assert,))
     if isinstance(statement, ast.Assert):
@@ -98,6 +99,7 @@ def _test_of(path: str, line: int) -> ast.expr | None:
     return max(around, key=lambda n: n.lineno).test if around else None
 
 
+@lru_cache(maxsize=256)
 def _statement(path: str, line: int, kinds: tuple[type[ast.stmt], ...]) -> ast.stmt | None:
     for node in _nodes(path):
         if isinstance(node, kinds) and node.lineno <= line <= (node.end_lineno or node.lineno):

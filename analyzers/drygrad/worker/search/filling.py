@@ -79,9 +79,9 @@ def _searched(
     def better(found: seeking.Found) -> None:
         tell(_said(found, execution))
 
-    search = seeking.Search(Trials(namespace, call, steps), time.monotonic() + seconds, better)
+    search = seeking.Search(Trials(namespace, call, steps), time.process_time() + seconds, better)
     try:
-        isolated.alarm(seconds)
+        isolated.alarm(seconds * isolated.WAITING)
         return search.run(start)
     except isolated.Overdue:
         return search.best or seeking.Found(start, None, search.made, is_over=False)

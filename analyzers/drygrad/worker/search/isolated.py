@@ -19,6 +19,8 @@ from drygrad.worker import processes
 _STARTING = 20.0
 """Seconds that the imports and the statements before the call may take."""
 _GRACE = 1.0
+WAITING = 2.5
+"""Times the bound of a search that it may last where the machine is busy with something else, or the code waits."""
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -88,7 +90,7 @@ def _last_told(fd: int, seconds: float) -> dict[str, Any] | None:
         for line in lines:
             message = json.loads(line)
             if "begun" in message:
-                begun = begun or (until := time.monotonic() + seconds + _GRACE) > 0
+                begun = begun or (until := time.monotonic() + seconds * WAITING + _GRACE) > 0
             else:
                 last = message
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,9 @@ class Node:
     """One proposal, or a part of one.
 
     ``kind``: tensor · number (``value``) · text (an expression as it is) · call (of ``text``, with ``parts``) ·
-    namespace, mapping, tuple, list (of ``parts``) · loader (of one batch) · inputs (the receiver and the arguments).
+    namespace, mapping, tuple, list (of ``parts``) · loader (of one batch) · inputs (the receiver and the arguments) ·
+    function (that gives its part) · changed (its part, with ``text`` after it) · saved (the path of a file with its
+    part) · prepared (the first part after its other parts, steps: calls of its methods ``value`` times).
     ``high`` bounds the values of integers, exclusively; ``others`` are what else it could be, best first;
     ``source`` and ``why`` say in words where it comes from.
     """
@@ -34,6 +37,7 @@ class Node:
     others: tuple[Node, ...] = ()
     source: str = "search"
     why: str = ""
+    is_module: bool = False
 
     @property
     def is_fixed(self) -> bool:
@@ -81,7 +85,9 @@ class Node:
 
 def read(data: dict[str, Any]) -> Node:
     """Read a node from the JSON of a plan."""
-    plain = {name: data[name] for name in ("text", "dtype", "high", "value", "source", "why") if name in data}
+    plain = {
+        name: data[name] for name in ("text", "dtype", "high", "value", "source", "why", "is_module") if name in data
+    }
     return Node(
         kind=data["kind"],
         shape=tuple(data.get("shape") or ()),
@@ -104,9 +110,18 @@ def render(node: Node, parts: Sequence[str]) -> str:
     if node.kind == "number":
         return str(node.value)
     if node.kind in ("call", "namespace"):
-        name = "types.SimpleNamespace" if node.kind == "namespace" else node.text
-        written = ", ".join(part if key.isdigit() else f"{key}={part}" for key, part in named)
-        return f"{name}({written})" + _moved(node)
+        return _called(node, named) + _moved(node)
+    if node.kind == "step":
+        written = _called(node, named)
+        return f"[made.{written} for _ in range({node.value})]" if node.value > 1 else f"made.{written}"
+    if node.kind == "prepared":
+        return f"(lambda made: ({', '.join(parts[1:])}, made)[-1])({parts[0]})"
+    if node.kind == "function":
+        return f"(lambda *given, **named: {parts[0]})"
+    if node.kind == "changed":
+        return parts[0] + node.text
+    if node.kind == "saved":
+        return f"(torch.save({parts[0]}, 'dry-run.tmp'), 'dry-run.tmp')[1]"
     if node.kind == "mapping":
         return "{" + ", ".join(f"{key!r}: {part}" for key, part in named) + "}"
     if node.kind == "tuple":
@@ -117,6 +132,23 @@ def render(node: Node, parts: Sequence[str]) -> str:
         batches = f"[{parts[0]} for _ in range({_BATCHES})]"
         return f"torch.utils.data.DataLoader({batches}, batch_size=None)"
     return node.text + _moved(node)
+
+
+def _called(node: Node, named: Sequence[tuple[str, str]]) -> str:
+    """Return a call; what other parts of it read is bound by a name before."""
+    name = "types.SimpleNamespace" if node.kind == "namespace" else node.text
+    read = [key for key in shared(node) if key in dict(named)]
+    given = [(key, key if key in read else part) for key, part in named]
+    written = f"{name}({', '.join(part if key.isdigit() else f'{key}={part}' for key, part in given)})"
+    for key in reversed(read):
+        written = f"(lambda {key}: {written})({dict(named)[key]})"
+    return written
+
+
+def shared(node: Node) -> list[str]:
+    """Return the names of the parts of a call that other parts of it read."""
+    written = [part.text for _, part in node.parts if part.kind == "text"]
+    return [name for name, _ in node.parts if any(re.search(rf"(?<![\w.]){name}\b(?!=)", text) for text in written)]
 
 
 def _moved(node: Node) -> str:

@@ -136,8 +136,11 @@ def _larger(proposal: Node, want: Want) -> Iterator[Node]:
 
 def _ranked(proposal: Node, want: Want) -> Iterator[Node]:
     for path, leaf in _tensors(proposal, want.paths):
-        if len(leaf.shape) != want.want and want.want in _USUAL:
-            yield proposal.replaced(path, replace(leaf, shape=_reshaped(leaf.shape, want.want), why=want.why))
+        rank = len(leaf.shape)
+        between = want.want - want.got if want.got else 0  # dimensions may have been added on the way
+        for new in dict.fromkeys((rank + between, want.want)):
+            if new != rank and new in _USUAL:
+                yield proposal.replaced(path, replace(leaf, shape=_reshaped(leaf.shape, new), why=want.why))
 
 
 def _reshaped(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -177,7 +180,7 @@ def _unit(proposal: Node, want: Want) -> Iterator[Node]:
 
 def _placed(proposal: Node, want: Want) -> Iterator[Node]:
     """Move the modules, the tensors, or both; what a loader yields stays on the CPU, as that of a DataLoader does."""
-    modules = [p for p, n in proposal.nodes() if n.kind == "call" or n.text.startswith("torch.nn.")]
+    modules = [p for p, n in proposal.nodes() if n.is_module]
     tensors = [p for p, n in proposal.leaves() if n.kind == "tensor" and not proposal.is_loaded(p)]
     for chosen in (modules + tensors, modules, tensors):
         moved = proposal

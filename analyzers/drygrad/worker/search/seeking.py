@@ -45,7 +45,10 @@ class Found:
 
 
 class Search:
-    """A search of one target's inputs. ``until`` is a time of the monotonic clock; ``better`` hears of each advance."""
+    """A search of one target's inputs; ``better`` hears of each advance.
+
+    ``until`` is a time of this process: where others keep the machine busy, the search lasts longer, not shorter.
+    """
 
     def __init__(self, trials: Trials, until: float, better: Callable[[Found], None]) -> None:
         self._trials = trials
@@ -78,7 +81,7 @@ class Search:
         return replace(self.best, trials=self.made, is_independent=self._is_independent(self.best))
 
     def _has_time(self) -> bool:
-        return self.made < _MOST_TRIALS and (self.best is None or time.monotonic() < self._until)
+        return self.made < _MOST_TRIALS and (self.best is None or time.process_time() < self._until)
 
     def _is_stuck(self, best: Found) -> bool:
         """Say whether it is time to ask if the inputs matter; where devices are mixed, only the code can help."""
@@ -102,7 +105,7 @@ class Search:
             if leaf.kind != "tensor" or len(leaf.shape) < 4:
                 continue
             for size in _SMALL:
-                if size >= leaf.shape[-1] or time.monotonic() > self._until:
+                if size >= leaf.shape[-1] or time.process_time() > self._until:
                     break
                 images = [p for p, n in proposal.leaves() if n.kind == "tensor" and n.shape[-2:] == leaf.shape[-2:]]
                 smaller = proposal
@@ -148,6 +151,8 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
 
 
 def _varied(proposal: Node) -> Iterator[Node]:
+    for path, node in proposal.nodes():
+        yield from (proposal.replaced(path, other) for other in node.others)
     for path, leaf in proposal.leaves():
         if leaf.kind == "number":
             yield proposal.replaced(path, replace(leaf, value=leaf.value * 2))

@@ -11,7 +11,7 @@ from torch import overrides
 from drygrad.worker.lines import Instruction
 from drygrad.worker.namespace import Namespace
 from drygrad.worker.run import Instrument, Run
-from drygrad.worker.search.nodes import Node, Path, render, text_of
+from drygrad.worker.search.nodes import Node, Path, render, shared, text_of
 from drygrad.worker.watch import Op
 
 MOST_ELEMENTS = 1 << 24
@@ -84,13 +84,18 @@ class Origins:
     def mark(self, value: Any, paths: frozenset[Path]) -> None:
         """Remember where the tensors in a value come from."""
         for tensor in _flat([value]):
-            if isinstance(tensor, torch.Tensor):
+            if is_followed(tensor):
                 self._known[id(tensor)] = (tensor, paths)
 
     def of(self, value: Any) -> frozenset[Path]:
         """Return where the tensors in a value come from."""
         found = (self._known[id(tensor)][1] for tensor in _flat([value]) if id(tensor) in self._known)
         return frozenset(path for paths in found for path in paths)
+
+
+def is_followed(value: Any) -> bool:
+    """Say whether it is remembered of a value where it comes from: of tensors and arrays."""
+    return isinstance(value, torch.Tensor) or type(value).__module__ == "numpy"
 
 
 def _flat(values: Any, depth: int = 3) -> list[Any]:
@@ -204,14 +209,29 @@ class Trials:
         if node.kind == "call" and whole in self._made:
             return self._made[whole]
         places: dict[str, Any] = {}
+        beside = shared(node) if node.kind == "call" else ()
+        written: list[str] = []
         for name, part in node.parts:
-            places[f"_part{len(places)}"] = self._build(part, (*path, name), earlier, origins)
-        value = self._namespace.evaluate({"text": render(node, list(places))}, {**earlier, **places})
-        if isinstance(value, torch.Tensor):
-            origins.mark(value, frozenset((path,)))
-        if node.kind == "call":
+            written.append(self._placed(part, (*path, name), places, earlier, origins))
+            if name in beside:
+                earlier = {**earlier, name: places[written[-1]]}
+        value = self._namespace.evaluate({"text": render(node, written)}, {**earlier, **places})
+        if is_followed(value):
+            below = frozenset((*path, *way) for way, _ in node.leaves())
+            origins.mark(value, below if node.parts else frozenset((path,)))
+        if node.kind == "call" and path[-1:] != ("made",):
             self._made[whole] = value
         return value
+
+    def _placed(self, part: Node, path: Path, places: dict[str, Any], earlier: dict[str, Any], origins: Origins) -> str:
+        """Make a part; return what it is called in the expression around it."""
+        if part.kind == "step":
+            inner = [self._placed(p, (*path, name), places, earlier, origins) for name, p in part.parts]
+            return render(part, inner)
+        name = f"_part{len(places)}"
+        places[name] = None
+        places[name] = self._build(part, path, earlier, origins)
+        return name
 
 
 def is_too_large(proposal: Node) -> bool:

@@ -1,0 +1,93 @@
+"""Shapes that comments and docstrings tell: ``x: (batch, time, 3) long``, ``obs: Tensor  # (batch, features)``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from drygrad.dryrun.inputs import annotations
+from drygrad.dryrun.inputs.arguments import FunctionNode, parameter_names
+from drygrad.dryrun.inputs.nodes import Node, tensor
+from drygrad.dryrun.targets import definitions
+from drygrad.static.source import Source
+
+SOURCE = "documented shape"
+
+_SHAPE = r"[(\[]\s*(?P<shape>[\w*]+(?:\s*[,x\u00d7]\s*[\w*]+)*\s*,?)\s*[)\]]"
+_DESCRIBED = re.compile(
+    rf"(?<![\w.])`{{0,2}}(?P<name>[a-z_]\w*)`{{0,2}}\s*(?:[:=\-]|\bis\b|\bare\b|\bof\b)?\s*"
+    rf"(?:\(?(?:torch\.)?(?:Float|Long|Bool)?Tensor\)?[,:]?\s*)?(?:of\s+)?(?:shape\s*[:=]?\s*)?{_SHAPE}(?P<rest>[^\n;.(]{{0,30}})"
+)
+_BESIDE = re.compile(
+    rf"^\s*(?P<name>[a-z_]\w*)\s*(?::[^#\n]*?)?(?:=[^#\n]*?)?,?\s*#[^(\[\n]*?{_SHAPE}(?P<rest>[^\n;]{{0,40}})",
+    re.MULTILINE,
+)
+_INTEGERS = re.compile(r"\b(long|int64|int|integers?|ids?|indices|class(es)?|LongTensor|labels?)\b")
+_DTYPE = re.compile(r"\b(uint8|int8|int16|int32|float16|float64|bfloat16)\b")
+_BOOLEANS = re.compile(r"\bbool(ean)?s?\b|\bmask\b")
+_NO_AXIS = re.compile(
+    r"(e|i|optional|default|str|float|bool|int|int64|tensor|none|true|false|list|dict|n/a)", re.IGNORECASE
+)
+
+
+class Hints:
+    """What a file tells of the shapes of its variables; ``sizes`` are those of the axes named so far."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.sizes: dict[str, int] = {}
+        self._near: dict[str, Node] = {}
+
+    def enter(self, function: FunctionNode) -> None:
+        """Let what is written of a function's own parameters come before all else."""
+        last = function.body[0].lineno
+        lines = "\n".join(self._source.line_text(n) for n in range(function.lineno, last + 1))
+        prose = ast.get_docstring(function) or ""
+        before: dict[str, Node] = {}
+        for name in parameter_names(function, None):
+            match = re.search(rf"{_SHAPE}(?P<rest>[^\n.,;:()\[\]]{{0,30}}?)\b{name}\b", prose)
+            if match is not None and (hint := self._of(match)) is not None:
+                before[name] = hint
+        self._near = {**before, **dict(self._read(f"{lines}\n", prose))}
+
+    def tensor(self, names: Sequence[str]) -> Node | None:
+        """Return the tensor that one of the names is said to be."""
+        own = self._near.get(names[0]) if names else None
+        return own or next((self._everywhere[name] for name in names if name in self._everywhere), None)
+
+    @cached_property
+    def _everywhere(self) -> dict[str, Node]:
+        found: dict[str, Node] = dict(self._read(self._source.text, ""))
+        for _, node in definitions(self._source.tree.body):
+            for name, hint in self._read("", ast.get_docstring(node) or ""):
+                found.setdefault(name, hint)
+        return found
+
+    def _read(self, code: str, prose: str) -> Iterator[tuple[str, Node]]:
+        for pattern, text in ((_BESIDE, code), (_DESCRIBED, prose)):
+            for match in pattern.finditer(text):
+                made = self._of(match)
+                if made is not None:
+                    yield match["name"], made
+
+    def _of(self, match: re.Match[str]) -> Node | None:
+        shape, rest = match["shape"], match["rest"]
+        tokens = [token for token in re.split(r"\s*[,\u00d7]\s*|\s+x\s+", shape.strip()) if token]
+        if not tokens or len(tokens) > 6 or any(_NO_AXIS.fullmatch(token) for token in tokens):
+            return None
+        if (
+            len(tokens) == 1
+            and not shape.rstrip().endswith(",")
+            and not re.fullmatch(r"[A-Z]|batch\w*|[nbt]", tokens[0])
+        ):
+            return None
+        sizes = [size for token in tokens for size in annotations.axis(token, self.sizes)]
+        rest = rest.partition(",")[0] if _INTEGERS.search(rest.partition(",")[0]) else rest
+        plain = _DTYPE.search(rest)
+        if plain is not None:
+            return tensor(sizes, plain[0], SOURCE, high=256 if plain[0] == "uint8" else 2)
+        if _INTEGERS.search(rest):
+            return tensor(sizes, "int64", SOURCE, high=2)
+        return tensor(sizes, "bool" if _BOOLEANS.search(rest) else "float32", SOURCE)

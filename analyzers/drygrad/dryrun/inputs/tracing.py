@@ -1,0 +1,234 @@
+"""Follows values through the code of a file: from a parameter into what is called, stored, unpacked, looped over.
+
+Every statement is gone through once, both branches of a condition one after the other. Functions and methods of the
+file are entered where they are called; what they do with their arguments counts for who passes them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from drygrad.dryrun.inputs import annotations
+from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
+from drygrad.dryrun.inputs.frames import Environment, Frame, has_no_self, unpacked
+from drygrad.dryrun.inputs.usage import Usage, Value
+from drygrad.dryrun.names import bound_names
+from drygrad.dryrun.slicing import Imports
+from drygrad.dryrun.targets import definitions
+
+_DEPTH = 5
+_MOST_CALLS = 400
+"""How many functions are entered for one target."""
+
+
+class Tracer:
+    """The functions and classes of a file, and how they use what they get."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self._every = dict(definitions(tree.body))
+        self._left = _MOST_CALLS
+        self._stack: list[ast.AST] = []
+        self._constructing: list[ast.ClassDef] = []
+        self.model_for: Callable[[Usage], ast.ClassDef | None] = lambda usage: None
+        """Tells which module of the file a value that is called could be."""
+
+    @cached_property
+    def _imports(self) -> Imports:
+        return Imports(self._tree)
+
+    def function(self, function: FunctionNode, owner: ast.ClassDef | None) -> tuple[Usage, ...]:
+        """Return how a function uses its parameters, in their order; ``owner``: the class of the first."""
+        self._left = _MOST_CALLS
+        usages = [Usage([p.arg], annotations=[p.annotation] if p.annotation else []) for p in _parameters(function)]
+        if owner is not None and usages:
+            usages[0].owner = owner
+        for usage in usages:
+            self._typed(usage)
+        self._enter(function, [*usages])
+        return tuple(usages)
+
+    def constructor(self, made: Usage) -> dict[str, Usage]:
+        """Return how the constructor's parameters of an object's class are used, in all of its methods."""
+        assert made.owner is not None
+        self._left = _MOST_CALLS
+        given = made.given if made.given is not None else self._construct(made, {})
+        for method in self.methods(made.owner).values():
+            if method.name != "__init__" and not has_no_self(method):
+                self._enter(method, [made, *(Usage([p.arg]) for p in _parameters(method)[1:])])
+        return given
+
+    def _typed(self, usage: Usage) -> None:
+        """Give a value the class of the file that its annotation names."""
+        for annotation in usage.annotations if usage.owner is None else ():
+            found = (self._every.get(annotations.last_name(kind)) for kind in annotations.members(annotation))
+            usage.owner = usage.owner or next((c for c in found if isinstance(c, ast.ClassDef)), None)
+        if usage.owner is not None and usage.given is None and usage.owner not in self._constructing:
+            self._constructing.append(usage.owner)
+            self._construct(usage, {})
+            self._constructing.pop()
+
+    def class_with(self, usage: Usage) -> ast.ClassDef | None:
+        """Return the class of the file whose objects have all that is used of a value, best the last defined."""
+        wanted = {name for name in usage.used if not name.startswith("__")}
+        found = [c for c in self._every.values() if isinstance(c, ast.ClassDef) and wanted <= self.members(c)]
+        found = [c for c in found if not any("Enum" in ast.unparse(base) for base in c.bases)]
+        return found[-1] if found and wanted else None
+
+    def members(self, owner: ast.ClassDef) -> set[str]:
+        """Return the names that objects of a class have: methods, fields, what is assigned to ``self``."""
+        found: set[str] = set()
+        for node in self.ancestry(owner):
+            for inner in ast.walk(node):
+                if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    found.add(inner.name)
+                elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+                    found.add(inner.attr)
+                elif isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+                    found.add(inner.target.id)
+        return found
+
+    def fields(self, owner: ast.ClassDef) -> set[str]:
+        """Return what a class declares or sets in its body."""
+        every = (s for node in self.ancestry(owner) for s in node.body)
+        return {name for s in every if isinstance(s, (ast.Assign, ast.AnnAssign)) for name in bound_names(s)}
+
+    def ancestry(self, owner: ast.ClassDef) -> Iterator[ast.ClassDef]:
+        """Yield a class and those of its bases that the file defines, the nearest first."""
+        waiting, seen = [owner], set[int]()
+        while waiting:
+            node = waiting.pop(0)
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                bases = (self._every.get(ast.unparse(base)) for base in node.bases)
+                waiting += [base for base in bases if isinstance(base, ast.ClassDef)]
+
+    def methods(self, owner: ast.ClassDef) -> dict[str, FunctionNode]:
+        """Return the methods that objects of a class have, by their names."""
+        found: dict[str, FunctionNode] = {}
+        for node in self.ancestry(owner):
+            own = (s for s in node.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)))
+            found = {**{s.name: s for s in own}, **found}
+        return found
+
+    def _construct(self, made: Usage, given: Mapping[str, Value]) -> dict[str, Usage]:
+        """Run a constructor on an object; return how it uses the parameters that nothing is given for."""
+        assert made.owner is not None
+        constructor = self.methods(made.owner).get("__init__")
+        if constructor is None:
+            for node in self.ancestry(made.owner):
+                fields = [s for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+                for field in fields:
+                    name = ast.unparse(field.target)
+                    value = given.get(name)
+                    own = made.attribute(name) if not isinstance(value, Usage) else value
+                    own.annotations.append(field.annotation)
+                    made.attributes[name] = own
+            made.given = dict(made.attributes)
+            return made.given
+        parameters = _parameters(constructor)[1:]
+        usages: dict[str, Usage] = {}
+        for parameter in parameters:
+            value = given.get(parameter.arg)
+            if parameter.arg not in given:
+                value = usages[parameter.arg] = Usage([parameter.arg])
+            if isinstance(value, Usage) and parameter.annotation is not None:
+                value.annotations.append(parameter.annotation)
+        made.given = usages
+        for usage in usages.values():
+            self._typed(usage)
+        bound: list[Value] = [made, *(given.get(p.arg, usages.get(p.arg)) for p in parameters)]
+        self._enter(constructor, bound)
+        return usages
+
+    # -- functions -----------------------------------------------------------------------------------------------
+
+    def _enter(self, function: FunctionNode, values: Sequence[Value], outer: Environment | None = None) -> Value:
+        """Go through a function with values for its parameters; return what it returns."""
+        if function in self._stack or len(self._stack) > _DEPTH or self._left <= 0:
+            return None
+        self._left -= 1
+        environment: Environment = {**(outer or {})}
+        for parameter, value in zip(_parameters(function), values, strict=False):
+            environment[parameter.arg] = value.called(parameter.arg) if isinstance(value, Usage) else value
+        self._stack.append(function)
+        try:
+            frame = Frame(self, environment)
+            frame.run(function.body)
+            return frame.returned
+        finally:
+            self._stack.pop()
+
+    def called(self, function: FunctionNode, frame: Frame, node: ast.Call, bound: Value = None) -> Value:
+        """Go through a function of the file with the arguments of a call; ``bound`` is its object, if it has one."""
+        given = self._given(function, frame, node, [bound] if bound is not None else [])
+        for parameter in _parameters(function):
+            value = given.get(parameter.arg)
+            if isinstance(value, Usage) and parameter.annotation is not None:
+                value.annotations.append(parameter.annotation)
+        return self._enter(function, [given.get(p.arg) for p in _parameters(function)], frame.environment)
+
+    def forward_of(self, model: ast.ClassDef, frame: Frame, node: ast.Call) -> Value:
+        """Go through the ``forward`` of a module of the file, with an object that is made for it."""
+        forward = self.member(model, "forward")
+        if forward is None or model in self._constructing:
+            return None
+        self._constructing.append(model)
+        made = Usage(owner=model)
+        self._construct(made, {})
+        self._constructing.pop()
+        return self.called(forward, frame, node, made)
+
+    def _given(self, function: FunctionNode, frame: Frame, node: ast.Call, first: Sequence[Value]) -> dict[str, Value]:
+        names = [p.arg for p in (*function.args.posonlyargs, *function.args.args)]
+        given: dict[str, Value] = dict(zip(names, first, strict=False))
+        free = names[len(first) :]
+        wanted = [name for name in missing_parameters(function, names[0] if first else None, ()) if name not in given]
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                value = frame.value(argument.value)
+                fewer = [n for n in free if n in wanted and n not in {k.arg for k in node.keywords}]
+                for name, part in zip(fewer, unpacked(value, len(fewer)), strict=False):
+                    given[name] = part
+                free = free[len(fewer) :]
+            elif free:
+                given[free.pop(0)] = frame.value(argument)
+        given |= {k.arg: frame.value(k.value) for k in node.keywords if k.arg is not None}
+        for keyword in node.keywords:
+            if keyword.arg is None and isinstance(value := frame.value(keyword.value), Usage):
+                value.kinds.add("mapping")
+                given |= {name: value.key(name) for name in wanted if name not in given}
+        return given
+
+    def object_of(self, owner: ast.ClassDef, frame: Frame, node: ast.Call) -> Usage:
+        """Return the object that a call of a class of the file makes."""
+        made = Usage(owner=owner)
+        constructor = self.methods(owner).get("__init__")
+        if constructor is None:
+            fields = [n for n in self.ancestry(owner) for n in n.body if isinstance(n, ast.AnnAssign)]
+            names = [ast.unparse(f.target) for f in fields]
+            given: dict[str, Value] = dict(zip(names, (frame.value(a) for a in node.args), strict=False))
+            given |= {k.arg: frame.value(k.value) for k in node.keywords if k.arg}
+        else:
+            given = self._given(constructor, frame, node, [made])
+        self._construct(made, given)
+        return made
+
+    def member(self, owner: ast.ClassDef, name: str) -> FunctionNode | None:
+        """Return a method that objects of a class have."""
+        return self.methods(owner).get(name)
+
+    def definition(self, name: str) -> FunctionNode | ast.ClassDef | None:
+        """Return what the file defines under a dotted name."""
+        return self._every.get(name)
+
+    def full_name(self, node: ast.expr) -> str:
+        """Return the dotted name of what is called, through imports."""
+        return self._imports.full_name(node)
+
+
+def _parameters(function: FunctionNode) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
