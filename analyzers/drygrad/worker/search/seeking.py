@@ -152,7 +152,7 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
 
 def _varied(proposal: Node) -> Iterator[Node]:
     for path, node in proposal.nodes():
-        yield from (proposal.replaced(path, other) for other in node.others)
+        yield from (proposal.replaced(path, other) for other in node.others if node.is_module)
     for path, leaf in proposal.leaves():
         if leaf.kind == "number":
             yield proposal.replaced(path, replace(leaf, value=leaf.value * 2))
