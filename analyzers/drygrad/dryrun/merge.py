@@ -24,7 +24,7 @@ from drygrad.model import SEVERITIES, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
 
-FAILURES = frozenset({"it fails here", "backward fails here"})
+FAILURES = frozenset({"it fails here", "backward fails here", "they broadcast here"})
 """What the worker calls the place of an error that it tells at another line, the one that is to be changed."""
 _FAMILY = len("DG1")
 

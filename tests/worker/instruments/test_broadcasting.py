@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from instrument_harness import said, watch
+from instrument_harness import related, said, spots, watch
 
 from drygrad.worker.instruments.broadcasting import Broadcasting
 
@@ -21,6 +21,9 @@ FAULTS = {
     "((model(x) - y) ** 2).mean().backward()": "`model(x)` [8, 1] and `y` [8]",
     "out = model(x)\n(y - out).abs().sum().backward()": "`y` [8] and `out` [8, 1]",
     "out = model(x)\nd = out - y\n(d * d).mean().sqrt().backward()": "`out` [8, 1] and `y` [8]",
+    "out = model(x)\nd = y - out\ntorch.maximum(0.9 * d, -0.1 * d).mean().backward()": "`y` [8] and `out` [8, 1]",
+    "out = model(x)\nd = y - out\ntorch.where(d > 0, d, d ** 2).mean().backward()": "`y` [8] and `out` [8, 1]",
+    "out = model(x)\nF.relu(1 - out * y).mean().backward()": "`out` [8, 1] and `y` [8]",
 }
 
 MEANT = [
@@ -31,6 +34,7 @@ MEANT = [
     "((model(x) - y.mean()) ** 2).mean().backward()",
     "out = model(x).squeeze(1)\n((out[:, None] - out) ** 2).mean().backward()",
     "out = model(x)\n((out.T - out) ** 2).mean().backward()",
+    "a, b = model(x), model(x).squeeze(1)\n(a * b).mean().backward()",
     "h = model.weight * x\n((h - h.mean(1, keepdim=True)) / h.std(0)).pow(2).mean().backward()",
     "q, position = model(x), torch.arange(8.0)\n(-(q - position).abs()).softmax(-1).max().backward()",
     "mask = torch.ones(8, 8).tril().log()\n(model(x) @ model(x).T + mask[None]).softmax(-1).sum().backward()",
@@ -49,3 +53,14 @@ def test_broadcasting_that_is_meant(tmp_path: Path, program: str) -> None:
     run = watch(tmp_path, MODEL + program, Broadcasting)
     assert "error" not in run.result
     assert said(run) == []
+
+
+def test_the_line_that_put_them_together(tmp_path: Path) -> None:
+    program = (
+        "def pinball(given, wanted):\n    d = wanted - given\n    return torch.maximum(0.9 * d, -0.1 * d).mean()\n"
+    )
+    run = watch(tmp_path, MODEL + program + "pinball(model(x), y).backward()", Broadcasting)
+    assert spots(run) == [("DG303", 5)]
+    assert related(run.faults[0]) == {"they broadcast here": 3}
+    program = "def step(batch):\n    return F.mse_loss(model(batch[0]), batch[1])\nstep((x, y)).backward()"
+    assert spots(watch(tmp_path, MODEL + program, Broadcasting)) == [("DG303", 3)]

@@ -33,7 +33,7 @@ CUT = {
     ),
     "scale = torch.tensor(2.0)\nloss = scale * w.sum().detach()\nloss.backward()": ("DG106", 3, "`w.sum().detach()`"),
     "y = (w ** 3).sum()\n(slope,) = torch.autograd.grad(y, w)\nslope.sum().backward()": (
-        "DG106",
+        "DG116",
         3,
         "`torch.autograd.grad(y, w)` records none without create_graph=True",
     ),
@@ -201,3 +201,24 @@ trainer.step(), trainer.step()
         "the graph is freed here": 8,
     }
     assert "`self.state`, which is carried from there, has to be detached" in said(run)[0][1]
+
+
+STATEFUL = """
+cell, head = nn.GRU(2, 2), nn.Linear(2, 1)
+def advance(x, state):
+    out, state = cell(x, state)
+    return head(out), state
+state = torch.zeros(1, 3, 2)
+total = 0.0
+for _ in range(3):
+    scores, state = advance(torch.ones(4, 3, 2), state)
+    loss = scores.mean()
+    loss.backward()
+    total = total + loss.item()
+"""
+
+
+def test_a_state_that_a_function_returns_is_told_where_the_loop_binds_it(tmp_path: Path) -> None:
+    run = watch(tmp_path, STATEFUL, Graph)
+    assert spots(run) == [("DG108", 9)]
+    assert "`state`, which is carried from there, has to be detached" in run.faults[0].message

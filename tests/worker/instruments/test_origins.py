@@ -106,6 +106,9 @@ FURTHER: dict[str, tuple[list[Any], dict[str, int]]] = {
     ),
 }
 
+SMOOTH = "def smooth(scores, wanted):\n    return F.binary_cross_entropy_with_logits(scores, wanted * 0.9 + 0.05)\n"
+SCALED = "def scaled(a, b):\n    return 0.5 * (a - b)\n"
+
 HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
     "fc = nn.Linear(5, 3)\nx = torch.ones(4, 6)\nfc(x)": (
         ["DG314", 3],
@@ -125,6 +128,11 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
         ["DG309", 4],
         {"`y` is made here": 3, "it fails here": 2},
     ),
+    SCALED + "x = torch.ones(3)\ny = torch.ones(4)\nscaled(x, y)": (
+        ["DG314", 5],
+        {"`x` is made here": 3, "it fails here": 2},
+    ),
+    SMOOTH + "x = torch.ones(3)\ny = torch.ones(3, 1)\nsmooth(x, y)": (["DG301", 2], {}),
     "table = torch.tensor([[0.5, 1.0]])\nF.cross_entropy(torch.ones(1, 3), torch.stack([table[0, 1]]))": (
         ["DG309", 2],
         {},

@@ -232,6 +232,9 @@ def _narrowed(frame: Frame, state: State, test: ast.expr, holds: bool) -> State:
             state.names[name] = NONE if is_none else _without_none(frame.look_up(name))
         case ast.Name(id=name) if holds:
             state.names[name] = _without_none(frame.look_up(name))
+        case ast.Call(args=[ast.Name(id=name), *others]) if holds and _tests_for_tensor(frame, test, others):
+            if frame.look_up(name) is UNKNOWN:
+                state.names[name] = Tensor()
         case ast.Compare(left=measured, ops=[operator], comparators=[ast.Constant(value=int(rank))]):
             name = _whose_dimensions(measured)
             known = frame.look_up(name) if name is not None else None
@@ -241,6 +244,17 @@ def _narrowed(frame: Frame, state: State, test: ast.expr, holds: bool) -> State:
         case _:
             pass
     return state
+
+
+def _tests_for_tensor(frame: Frame, test: ast.Call, others: list[ast.expr]) -> bool:
+    """Say whether a call is ``torch.is_tensor(x)`` or ``isinstance(x, torch.Tensor)``."""
+    match evaluate(frame, test.func), [evaluate(frame, other) for other in others]:
+        case Reference(name="torch.is_tensor"), []:
+            return True
+        case Reference(name="builtins.isinstance"), [Reference(name="torch.Tensor")]:
+            return True
+        case _:
+            return False
 
 
 def _whose_dimensions(node: ast.expr) -> str | None:

@@ -53,6 +53,17 @@ def owner(calls: Sequence[Call], tensor: torch.Tensor, same: Same) -> Owned:
     return owned
 
 
+def put_together(calls: Sequence[Call], tensors: Sequence[torch.Tensor]) -> Call:
+    """Return the call whose function was not itself handed all of some operands, just as they are."""
+    for call, outer in zip(calls, calls[1:]):
+        handed = {id(value) for value in call.arguments().values()}
+        if call.code.co_name not in _COMPREHENSIONS and not handed.issuperset(map(id, tensors)):
+            return call
+        if outer.place is None:
+            return call
+    return calls[-1]
+
+
 def of_device(run: Run, tensor: torch.Tensor) -> Same:
     """Return what says of a tensor whether this one has its device from it."""
     held: Held | None = run.held_of(tensor)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from drygrad.worker.explain.blame import put_together
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import Call, tensors_in
 from drygrad.worker.reading import share_storage
@@ -93,6 +94,14 @@ class Scene:
             fault.related = [r for r in fault.related if r[1].line != at.line] + [("it fails here", self.place)]
             fault.at = at
         return fault
+
+    def put_together(self, operands: list[Operand]) -> tuple[Place | None, list[Operand]]:
+        """Return the place that has put operands together, if it is not the error's, and how they are called there."""
+        call = put_together(self.calls, [operand.tensor for operand in operands])
+        if call is self.call:
+            return None, operands
+        named = ((operand, call.name(operand.tensor)) for operand in operands)
+        return call.place, [o._replace(name=name, text=f"`{name}`") if name else o for o, name in named]
 
     def made_at(self, operand: Operand) -> Place | None:
         """Return where a tensor's values were made, if it was in another line than the error came from."""

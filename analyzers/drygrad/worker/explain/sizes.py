@@ -146,8 +146,8 @@ def _equal(scene: Scene, found: re.Match[str]) -> Fault | None:
 
 
 def _loss(scene: Scene, given: list[Operand], why: str) -> Fault:
-    scores, target = given
-    return _fault(
+    at, (scores, target) = scene.put_together(given)
+    fault = _fault(
         scene,
         _LOSS,
         f"{_shown(scores)} and {_shown(target)}: {why}",
@@ -155,6 +155,7 @@ def _loss(scene: Scene, given: list[Operand], why: str) -> Fault:
         other=scores.name,
         other_shape=list(scores.tensor.shape),
     )
+    return scene.moved(fault, at)
 
 
 def _broadcast(scene: Scene, found: re.Match[str]) -> Fault | None:
@@ -165,11 +166,12 @@ def _broadcast(scene: Scene, found: re.Match[str]) -> Fault | None:
     pair = next(
         ((a, b) for a in operands for b in operands if a is not b and _size_from_end(a, b, dim) == _sizes(found)), None
     )
-    first, second = pair or (operands[0], operands[1])
+    at, (first, second) = scene.put_together([*(pair or operands[:2])])
     here, there = _sizes(found)
     message = f"{_shown(first)} and {_shown(second)} do not broadcast: dimension {dim} has {here} and {there}"
     code = _LOSS if scene.is_loss else _SHAPE
-    return _fault(scene, code, message, first, other=second.name, other_shape=list(second.tensor.shape))
+    fault = _fault(scene, code, message, first, other=second.name, other_shape=list(second.tensor.shape))
+    return scene.moved(fault, at)
 
 
 def _sizes(found: re.Match[str]) -> tuple[int, int]:

@@ -5,19 +5,27 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, ClassVar
 
 import torch
 
-from drygrad.worker.naming import Call, call_here
+from drygrad.worker.explain.blame import put_together
+from drygrad.worker.naming import Call, calls_around
 from drygrad.worker.reading import is_plain, size_text
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import Op
 
 _CODE = "DG303"
 _LOSSES = frozenset({"aten::mse_loss", "aten::huber_loss", "aten::smooth_l1_loss"})
-_DIFFERENCE = "aten::sub"
-_TO_LOSS = ("Mean", "Sum", "Pow", "Abs", "Mul", "Div", "Add", "Sqrt", "ToCopy")
+_COMPARED = frozenset({"aten::sub", "aten::rsub", "aten::mul"})
+_TO_LOSS = frozenset(
+    "Mean Sum Pow Abs Mul Div Add Sub Rsub Neg Sqrt Square ToCopy Where Maximum Minimum Clamp ClampMin ClampMax Relu "
+    "LeakyRelu Elu Softplus Log Log1P Cosh Huber SmoothL1".split()
+)
+"""What a loss of the user's making consists of, element by element, and what makes one number of it."""
+_END = re.compile(r"(Loss)?Backward\d*$")
+_PRODUCT = "aten::mul"
 _NODES = 64
 
 
@@ -34,21 +42,23 @@ class Broadcasting(Instrument):
     def wants(self, hook: str, func: Any) -> bool:
         """Ask for losses and differences."""
         name = func._schema.name
-        return name == _DIFFERENCE or name in _LOSSES
+        return name in _COMPARED or name in _LOSSES
 
     def before_op(self, op: Op) -> None:
         """Look at losses and differences whose result is larger than either operand."""
         if op.phase != "forward" or len(op.args) < 2 or not _is_outer(*op.args[:2]):
             return
-        call = call_here(self.run)
-        if call is None:
+        calls = calls_around(self.run)
+        if not calls:
             return
+        call = calls[0]
         if op.name in _LOSSES or call.function() == "l1_loss" or _is_loss(call):
             given = call.local("input", "target")
             if given and given[0].shape != given[1].shape:
-                self.run.report(_fault(call, given[0], given[1]))
-        elif _looks_accidental(call, *op.args[:2]):
-            self._differences[self._next_number() - 1] = _fault(call, *op.args[:2])
+                self.run.report(_fault(put_together(calls, given), given[0], given[1], call.place))
+        elif _looks_accidental(call, *op.args[:2]) and (op.name != _PRODUCT or _is_compared(*op.args[:2])):
+            number = self._next_number() - 1
+            self._differences[number] = _fault(put_together(calls, op.args[:2]), *op.args[:2], call.place)
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Report the differences that the loss is a mean or a sum of."""
@@ -62,12 +72,10 @@ class Broadcasting(Instrument):
             node, seen = waiting.pop(), seen + 1
             if node is None:
                 continue
-            name = node.name()
-            if name.startswith("SubBackward"):
-                fault = self._differences.get(node._sequence_nr())
-                if fault:
-                    self.run.report(fault)
-            elif name.startswith(_TO_LOSS):
+            fault = self._differences.get(node._sequence_nr())
+            if fault:
+                self.run.report(fault)
+            elif _END.sub("", node.name()) in _TO_LOSS:
                 waiting.extend(next_node for next_node, _ in node.next_functions)
 
 
@@ -111,7 +119,13 @@ def _looks_accidental(call: Call, first: torch.Tensor, second: torch.Tensor) -> 
     return text is not None and "None" not in text and "unsqueeze" not in text
 
 
-def _fault(call: Call, first: torch.Tensor, second: torch.Tensor) -> Fault:
+def _is_compared(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Say whether one of two factors is a prediction and the other a target: one has a graph and the other none."""
+    return first.requires_grad != second.requires_grad
+
+
+def _fault(call: Call, first: torch.Tensor, second: torch.Tensor, failed: Place | None) -> Fault:
+    """Return the fault at the line that has put the two together; ``failed`` is where they broadcast."""
     written = call.expression()
     sides = (written.left, written.right) if isinstance(written, ast.BinOp) else (None, None)
     names = [call.name(tensor) or (ast.unparse(side) if side else None) for tensor, side in zip((first, second), sides)]
@@ -122,4 +136,6 @@ def _fault(call: Call, first: torch.Tensor, second: torch.Tensor) -> Fault:
     whole = size_text(_together(first, second))
     message = f"{shown[0]} and {shown[1]} broadcast to {whole}: each prediction is compared with every target"
     facts = {"operand": names[1], "shape": list(second.shape), "other": names[0], "other_shape": list(first.shape)}
-    return Fault(_CODE, message, call.place, facts=facts)
+    elsewhere = failed is not None and call.place is not None and failed.line != call.place.line
+    related = [("they broadcast here", failed)] if failed is not None and elsewhere else []
+    return Fault(_CODE, message, call.place, related=related, facts=facts)

@@ -14,6 +14,7 @@ import torch
 
 from drygrad.worker import graphs
 from drygrad.worker.departures import Departure, Departures, visible_tensors
+from drygrad.worker.explain.carrying import carried_names
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import call_here, call_of_error
 from drygrad.worker.reading import storage_of
@@ -258,7 +259,7 @@ class Graph(Instrument):
             return Fault("DG105", sentence, at, text, None, fails)
         leaves = "records none without create_graph=True" if cut.op == GRADIENT else "leaves it"
         sentence = f"backward in line {place.line} fails: {why}; {written} {leaves}"
-        return Fault("DG106", sentence, at or place, text, None, fails)
+        return Fault("DG116" if cut.op == GRADIENT else "DG106", sentence, at or place, text, None, fails)
 
     def _second(self, roots: tuple[Any, ...], place: Place, text: str) -> Fault:
         last = max((done.number for done in self._done), default=-1)
@@ -283,8 +284,8 @@ class Graph(Instrument):
                 "Detach what this takes"
             )
             return Fault("DG113", sentence, strayed, text, None, related)
-        carried = self._carried(passed)
-        if carried is not None and at is not None:
+        carried = self._carried(passed) or self._handed_over(node, place)
+        if carried is not None and at is not None and at.line != carried[1].line:
             related.insert(0, (f"{graphs.operation(node)}, of an earlier pass", at))
         advice = f"`{carried[0]}`, which is carried from there," if carried else "what is carried from there"
         what = f"{graphs.operation(node)} in line {at.line}" if node is not None and at else "an earlier pass"
@@ -318,6 +319,17 @@ class Graph(Instrument):
                 place = call.binding(bound) if call is not None else None
                 if place is not None:
                     return bound, place
+        return None
+
+    def _handed_over(self, earlier: Any, place: Place) -> tuple[str, Place] | None:
+        """Return the name that the loop around backward hands to its next pass, with the graph of an earlier one."""
+        call = call_here(self.run)
+        visible = [*call.visible()] if call is not None and earlier is not None else []
+        for bound, at in carried_names(self.run.lines, place) if visible else ():
+            values = (value for name, value in visible if _NUMBER.sub("", name) == bound)
+            roots = [value for value in values if isinstance(value, torch.Tensor) and value.grad_fn is not None]
+            if any(node is earlier for node in graphs.nodes(roots)):
+                return bound, at
         return None
 
 

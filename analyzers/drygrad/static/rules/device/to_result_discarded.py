@@ -125,6 +125,23 @@ class ToResultDiscarded(Rule):
             at=(8, 12, 8, 30),
         ),
         Invalid(
+            """
+            def move_to(batch, device):
+                for key, value in batch.items():
+                    if isinstance(value, torch.Tensor):
+                        value.to(device)
+                return batch
+            """,
+            """
+            def move_to(batch, device):
+                for key, value in batch.items():
+                    if isinstance(value, torch.Tensor):
+                        batch[key] = value.to(device)
+                return batch
+            """,
+            at=(4, 12, 4, 28),
+        ),
+        Invalid(
             "x = torch.ones(3)\nx.to('cuda')  # to the GPU",
             "x = torch.ones(3)\nx = x.to('cuda')  # to the GPU",
             at=(2, 0, 2, 12),
@@ -222,8 +239,22 @@ class ToResultDiscarded(Rule):
             return None
         if isinstance(receiver, ast.Subscript) and not _has_text_key(receiver):
             return None
-        text = ctx.source_of(receiver)
+        text = _item_of_loop(call, receiver, ctx) or ctx.source_of(receiver)
         return ctx.fix(f"Assign the result to {text}", ctx.insert_before(call, f"{text} = "))
+
+
+def _item_of_loop(call: ast.Call, receiver: ast.expr, ctx: Context) -> str | None:
+    """Return the item of a dict that a loop over its items has bound to a name: ``batch[key]``."""
+    for loop in ctx.loops(call):
+        match loop:
+            case ast.For(
+                target=ast.Tuple(elts=[ast.Name(id=key), ast.Name(id=value)]),
+                iter=ast.Call(func=ast.Attribute(value=ast.Name(id=holder), attr="items"), args=[]),
+            ) if isinstance(receiver, ast.Name) and receiver.id == value:
+                return f"{holder}[{key}]"
+            case _:
+                pass
+    return None
 
 
 def _may_be_module(tensor: Tensor) -> bool:
