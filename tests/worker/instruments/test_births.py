@@ -189,3 +189,8 @@ for number in range(3):
     optimizer.step()
 """
     assert spots(watch(tmp_path, program, Births)) == [("DG407", 4)]
+
+
+def test_a_distribution_that_refuses_what_was_told_before_is_told_no_more(tmp_path: Path) -> None:
+    program = LEAF + "(w / (w - w)).sum().backward()\ntorch.distributions.Normal(w.grad * w, 1.0)\n"
+    assert spots(watch(tmp_path, program, Births)) == [("DG401", 2)]

@@ -23,7 +23,8 @@ def size_fault(scene: Scene) -> Fault | None:
             fault = explain(scene, found)
             if fault:
                 return fault
-    return _general(scene) if _ANY.search(scene.text) else None
+    about_values = "to satisfy the constraint" in scene.text
+    return _general(scene) if _ANY.search(scene.text) and not about_values else None
 
 
 def _shown(operand: Operand) -> str:

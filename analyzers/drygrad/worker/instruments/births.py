@@ -66,6 +66,7 @@ class Births(Instrument):
         self._backwards: list[tuple[tuple[Any, ...], Place | None, bool]] = []
         self._overflows: list[Fault] = []
         self._told = self._spoilt = self._scaled = False
+        self._first: Fault | None = None
         self._sum = _sum_on_host() if run.device == "sim" else _sum
 
     def wants(self, hook: str, func: Any) -> bool:
@@ -211,6 +212,11 @@ class Births(Instrument):
                 known = "NaN" if kind_of(tensor) == "NaN" else "an infinite value"
                 self._report(birth, f"{known} is returned", place, "warning" if _is_lost(tensor) else "info")
 
+    def explain(self, error: BaseException, place: Place | None) -> Fault | None:
+        """Take a distribution's refusal of NaN for what it is: the end of what was told before."""
+        refused = isinstance(error, ValueError) and "to satisfy the constraint" in str(error) and "nan" in str(error)
+        return self._first if refused else None
+
     def finish(self) -> None:
         """Report the overflows of gradients that no scaler has taken care of."""
         for fault in self._overflows:
@@ -226,6 +232,7 @@ class Births(Instrument):
             self._overflows.append(fault)
         else:
             self._told = self._told or severity == "error"
+            self._first = self._first or fault
             self.run.report(fault)
 
 
