@@ -99,6 +99,4 @@ def _trains_with_logits(ctx: Context) -> bool:
 
 
 def _uses_the_loss(ctx: Context) -> bool:
-    return any(
-        (call := ctx.call(node)) is not None and call.operation == _WITH_LOGITS for node in ctx.nodes(ast.Call)
-    )
+    return any((call := ctx.call(node)) is not None and call.operation == _WITH_LOGITS for node in ctx.nodes(ast.Call))

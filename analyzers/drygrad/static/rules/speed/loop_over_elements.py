@@ -15,14 +15,15 @@ _FLAT = frozenset({"flatten", "ravel", "masked_select"})
 _SHORT = frozenset("unique randperm arange linspace nonzero cumsum sort topk".split())
 """Operations whose result is gone through on purpose: few elements, or an order."""
 _KEEPS_FORM = frozenset({"to", "cpu", "cuda", "long", "int", "float", "clone", "detach", "contiguous", "byte"})
+_GOES_THROUGH = {"sum": "x.sum()", "max": "x.max()", "min": "x.min()", "sorted": "x.sort()", "any": "x.any()"}
 _NUMBERS = frozenset({"int", "float", "bool", "round"})
 
 
 class LoopOverElements(Rule):
     """
     ## What it does
-    Finds `for` loops over the elements of a tensor that use each as an index or turn it into a number, and nested loops
-    over ranges that write one element of a tensor in each turn.
+    Finds `for` loops over the elements of a tensor that use each as an index or turn it into a number, Python's `sum`,
+    `max` or `sorted` of a tensor, and nested loops over ranges that write one element of a tensor in each turn.
 
     ## Why is this bad?
     Each turn makes tensors without dimensions and starts operations on single elements: some microseconds each,
@@ -86,6 +87,7 @@ class LoopOverElements(Rule):
         ),
     ]
     INVALID = [
+        Invalid("def total(x: torch.Tensor):\n    return sum(x.flatten())", at=(2, 11, 2, 27)),
         Invalid(
             """
             def accumulate(matrix, target: torch.Tensor, prediction: torch.Tensor):
@@ -129,6 +131,17 @@ class LoopOverElements(Rule):
                 severity=_severity(node.iter, ctx),
                 related=[("each element is read here", used)],
             )
+
+    def visit_builtin(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        """``sum(x)``, ``max(x)`` and ``sorted(x)`` of Python's take a tensor element by element."""
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[given], keywords=[]) if name in _GOES_THROUGH:
+                tensor = ctx.tensor(given)
+            case _:
+                return
+        if isinstance(ctx.value(node.func), Reference) and tensor is not None and _is_flat(tensor):
+            message = f"Python's {name} takes the tensor element by element: {_GOES_THROUGH[name]} takes it as a whole"
+            yield ctx.finding(self, node, message, severity=_severity(given, ctx))
 
     def visit_write(self, node: ast.Assign | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]

@@ -11,13 +11,15 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.syntax import assigned_in, bound_names, calls_in, follows
 from drygrad.static.tree import walk
 
+_PARAMETERS = frozenset({"parameters", "named_parameters", "buffers", "named_buffers"})
 _LEAVES_AGAIN = frozenset({"requires_grad_", "retain_grad", "Parameter", "Variable"})
 
 
 class UpdateRebindsName(Rule):
     """
     ## What it does
-    Finds a step that is taken by hand as `w = w - lr * w.grad` in a loop, instead of in place.
+    Finds a step that is taken by hand as `w = w - lr * w.grad` in a loop, instead of in place, and a moving average of
+    parameters that is written as `a = decay * a + (1 - decay) * p` in a loop over them.
 
     ## Why is this bad?
     The statement computes a new tensor and gives it the name. Where the name is the variable of a loop over
@@ -45,6 +47,18 @@ class UpdateRebindsName(Rule):
     code, name, since = "DG718", "update-rebinds-name", "0.1"
     severity = "error"
     VALID = [
+        Valid(
+            """
+            @torch.no_grad()
+            def update(average, model, decay=0.99):
+                norms = []
+                for a, p in zip(average.parameters(), model.parameters()):
+                    a.mul_(decay).add_(p, alpha=1 - decay)
+                    p = p - a
+                    norms.append(p.norm())
+                return norms
+            """
+        ),
         Valid(
             """
             def step(model, lr):
@@ -85,6 +99,21 @@ class UpdateRebindsName(Rule):
     INVALID = [
         Invalid(
             """
+            @torch.no_grad()
+            def update(average, model, decay=0.99):
+                for a, p in zip(average.parameters(), model.parameters()):
+                    a = decay * a + (1 - decay) * p
+            """,
+            """
+            @torch.no_grad()
+            def update(average, model, decay=0.99):
+                for a, p in zip(average.parameters(), model.parameters()):
+                    a.copy_(decay * a + (1 - decay) * p)
+            """,
+            at=(4, 8, 4, 39),
+        ),
+        Invalid(
+            """
             def step(model, lr):
                 with torch.no_grad():
                     for p in model.parameters():
@@ -117,6 +146,22 @@ class UpdateRebindsName(Rule):
         ),
     ]
 
+    def visit_average(self, node: ast.For, ctx: Context) -> Iterator[Finding]:
+        """``for a, p in zip(average.parameters(), model.parameters()): a = 0.9 * a + 0.1 * p``."""
+        if not any(isinstance(call, ast.Call) and _last_name(call) in _PARAMETERS for call in walk(node.iter)):
+            return
+        names = bound_names(node.target)
+        for statement in node.body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in names and not (
+                    _uses_gradient(value, name) or _is_read_after(name, statement, node)
+                ):
+                    if isinstance(value, ast.BinOp) and _mentions(value, name) and _loops_end(name, node, ctx):
+                        message = f"this makes a new tensor and calls it {name}: the parameter itself is not changed"
+                        yield ctx.finding(self, statement, message, fixes=[_copied(statement, name, ctx)])
+                case _:
+                    pass
+
     def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
         match node:
             case ast.Assign(
@@ -137,6 +182,32 @@ class UpdateRebindsName(Rule):
             if _becomes_leaf(name, node, loop) or not _is_differentiated(loop):
                 return
         yield ctx.finding(self, node, message, fixes=[_in_place(node, name, update, ctx)])
+
+
+def _mentions(node: ast.expr, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in walk(node))
+
+
+def _loops_end(name: str, loop: ast.For, ctx: Context) -> bool:
+    """Say whether nothing reads the name after the loop."""
+    scope = ctx.function(loop) or ctx.tree
+    end = loop.end_lineno or loop.lineno
+    return not any(
+        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) and part.lineno > end
+        for part in walk(scope)
+    )
+
+
+def _copied(node: ast.Assign, name: str, ctx: Context) -> Fix | None:
+    text = f"{name}.copy_({ctx.source_of(node.value)})"
+    if ctx.grad_enabled(node) is False:
+        return ctx.fix("Copy it into the parameter", ctx.replace(node, text))
+    torch = ctx.imported_as("torch")
+    if torch is None:
+        return None
+    indentation = ctx.source.indentation(node.lineno)
+    within = f"with {torch}.no_grad():{ctx.source.newline}{indentation}    {text}"
+    return ctx.fix("Copy it into the parameter", ctx.replace(node, within))
 
 
 def _uses_gradient(node: ast.expr, name: str) -> bool:

@@ -1,0 +1,169 @@
+"""Rule DG760: a second name where a second model is meant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import UNKNOWN, Object
+from drygrad.static.loops import trains
+from drygrad.static.roles import role_of
+from drygrad.static.syntax import body_nodes, scope_of
+from drygrad.static.tree import walk
+
+
+class AliasInsteadOfCopy(Rule):
+    """
+    ## What it does
+    Finds `best_model = model` under a condition in a training loop, where the best model is used after it, and
+    `target = policy`, where the file later copies the weights of one into the other.
+
+    ## Why is this bad?
+    An assignment gives the model a second name and copies nothing. The "best" model goes on being trained and is
+    the last one in the end; a target network is always equal to the one that it should lag behind. Nothing raises.
+
+    ## Example
+    ```python
+    if accuracy > best:
+        best_model = model
+    ```
+    Use instead:
+    ```python
+    if accuracy > best:
+        best_model = copy.deepcopy(model)
+    ```
+
+    ## Fix safety
+    Unsafe: another model is used in the end.
+    """
+
+    code, name, since = "DG760", "alias-instead-of-copy", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            import copy
+
+            def fit(model, loader, optimizer, evaluate):
+                best, best_model = 0, model
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(x), y).backward()
+                    optimizer.step()
+                    if evaluate(model) > best:
+                        best_model = copy.deepcopy(model)
+                return best_model
+            """
+        ),
+        Valid(
+            """
+            def choose(models, evaluate):
+                best_model = None
+                for model in models:
+                    if evaluate(model) > 0:
+                        best_model = model
+                return best_model
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            import copy
+
+            def fit(model, loader, optimizer, evaluate):
+                best, best_model = 0, None
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(x), y).backward()
+                    optimizer.step()
+                    if evaluate(model) > best:
+                        best_model = model
+                return best_model
+            """,
+            """
+            import copy
+
+            def fit(model, loader, optimizer, evaluate):
+                best, best_model = 0, None
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(x), y).backward()
+                    optimizer.step()
+                    if evaluate(model) > best:
+                        best_model = copy.deepcopy(model)
+                return best_model
+            """,
+            at=(10, 25, 10, 30),
+        ),
+        Invalid(
+            """
+            class Agent:
+                def __init__(self):
+                    self.policy = nn.Linear(4, 2)
+                    self.target = self.policy
+
+                def sync(self):
+                    self.target.load_state_dict(self.policy.state_dict())
+            """,
+            at=(4, 22, 4, 33),
+        ),
+    ]
+
+    def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
+        target = dotted_text(node.targets[0]) if len(node.targets) == 1 else None
+        source = dotted_text(node.value)
+        if target is None or source is None or not _is_model(node.value, ctx):
+            return
+        best = _is_kept_as_best(node, target, source, ctx)
+        if best or _is_synchronised(target, source, ctx):
+            message = f"{target} becomes another name of {source}, not a copy: both are always the same model"
+            yield ctx.finding(self, node.value, message, fixes=[_copied(node.value, ctx)])
+
+
+def _is_model(node: ast.expr, ctx: Context) -> bool:
+    value = ctx.value(node)
+    if isinstance(value, Object):
+        return value.is_module
+    return value is UNKNOWN and role_of(ctx, node) == "model"
+
+
+def _is_kept_as_best(node: ast.Assign, target: str, source: str, ctx: Context) -> bool:
+    """Say whether a loop that trains the model keeps it under a condition, and something reads what is kept later."""
+    loops = [loop for loop in ctx.loops(node) if trains(loop)]
+    if "best" not in target.lower() or not loops or not ctx.enclosing(node, ast.If):
+        return False
+    outer = loops[-1]
+    if any(isinstance(n, (ast.Name, ast.Attribute)) and _stores(n, source) for n in walk(outer)):
+        return False
+    reads = (n for n in body_nodes(scope_of(node, ctx)) if isinstance(n, (ast.Name, ast.Attribute)))
+    end = outer.end_lineno or outer.lineno
+    used = any(dotted_text(n) == target and isinstance(n.ctx, ast.Load) and n.lineno > end for n in reads)
+    return used or "." in target
+
+
+def _stores(node: ast.Name | ast.Attribute, name: str) -> bool:
+    return isinstance(node.ctx, ast.Store) and dotted_text(node) == name
+
+
+def _is_synchronised(target: str, source: str, ctx: Context) -> bool:
+    """Say whether the file copies the weights of one into the other: it takes them for two."""
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "load_state_dict"
+        and dotted_text(call.func.value) == target
+        and len(call.args) == 1
+        and ast.unparse(call.args[0]) == f"{source}.state_dict()"
+        for call in ctx.nodes(ast.Call)
+    )
+
+
+def _copied(node: ast.expr, ctx: Context) -> Fix | None:
+    copy = ctx.imported_as("copy")
+    deepcopy = f"{copy}.deepcopy" if copy is not None else ctx.imported_as("copy.deepcopy")
+    if deepcopy is None:
+        return None
+    return ctx.fix("Copy the model", ctx.replace(node, f"{deepcopy}({ctx.source_of(node)})"))
