@@ -9,7 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Origin, Tensor
-from drygrad.static.syntax import calls_in, scope_of
+from drygrad.static.syntax import body_nodes, calls_in, scope_of
 
 
 class GradientOfResult(Rule):
@@ -82,7 +82,9 @@ class GradientOfResult(Rule):
         if node.attr != "grad" or not isinstance(node.ctx, ast.Load):
             return
         tensor, text = ctx.tensor(node.value), dotted_text(node.value)
-        if tensor is None or text is None or not _is_result(tensor) or _is_kept(text, node, ctx):
+        if tensor is None or text is None or not _is_result(tensor) or _is_kept(node, ctx):
+            return
+        if not _is_assigned(text, tensor, ctx):
             return
         assert tensor.origin is not None
         message = f"`{text}` is the result of an operation, backward() leaves no gradient there: grad is None"
@@ -95,14 +97,25 @@ def _is_result(tensor: Tensor) -> bool:
     return tensor.requires_grad is True and tensor.leaf is False and not tensor.parameter and tensor.origin is not None
 
 
-def _is_kept(text: str, node: ast.AST, ctx: Context) -> bool:
-    """Say whether the function, or another of the file, asks for the gradient to be kept."""
-    if any(isinstance(a, ast.Compare) for a in [ctx.parent(node)]):
+def _is_assigned(text: str, tensor: Tensor, ctx: Context) -> bool:
+    """Say whether the operation that made the tensor stands in the statement that gives it its name."""
+    assert tensor.origin is not None
+    match ctx.statement(tensor.origin.node):
+        case ast.Assign(targets=[target]):
+            return dotted_text(target) == text
+        case _:
+            return False
+
+
+def _is_kept(node: ast.AST, ctx: Context) -> bool:
+    """Say whether the function asks for the gradient to be kept, or whether there is one."""
+    scope = scope_of(node, ctx)
+    if isinstance(ctx.parent(node), ast.Compare):
         return True
-    return any(
-        isinstance(call.func, ast.Attribute) and call.func.attr in ("retain_grad", "register_hook")
-        for call in calls_in(scope_of(node, ctx))
-    )
+    if any(isinstance(part, ast.Attribute) and part.attr == "is_leaf" for part in body_nodes(scope)):
+        return True
+    kept = (call.func for call in calls_in(scope) if isinstance(call.func, ast.Attribute))
+    return any(function.attr in ("retain_grad", "register_hook") for function in kept)
 
 
 def _fix(text: str, origin: Origin, ctx: Context) -> Fix | None:
