@@ -6,8 +6,8 @@ import { until } from "./until.mjs";
 
 const [installed, vsix, python, folder, images, ...wanted] = process.argv.slice(2);
 const ROOT = path.resolve(import.meta.dirname, "../../..");
-const LIGHT = "Default Light Modern";
-const DARK = "Default Dark Modern";
+const LIGHT = "Light 2026"; // what VS Code shows to who has chosen none
+const DARK = "Dark 2026";
 const PLAIN = {
     "breadcrumbs.enabled": false,
     "editor.fontFamily": "JetBrains Mono",
@@ -103,7 +103,7 @@ async function editor(session, file, size) {
 }
 
 async function take(window, name) {
-        await window.page.evaluate(() => document.fonts.ready);
+    await window.page.evaluate(() => document.fonts.ready);
     await window.page.locator(".part.editor").screenshot({ path: path.join(images, `${name}.png`), animations: "disabled" });
 }
 
@@ -150,15 +150,27 @@ async function lensAndShapes(session) {
     });
 }
 
+const PANEL = { width: 1740, height: 700 };
+
+// Make the window so high that the panel's page need not scroll.
+async function wholePage(window) {
+    const frame = window.page.locator("iframe.webview.ready");
+    const wanted = await window.panel.locator("body").evaluate((body) => body.ownerDocument.documentElement.scrollHeight);
+    const around = PANEL.height - (await frame.boundingBox()).height;
+    await window.page.setViewportSize({ width: PANEL.width, height: Math.ceil(around + wanted) });
+    await until(async () => (await frame.boundingBox()).height >= wanted, "the panel's height");
+}
+
 // The theme is read when a window opens.
 const panel = (theme, name) => async (session) => {
     session.server.settings(settings(theme));
     await session.step(`the result panel, ${theme}`, async () => {
-        const window = await editor(session, "train.py", { width: 1580, height: 1650 });
+        const window = await editor(session, "train.py", PANEL);
         await window.pressLens("def training_step", "Dry-run");
         await window.untilLens("def training_step", "✓");
         await window.command("drygrad: Show Last Result");
         await window.panel.locator("h2", { hasText: "Gradient norms" }).waitFor();
+        await wholePage(window);
         const tab = window.page.locator(".tab", { hasText: "Dry run:" });
         const group = window.page.locator(".editor-group-container", { has: tab });
         await group.screenshot({ path: path.join(images, `${name}.png`), animations: "disabled" });

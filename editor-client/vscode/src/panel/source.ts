@@ -13,8 +13,15 @@ export function sourceWithShapes(report: RunReport, reveal: (line: number) => vo
         return [];
     }
     const rows: HTMLElement[] = [];
-    const first = Math.max(1, Math.min(...interesting) - AROUND);
-    const last = Math.min(lines.length, Math.max(...interesting) + AROUND);
+    const blank = (number: number): boolean => !lines[number - 1]?.trim();
+    let first = Math.max(1, Math.min(...interesting) - AROUND);
+    let last = Math.min(lines.length, Math.max(...interesting) + AROUND);
+    while (blank(first) && first < last) {
+        first++;
+    }
+    while (blank(last) && last > first) {
+        last--;
+    }
     for (let number = first; number <= last; number++) {
         const finding = found.get(number);
         const row = element(

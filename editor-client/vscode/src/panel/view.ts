@@ -41,7 +41,7 @@ function header(report: RunReport): HTMLElement {
         ["device", deviceWords(report.device)],
         ["time", duration(report.seconds)],
         ["peak memory", report.peak_memory_bytes ? bytes(report.peak_memory_bytes) : null],
-        ["waits for the device", String(report.syncs.reduce((sum, row) => sum + row.count, 0))],
+        ["waits and copies", String(report.syncs.reduce((sum, row) => sum + row.count, 0))],
         ["torch", report.torch],
         ["seed", String(report.seed)],
     ];
@@ -86,13 +86,14 @@ function findings(report: RunReport): HTMLElement[] {
 
 function inputs(report: RunReport): HTMLElement[] {
     const rows = report.inputs.map((input) => [input.name, input.value, input.source]);
-    return rows.length ? [section("Inputs", table(["name", "value", "from"], rows))] : [];
+    return rows.length ? [section("Inputs", table([["name", "code"], ["value", "code"], ["from", ""]], rows))] : [];
 }
 
 function syncs(report: RunReport): HTMLElement[] {
     const kinds: Record<string, string> = { sync: "wait", h2d: "copy to the device", d2h: "copy to the host" };
     const rows = report.syncs.map((row) => [`line ${row.line}`, kinds[row.kind] ?? row.kind, row.op, `${row.count} ×`]);
-    return rows.length ? [section("Waits and copies", table(["where", "what", "operation", "times"], rows))] : [];
+    const columns: Column[] = [["where", ""], ["what", ""], ["operation", "code"], ["times", ""]];
+    return rows.length ? [section("Waits and copies", table(columns, rows))] : [];
 }
 
 function notes(report: RunReport): HTMLElement[] {
@@ -105,12 +106,16 @@ function output(report: RunReport): HTMLElement[] {
     return text ? [section("Printed", element("pre", {}, text))] : [];
 }
 
-function table(titles: string[], rows: string[][]): HTMLElement {
+/** The title of a column, and the class of its cells. */
+type Column = [string, string];
+
+function table(columns: Column[], rows: string[][]): HTMLElement {
+    const cells = (row: string[]): HTMLElement[] => row.map((cell, index) => element("td", { class: columns[index]?.[1] ?? "" }, cell));
     return element(
         "table",
         {},
-        element("thead", {}, element("tr", {}, ...titles.map((title) => element("th", {}, title)))),
-        element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))))),
+        element("thead", {}, element("tr", {}, ...columns.map(([title]) => element("th", {}, title)))),
+        element("tbody", {}, ...rows.map((row) => element("tr", {}, ...cells(row)))),
     );
 }
 
