@@ -218,6 +218,7 @@ def test_the_log_goes_to_the_client_alone_with_its_levels(start: Start, tmp_path
     assert logged("b.py") == {1, 3, 5}, "what a run notes is for debugging"
     given["logLevel"] = "error"
     assert logged("c.py") == {1}
+    client.notify("$/cancelRequest", {"id": 1})  # it has been answered
     assert client.stop() == 0
     assert client.process.stderr is not None
     assert client.process.stderr.read() == b""

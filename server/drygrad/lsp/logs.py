@@ -34,6 +34,7 @@ def set_up(log_file: Path | None, level: str) -> None:
             print(f"cannot write the log to {log_file}: {error}", file=sys.stderr)
     handler.setFormatter(logging.Formatter(_FORMAT))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("pygls").setLevel(logging.ERROR)  # it warns of what may happen: a request cancelled once answered
     set_level(level)
 
 

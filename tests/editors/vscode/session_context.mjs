@@ -53,7 +53,7 @@ export class Session {
     }
 
     async window(what, options) {
-        const workbench = await Workbench.open(this.installed, this.server.url, what, options);
+        const workbench = await Workbench.open(this.installed, this.server.url, what, { picture: path.join(this.shots, "failed-1.png"), ...options });
         this.#windows.add(workbench);
         return workbench;
     }

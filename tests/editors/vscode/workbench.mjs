@@ -8,12 +8,13 @@ const CHROMIUM = {
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"],
 };
+const OPENING_MS = 60_000;
 const LISTING_MS = 10_000;
 const LENS_LINES = 2; // a lens stands at most so many lines above its function
 
 export class Workbench {
     // `what` is what the window shows: { folder } or { workspace }.
-    static async open(installed, url, what, { width = 1280, height = 1000, scale = 1 } = {}) {
+    static async open(installed, url, what, { width = 1280, height = 1000, scale = 1, picture } = {}) {
         const { chromium } = createRequire(path.join(installed, "driver/"))("playwright-core");
         const browser = await chromium.launch(CHROMIUM);
         const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: scale });
@@ -21,9 +22,9 @@ export class Workbench {
         page.setDefaultTimeout(PATIENCE_MS);
         const workbench = new Workbench(browser, page);
         try {
-            await page.goto(`${url}/?${new URLSearchParams(what)}`, { timeout: PATIENCE_MS });
-            await page.locator(".monaco-workbench .explorer-folders-view .monaco-list-row").first().waitFor();
+            await until(() => workbench.#load(`${url}/?${new URLSearchParams(what)}`), "the window with its files");
         } catch (error) {
+            await page.screenshot({ path: picture }).catch(() => {});
             await browser.close();
             throw error;
         }
@@ -37,6 +38,13 @@ export class Workbench {
         this.errors = this.editor.locator(".squiggly-error");
         this.warnings = this.editor.locator(".squiggly-warning");
         this.input = page.locator(".quick-input-widget input[type=text]");
+    }
+
+    // Say whether the window opens. On a busy machine one may stay empty; it is loaded again, as a user would.
+    async #load(url) {
+        const loaded = this.page.goto(url, { timeout: OPENING_MS });
+        const files = () => this.page.locator(".monaco-workbench .explorer-folders-view .monaco-list-row").first();
+        return loaded.then(() => files().waitFor({ timeout: OPENING_MS })).then(() => true, () => false);
     }
 
     line(text) {

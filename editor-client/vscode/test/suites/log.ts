@@ -1,5 +1,6 @@
 /** The output channel: what the server says, with its level, and as much of it as is wanted. */
 
+import { strict as assert } from "node:assert";
 import * as vscode from "vscode";
 import { drygrad, ran, set, show, until, untilFound } from "../support";
 import { MENDABLE, RUNNABLE, WRONG } from "./programs";
@@ -30,11 +31,12 @@ describe("the log", () => {
     });
 
     it("tells what the server says, once and with its level", async () => {
+        const before = text().length;
         await written(run, /\[info\] run-\d+ of loss: ✗/);
-        const told = text().match(/run-\d+ of loss/g) ?? [];
-        if (new Set(told).size !== told.length) {
-            throw new Error(`something is told twice:\n${text()}`);
-        }
+        const restart = async (): Promise<void> => vscode.commands.executeCommand("drygrad.restartServer");
+        await written(restart, /\[info\] starting /); // now nothing of that run can still come
+        assert.equal(text().slice(before).match(/run-\d+ of loss/g)?.length, 1, text());
+        assert.doesNotMatch(text().slice(before), /\[error\]/);
     });
 
     it("tells of errors as errors", async () => {
