@@ -17,6 +17,7 @@ from drygrad.dryrun.fixes import (
     layers,
     numerics,
     order,
+    padding,
     ranges,
     shapes,
     writing,
@@ -37,7 +38,7 @@ Propose = Callable[[Site], Iterator[Fix | None]]
 _PROPOSALS: dict[str, tuple[Propose, ...]] = {
     "DG1": (writing.fixes, carried.fixes, graph.fixes),
     "DG2": (devices.fixes,),
-    "DG3": (activations.fixes, dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes),
+    "DG3": (activations.fixes, dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes, padding.fixes),
     "DG4": (numerics.fixes,),
     "DG5": (carried.fixes,),
     "DG7": (order.fixes,),

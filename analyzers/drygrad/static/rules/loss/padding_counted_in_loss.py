@@ -1,0 +1,61 @@
+"""Rule DG319: padding among the targets of a loss."""
+
+from __future__ import annotations
+
+from drygrad.model import Invalid, Rule, Valid
+
+
+class PaddingCountedInLoss(Rule):
+    """
+    ## What it does
+    Reports `cross_entropy` and `nll_loss` of targets that were padded, by `pad_sequence` or `F.pad`, where the loss is
+    not told so by `ignore_index`. A dry run sees them.
+
+    ## Why is this bad?
+    Nothing raises. The model learns to predict padding, which is easy: the loss is small where most of a batch is
+    padding, and depends on how far a batch happens to be padded. The perplexity that is printed is too good.
+
+    ## Example
+    ```python
+    targets = pad_sequence(sequences, batch_first=True, padding_value=PAD)
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    ```
+    Use instead:
+    ```python
+    targets = pad_sequence(sequences, batch_first=True, padding_value=PAD)
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=PAD)
+    ```
+    """
+
+    code, name, since = "DG319", "padding-counted-in-loss", "0.1"
+    severity = "warning"
+    run_only = True
+    VALID = [
+        Valid(
+            """
+            import torch
+            import torch.nn.functional as F
+            from torch.nn.utils.rnn import pad_sequence
+
+            # dry-run: scores=torch.randn(2, 3, 5)
+            def loss(scores):
+                targets = pad_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])], batch_first=True)
+                return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=0)
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            import torch
+            import torch.nn.functional as F
+            from torch.nn.utils.rnn import pad_sequence
+
+            # dry-run: scores=torch.randn(2, 3, 5)
+            def loss(scores):
+                targets = pad_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])], batch_first=True)
+                return F.cross_entropy(scores.flatten(0, 1), targets.flatten())
+            """,
+            at=(8, 11, 8, 67),
+        ),
+    ]
