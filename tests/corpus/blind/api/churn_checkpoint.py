@@ -61,7 +61,7 @@ def train(path, device, epochs=4):
             best = auc
             torch.save({
                 "epoch": epoch,
-                "valid_auc": auc,  # error: DG907
+                "valid_auc": auc,  # error: DG907|DG805
                 "model": model.state_dict(),
             }, path)
 

@@ -6,10 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context, Loop
+from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Constant, Number, Tensor
-from drygrad.static.rules.memory.graphs import Graph, detached, graph_of, is_differentiated, is_only_read
+from drygrad.static.rules.memory.graphs import (
+    Graph,
+    detached,
+    graph_of,
+    is_differentiated,
+    is_only_read,
+    repeated_around,
+)
 
 
 class GraphAccumulated(Rule):
@@ -119,6 +126,49 @@ class GraphAccumulated(Rule):
     INVALID = [
         Invalid(
             """
+            class Learner:
+                def __init__(self, model: nn.Linear, optimizer):
+                    self.model, self.optimizer = model, optimizer
+                    self.average = torch.zeros(())
+
+                def step(self, x, y):
+                    output = self.model(x)
+                    loss = F.mse_loss(output, y)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    self.average = 0.9 * self.average + 0.1 * output.mean()
+                    return float(self.average)
+
+            def main(model: nn.Linear, optimizer, data):
+                learner = Learner(model, optimizer)
+                for x, y in data:
+                    learner.step(x, y)
+            """,
+            """
+            class Learner:
+                def __init__(self, model: nn.Linear, optimizer):
+                    self.model, self.optimizer = model, optimizer
+                    self.average = torch.zeros(())
+
+                def step(self, x, y):
+                    output = self.model(x)
+                    loss = F.mse_loss(output, y)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    self.average = 0.9 * self.average + (0.1 * output.mean()).detach()
+                    return float(self.average)
+
+            def main(model: nn.Linear, optimizer, data):
+                learner = Learner(model, optimizer)
+                for x, y in data:
+                    learner.step(x, y)
+            """,
+            at=(12, 44, 12, 63),
+        ),
+        Invalid(
+            """
             def train(model, loader, criterion, optimizer, epochs):
                 for epoch in range(epochs):
                     running_loss = 0.0
@@ -196,18 +246,20 @@ class GraphAccumulated(Rule):
         match node:
             case ast.Assign(targets=[total], value=ast.BinOp(left=first, op=ast.Add(), right=second)):
                 name = dotted_text(total)
-                if name is not None and dotted_text(first) == name:
-                    yield from self._check(node, total, second, ctx)
+                for part, added in ((first, second), (second, first)):
+                    if name is not None and _is_share_of(part, name):
+                        yield from self._check(node, total, added, ctx)
+                        return
             case _:
                 return
 
     def _check(self, node: ast.stmt, total: ast.expr, added: ast.expr, ctx: Context) -> Iterator[Finding]:
-        loops = ctx.loops(node)
         name = dotted_text(total.value if isinstance(total, ast.Subscript) else total)
-        if not loops or name is None or ctx.grad_enabled(node) is False or not _may_be_number(total, ctx):
+        step = repeated_around(node, name, ctx) if name is not None else None
+        if step is None or name is None or ctx.grad_enabled(node) is False or not _may_be_number(total, ctx):
             return
-        carrier, graph = _carrier(added, loops[0], ctx)
-        if graph is None or _is_reset(name, node, loops[0]) or is_differentiated(name, node, ctx):
+        carrier, graph = _carrier(added, step, ctx)
+        if graph is None or _is_reset(name, node, step) or is_differentiated(name, node, ctx):
             return
         if graph == "whole" and not is_only_read(name, node, ctx):
             return
@@ -220,13 +272,22 @@ class GraphAccumulated(Rule):
         yield ctx.finding(self, carrier, message, fixes=[detached(carrier, ctx)])
 
 
+def _is_share_of(part: ast.expr, name: str) -> bool:
+    """Say whether a summand is the old total, or a part of it as in a moving average."""
+    match part:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return name in (dotted_text(left), dotted_text(right))
+        case _:
+            return dotted_text(part) == name
+
+
 def _may_be_number(total: ast.expr, ctx: Context) -> bool:
     """Say whether a total is a number or tensor, not an object that adds in its own way (or a list)."""
     value = ctx.value(total)
     return value is UNKNOWN or isinstance(value, (Constant, Number, Tensor))
 
 
-def _carrier(added: ast.expr, loop: Loop, ctx: Context) -> tuple[ast.expr, Graph | None]:
+def _carrier(added: ast.expr, loop: Loop | FunctionNode, ctx: Context) -> tuple[ast.expr, Graph | None]:
     """Return the part of what is added that carries a graph: ``loss`` in ``loss * n``."""
     if isinstance(added, ast.BinOp) and isinstance(added.op, (ast.Mult, ast.Div)):
         for side in (added.left, added.right):
@@ -235,7 +296,7 @@ def _carrier(added: ast.expr, loop: Loop, ctx: Context) -> tuple[ast.expr, Graph
     return added, graph_of(added, loop, ctx)
 
 
-def _is_reset(name: str, addition: ast.stmt, loop: Loop) -> bool:
+def _is_reset(name: str, addition: ast.stmt, loop: Loop | FunctionNode) -> bool:
     """Say whether each iteration begins a new total."""
     return any(
         statement is not addition and isinstance(statement, ast.Assign) and name in map(dotted_text, statement.targets)

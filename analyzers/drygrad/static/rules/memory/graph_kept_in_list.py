@@ -6,10 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context, Loop
+from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Sequence
-from drygrad.static.rules.memory.graphs import detached, graph_of, home_of, is_differentiated, is_only_read
+from drygrad.static.rules.memory.graphs import (
+    detached,
+    graph_of,
+    home_of,
+    is_differentiated,
+    is_only_read,
+    repeated_around,
+)
 from drygrad.static.syntax import assigned_in
 from drygrad.static.tree import walk
 
@@ -121,6 +128,43 @@ class GraphKeptInList(Rule):
         """),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Trainer:
+                def __init__(self, model, optimizer):
+                    self.model, self.optimizer, self.history = model, optimizer, []
+
+                def step(self, x, y):
+                    loss = F.mse_loss(self.model(x), y)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    self.history.append({"loss": loss})
+
+            def main(model, optimizer, data):
+                trainer = Trainer(model, optimizer)
+                for x, y in data:
+                    trainer.step(x, y)
+            """,
+            """
+            class Trainer:
+                def __init__(self, model, optimizer):
+                    self.model, self.optimizer, self.history = model, optimizer, []
+
+                def step(self, x, y):
+                    loss = F.mse_loss(self.model(x), y)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    self.history.append({"loss": loss.detach()})
+
+            def main(model, optimizer, data):
+                trainer = Trainer(model, optimizer)
+                for x, y in data:
+                    trainer.step(x, y)
+            """,
+            at=(10, 37, 10, 41),
+        ),
         Invalid(
             """
             def train(model, loader, criterion, optimizer, epochs):
@@ -235,12 +279,16 @@ class GraphKeptInList(Rule):
                 return
 
     def _check(self, owner: ast.expr, item: ast.expr, ctx: Context) -> Iterator[Finding]:
-        loops = ctx.loops(item)
         name = _name_of(owner)
-        if not loops or name is None or isinstance(item, ast.Starred):
+        step = repeated_around(item, name, ctx) if name is not None else None
+        if step is None or name is None or isinstance(item, ast.Starred):
             return
-        graph = graph_of(item, loops[0], ctx)
-        if graph is None or not _is_list(owner, name, ctx) or _is_renewed(name, loops[0]):
+        if isinstance(item, (ast.Dict, ast.Tuple)):
+            for part in item.values if isinstance(item, ast.Dict) else item.elts:
+                yield from self._check(owner, part, ctx)
+            return
+        graph = graph_of(item, step, ctx)
+        if graph is None or not _is_list(owner, name, ctx) or _is_renewed(name, step):
             return
         if is_differentiated(name, item, ctx) or (graph == "whole" and not is_only_read(name, item, ctx)):
             return
@@ -258,7 +306,7 @@ def _name_of(owner: ast.expr) -> str | None:
     return dotted_text(owner.value if isinstance(owner, ast.Subscript) else owner)
 
 
-def _is_renewed(name: str, loop: Loop) -> bool:
+def _is_renewed(name: str, loop: Loop | FunctionNode) -> bool:
     """Say whether each iteration begins a new list."""
     return any(bound == name and not isinstance(place, ast.AugAssign) for bound, place in assigned_in(loop))
 

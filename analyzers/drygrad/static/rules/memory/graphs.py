@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from drygrad.model import Fix
-from drygrad.static.context import Context, Loop
+from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Number, Origin, Tensor, Value
-from drygrad.static.loops import backwards_in
+from drygrad.static.loops import backwards_in, step_around
 from drygrad.static.syntax import assigned_in, called, rebound_between, scope_of
 from drygrad.static.tree import walk
 
@@ -23,7 +23,15 @@ _COMBINES = frozenset({"sum", "max", "min", "stack", "cat", "mean", "cpu", "to",
 _KEEPS_LIST = frozenset({"append", "clear", "extend", "pop"})
 
 
-def graph_of(node: ast.expr, loop: Loop, ctx: Context) -> Graph | None:
+def repeated_around(node: ast.AST, name: str, ctx: Context) -> Loop | FunctionNode | None:
+    """Return what runs a statement again and again while a name lives on: a loop, or one step of a loop elsewhere."""
+    loops = ctx.loops(node)
+    if loops:
+        return loops[0]
+    return step_around(node, ctx) if name.startswith("self.") else None
+
+
+def graph_of(node: ast.expr, loop: Loop | FunctionNode, ctx: Context) -> Graph | None:
     """Say what graph a value carries where an iteration of a loop stores it; None: none, or nobody knows."""
     value = ctx.value(node)
     if isinstance(value, (Number, Constant)) or (isinstance(value, Tensor) and value.requires_grad is False):
@@ -101,6 +109,8 @@ def _ends_read(use: ast.expr, ctx: Context, followed: frozenset[str]) -> bool:
             return _function_reads(parent, ctx, followed)
         case ast.Subscript() | ast.BinOp() | ast.UnaryOp() | ast.IfExp() | ast.Tuple() | ast.List():
             return _ends_read(parent, ctx, followed)
+        case ast.Assign(targets=[ast.Attribute() as target]):
+            return dotted_text(target) in followed  # its own new value
         case ast.Assign(targets=[ast.Name(id=name)]):
             return is_only_read(name, parent, ctx, followed)
         case ast.comprehension(target=ast.Name(id=name)):

@@ -1,0 +1,97 @@
+"""Rule DG805: a saved object that torch.load refuses by default."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.editing import with_keyword
+from drygrad.static.facts.values import Object
+from drygrad.static.syntax import argument
+
+
+class PickleRefused(Rule):
+    """
+    ## What it does
+    Finds `torch.load` without `weights_only=False` in a file that saves a whole model to the same place. A dry run
+    reports every file that `torch.load` refuses, such as one with a NumPy number among the values.
+
+    ## Why is this bad?
+    Since torch 2.6 `weights_only=True` is the default: it takes tensors, containers and plain values, and raises
+    "Weights only load failed" for anything else. That shows when the file is read, often long after the training that
+    wrote it. A `state_dict` and `float(score)` need no exception.
+
+    ## Example
+    ```python
+    torch.save(model, "model.pt")
+    model = torch.load("model.pt")
+    ```
+    Use instead:
+    ```python
+    torch.save(model.state_dict(), "model.pt")
+    model.load_state_dict(torch.load("model.pt"))
+    ```
+
+    ## Fix safety
+    Unsafe: with `weights_only=False` a file from elsewhere may run code when it is loaded.
+    """
+
+    code, name, since = "DG805", "pickle-refused", "0.1"
+    severity = "error"
+    torch = ("2.6", None)
+    VALID = [
+        Valid(
+            """
+            model = nn.Linear(2, 2)
+            torch.save(model.state_dict(), "model.pt")
+            model.load_state_dict(torch.load("model.pt"))
+            torch.save(model, "whole.pt")
+            whole, other = torch.load("whole.pt", weights_only=False), torch.load("other.pt")
+            """
+        ),
+        Valid(
+            """
+            model = nn.Linear(2, 2)
+            torch.save(model, "model.pt")
+            with torch.serialization.safe_globals([nn.Linear]):
+                torch.load("model.pt")
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            model = nn.Linear(2, 2)
+            torch.save(model, "model.pt")
+            again = torch.load("model.pt")
+            """,
+            """
+            model = nn.Linear(2, 2)
+            torch.save(model, "model.pt")
+            again = torch.load("model.pt", weights_only=False)
+            """,
+            at=(3, 8, 3, 30),
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        if ctx.name(node.func) != "torch.load" or any(k.arg in ("weights_only", None) for k in node.keywords):
+            return
+        file = argument(node, "f", 0)
+        saved = _saved_model(ast.unparse(file), ctx) if file is not None else None
+        if saved is None or "safe_globals" in ctx.source.text:
+            return
+        message = "the file holds a whole model, which torch.load refuses since 2.6: weights_only=True is its default"
+        fix = ctx.fix("Trust the file: weights_only=False", with_keyword(ctx, node, "weights_only", "False"))
+        yield ctx.finding(self, node, message, related=[("saved here", saved)], fixes=[fix])
+
+
+def _saved_model(file: str, ctx: Context) -> ast.Call | None:
+    """Return the call that saves a whole module under the same expression."""
+    for node in ctx.nodes(ast.Call):
+        if ctx.name(node.func) == "torch.save" and len(node.args) > 1 and ast.unparse(node.args[1]) == file:
+            value = ctx.value(node.args[0])
+            return node if isinstance(value, Object) and value.is_module else None
+    return None
