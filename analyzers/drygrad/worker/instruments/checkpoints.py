@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 
@@ -66,8 +66,5 @@ class Checkpoints(Instrument):
 
 def _key(file: Any) -> str:
     """Return what names a file, or an open one."""
-    try:
-        path: Any = os.fspath(file)
-        return os.path.abspath(str(path))
-    except TypeError:
-        return f"#{id(file)}"
+    is_path = isinstance(file, (str, os.PathLike))
+    return os.path.abspath(str(cast("Any", file))) if is_path else f"#{id(file)}"
