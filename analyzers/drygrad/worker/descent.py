@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from drygrad.worker.ledger import Held, Origin, Roots
+from drygrad.worker.ledger import Held, Joined, Origin, Roots
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.naming import locals_of, parts
 from drygrad.worker.watch import Op
@@ -45,6 +45,12 @@ class Descent:
         alike = (known for operand, known in given if operand.dtype == tensor.dtype and not _is_cell(operand))
         dtype = next((known.roots.dtype for known in alike), made)
         held.roots = Roots(device, dtype)
+        shaped = [(operand, known) for operand, known in given[:1] if operand.shape == tensor.shape]
+        held.flat = any(known.flat or was_flattened(operand) for operand, known in shaped)
+        held.joined = next((known.joined for _, known in shaped), None)
+        if op.name == "aten::cat":
+            shapes = tuple(tuple(operand.shape) for operand in op.tensors())
+            held.joined = Joined(op.instruction, int(op.argument("dim")) % max(tensor.dim(), 1), shapes)
 
     def _origin(self, op: Op, from_nothing: bool) -> Origin:
         here = op.instruction
@@ -70,6 +76,12 @@ class Descent:
         if self._looked[here] <= _LOOKS:
             self._aware[here] = next((number for number, frame in enumerate(frames) if _is_aware(frame)), None)
         return self._aware[here]
+
+
+def was_flattened(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor is a view of two dimensions of one that has more."""
+    base = tensor._base
+    return tensor.dim() == 2 and base is not None and base.dim() > 2 and base.numel() == tensor.numel()
 
 
 def _is_cell(tensor: torch.Tensor) -> bool:

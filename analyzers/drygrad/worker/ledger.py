@@ -33,13 +33,24 @@ class Roots(NamedTuple):
     dtype: Origin
 
 
+class Joined(NamedTuple):
+    """The concatenation that has given a tensor its shape: where, along which dimension, and of which shapes."""
+
+    instruction: Instruction | None
+    dim: int
+    shapes: tuple[tuple[int, ...], ...]
+
+
 class Held(weakref.ref):  # pyright: ignore[reportMissingTypeArgument]
     """A live storage: its bytes, what made it, and in which step of the optimizer it was made."""
 
-    __slots__ = ("address", "born", "key", "ledger", "moved", "origin", "roots", "size", "source")
+    __slots__ = ("address", "born", "flat", "joined", "key", "ledger", "moved", "origin", "roots", "size", "source")
 
     address: int
     born: int
+    flat: bool
+    """Whether it has the shape of a tensor that was flattened."""
+    joined: Joined | None
     key: Key
     ledger: Ledger
     moved: bool

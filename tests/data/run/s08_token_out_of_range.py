@@ -10,9 +10,9 @@ class Encoder(nn.Module):
         self.embedding = nn.Embedding(vocabulary, 16)
 
     def forward(self, tokens):
-        return self.embedding(tokens).mean(dim=1)  # expect: DG302
+        return self.embedding(tokens).mean(dim=1)
 
 
 if __name__ == "__main__":
     tokens = torch.arange(96, 104).view(2, 4).cuda()
-    Encoder(100).cuda()(tokens).sum().backward()
+    Encoder(100).cuda()(tokens).sum().backward()  # expect: DG302

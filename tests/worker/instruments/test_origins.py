@@ -128,6 +128,18 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
         ["DG309", 4],
         {"`y` is made here": 3, "it fails here": 2},
     ),
+    "class Net(nn.Module):\n    def __init__(self, rows, width=3):\n        super().__init__()\n"
+    "        self.table = nn.Embedding(rows, width)\n    def forward(self, i):\n        return self.table(i)\n"
+    "Net(5)(torch.tensor([0, 6]))": (["DG302", 7], {"the 5 rows come from here": 4, "it fails here": 6}),
+    "table = nn.Embedding(5, 3)\ntable(torch.tensor([0, 900]))": (["DG302", 2], {"the 5 rows come from here": 1}),
+    "head = nn.Linear(6, 1)\na = torch.ones(4, 3)\nboth = torch.cat([a, a])\nhead(both.relu())": (
+        ["DG314", 3],
+        {"`head` is made here": 1, "it fails here": 4},
+    ),
+    "head = nn.Linear(6, 1)\nx = torch.ones(4, 3, 2, 2)\nhead(F.dropout(x.flatten(1)))": (
+        ["DG315", 1],
+        {"it fails here": 3},
+    ),
     SCALED + "x = torch.ones(3)\ny = torch.ones(4)\nscaled(x, y)": (
         ["DG314", 5],
         {"`x` is made here": 3, "it fails here": 2},
@@ -147,8 +159,8 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
         {"`y` is made here": 2, "the 3 classes come from here": 1},
     ),
     "e = nn.Embedding(5, 3)\ni = torch.tensor([1, 5])\ne(i)": (
-        ["DG302", 3],
-        {"`i` is made here": 2, "the 5 rows come from here": 1},
+        ["DG302", 1],
+        {"`i` is made here": 2, "it fails here": 3},
     ),
     "p = torch.tensor([[0, 1]])\nF.cross_entropy(torch.ones(1, 2), p)": (["DG317", 1], {"it fails here": 2}),
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix
+from drygrad.static.editing import with_keyword
 
 _SIZES = {
     "Linear": "in_features",
@@ -29,7 +30,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     found, wanted = site.fact("found"), site.fact("wanted")
     if not isinstance(found, int) or not isinstance(wanted, int):
         return
-    made = maker(site, *_SIZES)
+    yield from _joined(site)
+    made = _made_here(site) or maker(site, *_SIZES)
     yield from _turned(site, wanted)
     if made is None:
         return
@@ -40,6 +42,21 @@ def fixes(site: Site) -> Iterator[Fix | None]:
             f"Make the layer for {found}: {_SIZES[name]}={found} (changes the model)",
             site.ctx.replace(size, str(found)),
         )
+
+
+def _joined(site: Site) -> Iterator[Fix | None]:
+    """Yield the concatenation along the last dimension, where the finding stands at one along another."""
+    call = site.expression
+    if site.is_origin and isinstance(call, ast.Call) and _kind(call) in ("cat", "concat", "concatenate"):
+        given = argument_of(call, "dim", 1)
+        edit = site.ctx.replace(given, "-1") if given is not None else with_keyword(site.ctx, call, "dim", "-1")
+        yield site.fix("Join them along the last dimension", edit)
+
+
+def _made_here(site: Site) -> ast.Call | None:
+    """Return the call that makes the layer, where the finding stands at it."""
+    call = site.expression
+    return call if site.is_origin and isinstance(call, ast.Call) and _kind(call) in _SIZES else None
 
 
 def maker(site: Site, *kinds: str) -> ast.Call | None:

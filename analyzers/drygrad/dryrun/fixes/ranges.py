@@ -17,6 +17,14 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     if site.finding.code != "DG302" or not all(isinstance(v, (int, float)) for v in (value, high, low)):
         return
     operand = site.operand
+    size = site.written(site.fact("size"))
+    if size is not None:
+        missing = int(_highest(site, None, value) - high) + 1
+        text = as_operand(site.ctx, size)
+        for more in dict.fromkeys((missing, 1)):
+            title = f"Count {more} {'row' if more == 1 else 'rows'} more (changes the model)"
+            yield site.fix(title, site.ctx.replace(size, f"{text} + {more}"))
+        return
     made = maker(site, "Embedding")
     if made is not None and value >= high:
         size = argument_of(made, "num_embeddings", 0)
@@ -36,7 +44,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
 
 def _highest(site: Site, operand: ast.expr | None, value: float) -> float:
     """Return the greatest value that the run has seen under the operand's name."""
-    name = site.ctx.text(operand) if operand is not None else None
+    name = site.ctx.text(operand) if operand is not None else site.fact("operand")
     seen = [shape.high for shape in site.result.shapes if shape.name == name and shape.high is not None]
     return max([value, *seen])
 

@@ -20,7 +20,8 @@ from drygrad.worker.ledger import Held, Origin
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.naming import Call
 from drygrad.worker.reading import share_storage
-from drygrad.worker.run import Run
+from drygrad.worker.run import Place, Run
+from drygrad.worker.spelling import whole_text_of
 
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """Before Python 3.12 these are functions of their own, but no text hands them anything."""
@@ -113,6 +114,40 @@ def moves(call: Call, lines: Lines) -> bool:
     """Say whether the function of a call moves something that it has a name for."""
     source = lines.source(call.code.co_filename)
     return source is not None and _moves("\n".join(source), call.code.co_firstlineno)
+
+
+class Size(NamedTuple):
+    """A size that a layer was made with: the line that has chosen it, and how it writes it there."""
+
+    place: Place
+    text: str
+
+
+def size_of_layer(made: Sequence[Instruction], name: str, lines: Lines) -> Size | None:
+    """Return where the first argument of a layer was chosen: a function that was handed it did not choose it.
+
+    ``made`` are the user's lines that led to the layer, the innermost first; ``name`` is what its class calls the size.
+    """
+    found: Size | None = None
+    position = 0
+    for line in made:
+        place, text = lines.place(line), whole_text_of(lines, line)
+        call = ast.parse(text.strip(), mode="eval").body if text and place is not None else None
+        chosen = _argument(call, name, position) if isinstance(call, ast.Call) else None
+        if chosen is None or place is None:
+            return found
+        found = Size(place, ast.unparse(chosen))
+        parameters = line.code.co_varnames[: line.code.co_argcount + line.code.co_kwonlyargcount]
+        if not isinstance(chosen, ast.Name) or chosen.id not in parameters:
+            return found
+        name, position = chosen.id, parameters.index(chosen.id) - (parameters[:1] == ("self",))
+    return found
+
+
+def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
+    by_name = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    given = call.args[position] if position < len(call.args) else None
+    return by_name or (None if isinstance(given, ast.Starred) else given)
 
 
 def is_delivered(call: Call, name: str | None, lines: Lines) -> bool:

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from drygrad.worker.descent import was_flattened
 from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.reading import size_text
-from drygrad.worker.run import Fault
+from drygrad.worker.run import Fault, Place
 
 _LOSS, _CLASS_DIMENSION, _SHAPE, _FLATTEN = "DG301", "DG313", "DG314", "DG315"
 
@@ -45,12 +46,14 @@ def _product(scene: Scene, found: re.Match[str]) -> Fault | None:
     given = scene.input()
     if scene.module and isinstance(scene.module[0], torch.nn.Linear) and given is not None:
         features, expected = given.tensor.shape[-1], scene.module[0].in_features
-        flat = _was_flattened(given.tensor)
+        flat = _was_flattened(scene, given.tensor)
         message = (
             f"{given.text} has {features} features{' after flatten' if flat else ''}, {scene.what} expects {expected}"
         )
         fault = _fault(scene, _FLATTEN if flat else _SHAPE, message, given, wanted=expected, found=features)
-        return scene.moved(fault, scene.elsewhere(scene.run.made_at(scene.module[0]))) if flat else fault
+        joined = _wrongly_joined(scene, given.tensor, expected)
+        at = scene.elsewhere(scene.run.made_at(scene.module[0])) if flat and joined is None else joined
+        return scene.moved(fault, at)
     matrices = [o for o in scene.operands() if o.tensor.dim() and o.role != "bias"][-2:]
     if len(matrices) < 2:
         return None
@@ -69,9 +72,19 @@ def _product(scene: Scene, found: re.Match[str]) -> Fault | None:
     )
 
 
-def _was_flattened(tensor: torch.Tensor) -> bool:
-    base = tensor._base  # pyright: ignore[reportPrivateUsage]
-    return tensor.dim() == 2 and base is not None and base.dim() > 2 and base.numel() == tensor.numel()
+def _was_flattened(scene: Scene, tensor: torch.Tensor) -> bool:
+    held = scene.run.held_of(tensor)
+    return was_flattened(tensor) or (held is not None and held.flat)
+
+
+def _wrongly_joined(scene: Scene, tensor: torch.Tensor, expected: int) -> Place | None:
+    """Return the concatenation that would have made the features expected along the last dimension."""
+    held = scene.run.held_of(tensor)
+    joined = held.joined if held is not None else None
+    if joined is None or joined.dim == tensor.dim() - 1 or any(len(shape) != tensor.dim() for shape in joined.shapes):
+        return None
+    fits = sum(shape[-1] for shape in joined.shapes) == expected and len({shape[:-1] for shape in joined.shapes}) == 1
+    return scene.elsewhere(joined.instruction) if fits else None
 
 
 _EXPECTED: list[tuple[type[torch.nn.Module], str, str, int]] = [

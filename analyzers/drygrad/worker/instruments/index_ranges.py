@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 import torch
 
 from drygrad.worker import graphs
+from drygrad.worker.explain.blame import Size, size_of_layer
 from drygrad.worker.explain.ranges import CHECKED, Breach, Range, breach, is_index, outside
 from drygrad.worker.naming import Call, call_here, call_of_error
-from drygrad.worker.reading import is_readable
+from drygrad.worker.reading import extremes, is_readable
 from drygrad.worker.run import Fault, Instrument, Place, Stop
 from drygrad.worker.watch import Op
 
+_FEW = 8
 _REMAINDER = "aten::remainder"
 _INDEX, _LOGITS, _PROBABILITY = "DG302", "DG307", "DG316"
 
@@ -82,7 +84,20 @@ class IndexRanges(Instrument):
         message, name = _sentence(found, call)
         facts = {"operand": name, "value": _fact(found.value), "position": list(found.position), "count": found.count}
         facts.update(low=found.range.low, high=_fact(found.range.high))
-        return Fault(code, message, place, related=self._origins(found, op, name, place), facts=facts)
+        fault = Fault(code, message, place, related=self._origins(found, op, name, place), facts=facts)
+        size = self._table_size(found, op)
+        if size is not None and place is not None and size.place.line != place.line:
+            fault.related = [r for r in fault.related if r[1].line != size.place.line] + [("it fails here", place)]
+            fault.at, fault.facts["size"] = size.place, size.text
+        return fault
+
+    def _table_size(self, found: Breach, op: Op) -> Size | None:
+        """Return where the rows of a table were counted, if it has just a few too little."""
+        high = found.range.high
+        held = self.run.held_of(op.args[0]) if op.name == "aten::embedding" and found.value >= high else None
+        if held is None or _highest(found.range.values) - high >= _FEW:
+            return None
+        return size_of_layer(held.origin.lines, "num_embeddings", self.run.lines)
 
     def _origins(self, found: Breach, op: Op, name: str, place: Place | None) -> list[tuple[str, Place]]:
         """Say where the values were made, and the layer that the bound comes from."""
@@ -98,6 +113,11 @@ class IndexRanges(Instrument):
             made += [(f"the {len(source)} rows come from here", bound.instruction)] if bound else []
         places = [(message, self.run.lines.place(instruction)) for message, instruction in made]
         return [(message, at) for message, at in places if at and (place is None or at.line != place.line)]
+
+
+def _highest(values: torch.Tensor) -> float:
+    found = extremes(values)
+    return found[1] if found is not None else math.inf
 
 
 def _wraps(call: Call) -> str:
