@@ -1,0 +1,99 @@
+"""Rule DG613: a loader that is begun anew for each batch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import UNKNOWN, Object
+from drygrad.static.syntax import assigned_in
+
+_LOADER = "torch.utils.data.DataLoader"
+
+
+class IteratorMadeAnew(Rule):
+    """
+    ## What it does
+    Finds `next(iter(loader))` in a loop, where the loader stays the same.
+
+    ## Why is this bad?
+    Each `iter()` begins an epoch: the workers are started again, all indices are shuffled again, and only the first
+    batch is used. A loader that does not shuffle gives the same batch every time, and the rest of the data is
+    never seen.
+
+    ## Example
+    ```python
+    for step in range(steps):
+        x, y = next(iter(loader))
+    ```
+    Use instead:
+    ```python
+    batches = itertools.cycle(loader)
+    for step in range(steps):
+        x, y = next(batches)
+    ```
+    """
+
+    code, name, since = "DG613", "iterator-made-anew", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            def train(loader, steps):
+                batches = iter(loader)
+                for step in range(steps):
+                    try:
+                        x, y = next(batches)
+                    except StopIteration:
+                        batches = iter(loader)
+                        x, y = next(batches)
+                return next(iter(loader))
+            """
+        ),
+        Valid("def first(loaders):\n    for loader in loaders:\n        print(next(iter(loader)))"),
+        Valid("def first(model):\n    for _ in range(3):\n        print(next(iter(model.parameters())).device)"),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def train(model, train_loader, steps):
+                for step in range(steps):
+                    x, y = next(iter(train_loader))
+                    F.cross_entropy(model(x), y).backward()
+            """,
+            at=(3, 15, 3, 39),
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        match node:
+            case ast.Call(
+                func=ast.Name(id="next"), args=[ast.Call(func=ast.Name(id="iter"), args=[loader], keywords=[]), *_]
+            ):
+                text = dotted_text(loader)
+            case _:
+                return
+        loops = ctx.loops(node)
+        if text is None or not loops or not _is_loader(loader, text, ctx):
+            return
+        if any(name == text or text.startswith(f"{name}.") for name, _ in assigned_in(loops[0])):
+            return
+        if any(_binds(loop, text) for loop in loops[:1]):
+            return
+        message = f"each turn begins an epoch of {text} and takes its first batch only: the others are never seen"
+        yield ctx.finding(self, node, message)
+
+
+def _is_loader(loader: ast.expr, text: str, ctx: Context) -> bool:
+    value = ctx.value(loader)
+    if isinstance(value, Object):
+        return value.type == _LOADER
+    return value is UNKNOWN and text.lower().endswith(("loader", "dataloader", "dl"))
+
+
+def _binds(loop: ast.AST, text: str) -> bool:
+    target = getattr(loop, "target", None)
+    return isinstance(target, ast.AST) and any(isinstance(n, ast.Name) and n.id == text for n in ast.walk(target))
