@@ -26,7 +26,7 @@ class Replacements(Instrument):
         """By the identity of a parameter: references to it, and to its first module."""
         self._made: dict[int, Place | None] = {}
         self._held: set[int] = set()
-        self._stepped: set[int] = set()
+        self._named: set[int] = set()
         self._reached: dict[int, Any] = {}
         self._handle: Any = None
         self._restore: Any = None
@@ -50,9 +50,12 @@ class Replacements(Instrument):
             self._owners[id(parameter)] = (weakref.ref(parameter), weakref.ref(module))
 
     def assigned(self, line: int, name: str, value: Any) -> None:
-        """Take the line that names an optimizer for the one that made it: a function may have returned it."""
-        if isinstance(value, torch.optim.Optimizer) and id(value) not in self._stepped and name != "return":
-            self._made[id(value)] = Place(self.run.plan["path"], line)
+        """Take the line that first names an optimizer for the one that made it: a function has returned it."""
+        if isinstance(value, torch.optim.Optimizer) and id(value) not in self._named and name != "return":
+            self._named.add(id(value))
+            made = self._made.get(id(value))
+            if made is None or made.line != line:
+                self._made[id(value)] = Place(self.run.plan["path"], line)
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Note the parameters that get gradients, and that no optimizer holds."""
@@ -62,7 +65,6 @@ class Replacements(Instrument):
 
     def step_begins(self, optimizer: Any, place: Place | None) -> None:
         """Compare what an optimizer holds with what has gradients now."""
-        self._stepped.add(id(optimizer))
         parameters: list[Any] = [p for group in optimizer.param_groups for p in group["params"]]
         gone = [p for p in parameters if p.grad is None and id(p) in self._owners and self._owner(p) is None]
         fresh = [p for p in (reference() for reference in self._reached.values()) if p is not None]
