@@ -84,6 +84,18 @@ async def _seen(runs: DryRuns, folder: Path, source: Source, qualname: str | Non
 
 
 CASES = {
+    "features from NumPy": (
+        "DG317",
+        "import numpy as np\n"
+        + TRAINING
+        + "inputs = torch.from_numpy(np.zeros((6, 4)))\nnet(inputs).sum().backward()\n",
+        ".float()\n",
+    ),
+    "losses that are copied": (
+        "DG105",
+        TRAINING + "parts = [net(x).sum(), net(x).mean()]\nloss = torch.tensor(parts).sum()\nloss.backward()\n",
+        "torch.stack(parts)",
+    ),
     "a class target as float": (
         "DG309",
         TRAINING + "y = torch.randint(0, 3, (6,)).float()\nF.cross_entropy(net(x), y).backward()\n",

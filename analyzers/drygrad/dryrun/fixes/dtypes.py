@@ -25,9 +25,9 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     """Yield conversions of the operand where it is used, then where it comes from."""
     wanted = site.fact("wanted")
     yield from _stored(site)
-    if site.is_origin and isinstance(wanted, str):
-        yield from _made(site, wanted)
-    if isinstance(wanted, str) and site.operand is not None and wanted in _METHODS:
+    if site.fact("made") and isinstance(wanted, str) and isinstance(site.expression, ast.Call):
+        yield from _made(site, site.expression, wanted)
+    elif isinstance(wanted, str) and site.operand is not None and wanted in _METHODS:
         safe = str(site.fact("role")).startswith(_INDICES) and wanted == "int64"
         for node in islice(site.trail(site.operand), 3):
             yield _converted(site, node, _METHODS[wanted], "safe" if safe else "unsafe")
@@ -36,11 +36,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         yield from _target(site)
 
 
-def _made(site: Site, wanted: str) -> Iterator[Fix | None]:
+def _made(site: Site, node: ast.Call, wanted: str) -> Iterator[Fix | None]:
     """Yield what makes the operand of the wanted dtype in the line that has given it its own."""
-    node = site.expression
-    if not isinstance(node, ast.Call):
-        return
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if isinstance(node.func, ast.Attribute) and f"{method}()" in _METHODS.values():
         receiver = site.ctx.source_of(node.func.value)
@@ -53,6 +50,8 @@ def _made(site: Site, wanted: str) -> Iterator[Fix | None]:
     dtype = written_as(site.ctx, f"torch.{wanted}")
     if dtype is not None and (given or site.ctx.name(node.func) in _MAKERS):
         yield site.fix(f"Make it {wanted}: dtype={dtype}", with_keyword(site.ctx, node, "dtype", dtype))
+    if wanted in _METHODS:
+        yield _converted(site, node, _METHODS[wanted], "unsafe")
 
 
 def _converted(site: Site, node: ast.expr, call: str, safety: Safety) -> Fix | None:

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.dryrun.fixes.site import Site
-from drygrad.model import Fix
+from drygrad.model import Edit, Fix, Position, Span
 from drygrad.static.editing import with_keyword, written_as
 
 _CODES = ("DG105", "DG106", "DG112", "DG116")
+_SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _UNDONE = frozenset({"item", "detach"})
 _COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.Tensor"})
 
@@ -18,11 +19,22 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     """Yield fixes of what leaves its graph in the statement of a finding."""
     if site.finding.code not in _CODES or site.statement is None:
         return
+    if isinstance(site.statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        yield from _recorded(site, site.statement)
     for node in site.expressions(site.statement):
         if isinstance(node, ast.Call):
             yield from _of_call(site, node)
         elif isinstance(node, ast.Attribute) and node.attr == "data":
             yield site.fix("Keep the graph: remove .data", site.ctx.replace(node, site.ctx.source_of(node.value)))
+
+
+def _recorded(site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Fix | None]:
+    """Yield the function without the decorator that switches gradients off."""
+    for decorator in function.decorator_list:
+        name = site.ctx.name(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if name in _SWITCHES and decorator.lineno < function.lineno:
+            span = Span(Position(decorator.lineno, 0), Position((decorator.end_lineno or decorator.lineno) + 1, 0))
+            yield site.fix("Record gradients here: remove the decorator", Edit(span, ""))
 
 
 def _of_call(site: Site, node: ast.Call) -> Iterator[Fix | None]:

@@ -126,6 +126,7 @@ def _conversion(
     mine = dtype_text(wrong.tensor.dtype)
     owned = owner(scene.calls, wrong.tensor, of_dtype(scene.run, wrong.tensor))
     made = _converted(scene, wrong)
+    converted = {"made": True} if made is not None else {}
     if made is None and owned.call is not scene.call and not wrong.is_parameter:
         made = owned.call.place
         wrong = wrong._replace(name=owned.name, text=f"`{owned.name}`") if owned.name else wrong
@@ -138,6 +139,7 @@ def _conversion(
         role=wrong.role,
         dtype=mine,
         wanted=dtype_text(wanted),
+        **converted,
     )
     return scene.moved(fault, made)
 

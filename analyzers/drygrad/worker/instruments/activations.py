@@ -53,7 +53,9 @@ class Activations(Instrument):
         if loss is None or call is None or loss.function not in (frame.f_code.co_name for frame in call.inner):
             return
         given = next(iter(call.local("input")), None)
-        origin = self.run.origin_of(given) if isinstance(given, torch.Tensor) and is_plain(given) else None
+        if not isinstance(given, torch.Tensor) or not is_plain(given):
+            return
+        origin = self.run.origin_of(given)
         if (
             origin is not None
             and origin.op in (f"aten::{loss.activation}", f"aten::_{loss.activation}")
