@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from drygrad.worker.errors import first_line
+from drygrad.worker.search.moving import ASSUMPTION, moved
 from drygrad.worker.search.nodes import Node, text_of
 from drygrad.worker.search.repair import repairs, unmoved
 from drygrad.worker.search.trial import Failure, Trials, is_too_large
@@ -34,12 +35,16 @@ class Found:
     """False where the time was up before the first attempt came to an end."""
     is_independent: bool = False
     """Whether the failure is the same whatever the sizes of the proposal."""
+    is_moved: bool = False
+    """Whether it comes of inputs that were moved to the GPU, and ran on the CPU."""
 
     @property
     def assumption(self) -> str:
         """What an independent failure takes for granted, in words."""
         if self.failure is None or not self.is_independent:
             return ""
+        if self.is_moved:
+            return ASSUMPTION
         loaders = sorted({path[0] for path in unmoved(self.proposal, self.failure)})
         return f"what {' and '.join(f'`{name}`' for name in loaders)} yields is on the CPU" if loaders else ""
 
@@ -70,7 +75,7 @@ class Search:
                 continue
             failure = self._try(proposal)
             if failure is None:
-                return Found(self._smaller(proposal), None, self.made)
+                return self._settled(self._smaller(proposal))
             if self.best is None or failure.progress > _progress(self.best):
                 self.best = Found(proposal, failure, self.made)
                 self._better(self.best)
@@ -79,6 +84,11 @@ class Search:
                 heapq.heappush(waiting, entry)
         assert self.best is not None
         return replace(self.best, trials=self.made, is_independent=self._is_independent(self.best))
+
+    def _settled(self, proposal: Node) -> Found:
+        """Return what was found, on the GPU where there is one."""
+        there, failure = moved(proposal, self._trials)
+        return Found(there, failure, self.made, is_independent=failure is not None, is_moved=failure is not None)
 
     def _has_time(self) -> bool:
         return self.made < _MOST_TRIALS and (self.best is None or time.process_time() < self._until)

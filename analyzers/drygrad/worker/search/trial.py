@@ -118,6 +118,7 @@ class _Trace(overrides.TorchFunctionMode):
     def __init__(self, origins: Origins) -> None:
         super().__init__()
         self.failed: tuple[BaseException, Call] | None = None
+        self.on_gpu = False
         self.suspects: list[Call] = []
         """Losses whose sides differ in shape: they run, but not as anybody would mean it."""
         self._origins = origins
@@ -130,6 +131,7 @@ class _Trace(overrides.TorchFunctionMode):
         except Exception as error:
             self.failed = (error, self._call(func, args, kwargs))
             raise
+        self.on_gpu = self.on_gpu or (isinstance(result, torch.Tensor) and result.is_cuda)
         name = getattr(func, "__name__", "")
         if name in _PAIRED and len({_shape(side) for side in args[:2]}) > 1:
             self.suspects.append(self._call(func, args, kwargs))
@@ -163,6 +165,8 @@ class Trials:
         self._call = call
         self._steps = steps
         self._made: dict[str, Any] = {}
+        self.on_gpu = False
+        """Whether the code of the last attempt had tensors on the GPU."""
 
     def attempt(self, proposal: Node) -> Failure | None:
         """Make the inputs and call the target; return what stopped it, None if nothing did."""
@@ -184,6 +188,7 @@ class Trials:
             return self._failure(error, call, len(entered), building)
         finally:
             hook.remove()
+            self.on_gpu = trace.on_gpu
         return None
 
     def _failure(self, error: BaseException, call: Call | None, entered: int, building: list[Path]) -> Failure:

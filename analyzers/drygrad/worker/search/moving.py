@@ -1,0 +1,73 @@
+"""Moves inputs that were found on the CPU to the GPU, real or simulated, where faults of devices show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from drygrad.worker.search.nodes import FLOATS, Node, Path, text_of
+from drygrad.worker.search.trial import Failure, Trials
+
+ASSUMPTION = "the module and its inputs are on the GPU"
+_STAYING = frozenset(("changed", "saved", "loader"))
+"""Nodes whose parts stay on the CPU: what becomes an array, what a file has, what a loader yields."""
+
+
+def moved(proposal: Node, trials: Trials) -> tuple[Node, Failure | None]:
+    """Return the inputs on the GPU where the code runs with them there, else as they are.
+
+    With a failure: the code makes a tensor of its own on the CPU, wherever the module and its inputs are.
+    """
+    if not torch.cuda.is_available() or trials.on_gpu or "cuda" in text_of(proposal):
+        return proposal, None
+    if any(node.kind == "loader" for _, node in proposal.nodes()):
+        return proposal, None
+    first: tuple[Node, Failure] | None = None
+    own = True
+    for variant in _variants(proposal):
+        failure = trials.attempt(variant)
+        if failure is None:
+            return variant, None
+        first = first or (variant, failure)
+        own = own and (_mixes(failure) if first[1] is not failure else _makes_its_own(failure))
+    receiver = proposal.part(proposal.text)
+    if first is not None and own and receiver is not None and receiver.is_module:
+        return first
+    return proposal, None
+
+
+def _variants(proposal: Node) -> Iterator[Node]:
+    """Yield the proposal with everything on the GPU, then with what is counted or chosen left where it was."""
+    modules = [path for path, node in proposal.nodes() if node.is_module and not _stays(proposal, path)]
+    tensors = [p for p, leaf in proposal.leaves() if leaf.kind == "tensor" and not _stays(proposal, p)]
+    floats = [path for path in tensors if proposal.at(path).dtype in FLOATS]
+    if modules or tensors:
+        yield _placed(proposal, [*modules, *tensors])
+    if floats != tensors and (modules or floats):
+        yield _placed(proposal, [*modules, *floats])
+
+
+def _stays(proposal: Node, path: Path) -> bool:
+    return any(proposal.at(path[:end]).kind in _STAYING for end in range(1, len(path)))
+
+
+def _placed(proposal: Node, paths: list[Path]) -> Node:
+    for path in paths:
+        proposal = proposal.replaced(path, replace(proposal.at(path), device="cuda"))
+    return proposal
+
+
+def _mixes(failure: Failure) -> bool:
+    """Say whether a call mixed devices."""
+    tensors = failure.call.tensors() if failure.call is not None and failure.building is None else []
+    return {t.device.type for t in tensors if t.dim() > 0 or t.is_cuda} == {"cpu", "cuda"}
+
+
+def _makes_its_own(failure: Failure) -> bool:
+    """Say whether a call mixed devices, and what is on the CPU came from none of the inputs."""
+    call = failure.call
+    if call is None or not _mixes(failure):
+        return False
+    return not any(call.origins(stray) for stray in call.tensors() if stray.device.type == "cpu")
