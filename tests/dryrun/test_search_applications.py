@@ -9,10 +9,12 @@ import pytest
 from plan_harness import source_of
 from worker_client import WorkerClient
 
+from drygrad.dryrun.findings import findings
 from drygrad.dryrun.plan import Missing, RunOptions
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
+from drygrad.settings import Settings
 
 IMPORTS = (
     "from dataclasses import dataclass\nfrom typing import NamedTuple\n\nimport torch\nimport torch.nn as nn\n"
@@ -206,3 +208,62 @@ def test_it_runs_to_its_end(worker: WorkerClient, tmp_path: Path, name: str) -> 
     result = Result.read(worker.run(plans[0].as_json()))
     assert result.outcome == "passed", (result.data.get("search"), result.error)
     assert not result.faults
+
+
+DEVICES = (
+    IMPORTS
+    + """\
+class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = nn.Linear(size, size)
+        {attribute}
+    def forward(self, x, lengths):
+        steps = torch.arange(x.shape[1]{where})
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return self.linear(x) * steps[None, :, None], packed.data * self.scale
+"""
+)
+SCALES = "self.register_buffer('scale', torch.ones(size))", "self.scale = torch.ones(size)"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "where", "found"),
+    [
+        (SCALES[0], ", device=x.device", []),
+        (SCALES[0], "", ["DG203"]),
+        (SCALES[1], ", device=x.device", ["DG204"]),
+    ],
+)
+def test_a_module_runs_on_the_gpu_where_its_own_tensors_must_be(
+    worker: WorkerClient, tmp_path: Path, attribute: str, where: str, found: list[str]
+) -> None:
+    source = source_of(DEVICES.format(attribute=attribute, where=where))
+    target = target_named(source, "Net.forward")
+    assert target is not None
+    options = RunOptions(root=tmp_path, device="sim", timeout=30.0, search_seconds=20.0)
+    plans = plan_runs(source, tmp_path / "program.py", target, options)
+    assert not isinstance(plans, Missing)
+    result = Result.read(worker.run(plans[0].as_json()))
+    values = {given.name: given.value for given in result.inputs}
+    assert values["x"].endswith("cuda:0")
+    told = findings(result, plans[0], source, Settings(), "run")
+    assert [f.code for f in told] == found
+    assert all("(if the module and its inputs are on the GPU)" in f.message for f in told)
+    assert not {f.severity for f in told} & {"error"}
+
+
+STAND_IN = """\
+def step(policy, inputs: torch.Tensor, tokens: torch.Tensor):
+    return F.cross_entropy(policy(inputs).transpose(1, 2)[:, :, :3], tokens)
+"""
+
+
+def test_what_a_model_that_stands_in_gives_is_no_fault(worker: WorkerClient, tmp_path: Path) -> None:
+    source = source_of(IMPORTS + STAND_IN)
+    target = target_named(source, "step")
+    assert target is not None
+    plans = plan_runs(source, tmp_path / "program.py", target, RunOptions(root=tmp_path, device="cpu"))
+    assert not isinstance(plans, Missing)
+    result = Result.read(worker.run(plans[0].as_json()))
+    assert {f.code for f in findings(result, plans[0], source, Settings(), "run")} <= {"DG901"}

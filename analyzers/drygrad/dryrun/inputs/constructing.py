@@ -115,7 +115,8 @@ class Constructors:
 
     def model_class(self, usage: Usage) -> ast.ClassDef | None:
         """Return the class of the module that a value most likely is; None where it could be any."""
-        return next(iter(self._ranked(usage)), None) if self._is_model(usage) else None
+        could_be_any = conventions.is_any_layer(usage.names) and not own_members(usage)
+        return next(iter(self._ranked(usage)), None) if self._is_model(usage) and not could_be_any else None
 
     def _is_model(self, usage: Usage) -> bool:
         return is_module(usage) or any(conventions.is_model_name(name) for name in usage.names)

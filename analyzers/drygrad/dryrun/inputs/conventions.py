@@ -23,6 +23,7 @@ _WIDE = (
     "type('Net', (torch.nn.Linear,), {{'forward': lambda self, x, *rest, **more: "
     "(lambda made: ({result}))(torch.nn.Linear.forward(self, x))}})" + f"({FEATURES}, {FEATURES})"
 )
+_PASSING = "type('Same', (torch.nn.Identity,), {'forward': lambda self, x, *rest, **more: x})()"
 OF_OPTIMIZERS = frozenset(
     "step zero_grad param_groups state state_dict load_state_dict add_param_group get_last_lr last_epoch defaults "
     "get_lr __class__".split()
@@ -58,6 +59,7 @@ MODELS = re.compile(
     r"actor|policy|student|teacher|classifier|layer|head|fn|func|block)(_fn)?\d?",
     re.IGNORECASE,
 )
+_LAYERS = re.compile(r"(fn|func|layer|block|module|net|function|inner|wrapped|branch)s?")
 LOADERS = re.compile(r"(.*_)?(loader|dataloader|dl|data_?loader|iterator|data_iter|train_iter|batches|dataset|data)s?")
 CONFIGS = re.compile(r"(.*_)?(args|cfg|config|conf|opts?|hparams|hp|params|configs|configuration|options)")
 
@@ -158,6 +160,11 @@ def is_model_name(name: str) -> bool:
     return MODELS.fullmatch(name.lower()) is not None
 
 
+def is_any_layer(names: Sequence[str]) -> bool:
+    """Say whether the names stand for a part of a network that could be any, and gives what it gets."""
+    return bool(names) and _LAYERS.fullmatch(names[0].lower()) is not None
+
+
 def is_optimizer_name(name: str) -> bool:
     """Say whether a name stands for an optimizer or a scheduler."""
     lowered = name.lower()
@@ -210,6 +217,8 @@ def stand_in_models(usage: Usage) -> list[Node]:
     many = any(len(call.args) + len(call.keywords) > 1 for call in usage.calls)
     width = usage.result.width if usage.result is not None else 0
     written = [_WIDE.format(result=", ".join(["made"] * width))] if width else []
+    if is_any_layer(usage.names):
+        written += [_PASSING, _WIDE.format(result="made")]
     written += [_WIDE.format(result="made")] if many else []
     written += [_STAND_IN, _OF_IDS, _KEEPING, _WIDE.format(result="made"), IDENTITY, ANY_CALL]
     return [{**text(t, SOURCE), "is_module": t != ANY_CALL} for t in dict.fromkeys(written)]

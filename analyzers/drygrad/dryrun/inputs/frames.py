@@ -387,7 +387,7 @@ class Frame:
         if last in _FIRST and isinstance(first, Usage):
             first.kinds.add("iterated")
             return first.any_item()
-        if last in _SAME_CALLS or "tqdm" in last:
+        if (last in _SAME_CALLS or "tqdm" in last) and node.args:
             return first
         if (
             last == "getattr"

@@ -289,7 +289,9 @@ class Proposer:
     def _model(self, usage: Usage, depth: int) -> Node:
         """Return a model of the file that fits, else one that stands in."""
         made = self.constructors.models_for(usage, depth)
-        found = [*made[:3], *conventions.stand_in_models(usage)]
+        stand_ins = conventions.stand_in_models(usage)
+        anything = conventions.is_any_layer(usage.names)
+        found = [*stand_ins[:2], *made[:3], *stand_ins[2:]] if anything else [*made[:3], *stand_ins]
         return with_others(found[0], *found[1:])
 
     def _configuration(self, usage: Usage, depth: int) -> Node:

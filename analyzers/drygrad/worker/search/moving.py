@@ -24,17 +24,18 @@ def moved(proposal: Node, trials: Trials) -> tuple[Node, Failure | None]:
         return proposal, None
     if any(node.kind == "loader" for _, node in proposal.nodes()):
         return proposal, None
-    first: tuple[Node, Failure] | None = None
-    own = True
+    own: tuple[Node, Failure] | None = None
+    sure = True
     for variant in _variants(proposal):
         failure = trials.attempt(variant)
         if failure is None:
             return variant, None
-        first = first or (variant, failure)
-        own = own and (_mixes(failure) if first[1] is not failure else _makes_its_own(failure))
+        if own is None and _makes_its_own(failure):
+            own = variant, failure
+        sure = sure and (_mixes(failure) or "CPU" in str(failure.error))
     receiver = proposal.part(proposal.text)
-    if first is not None and own and receiver is not None and receiver.is_module:
-        return first
+    if own is not None and sure and receiver is not None and receiver.is_module:
+        return own
     return proposal, None
 
 

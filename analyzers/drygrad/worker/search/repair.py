@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from drygrad.worker.search.lacking import with_argument, with_attribute, with_entry
 from drygrad.worker.search.nodes import FLOATS, Node, Path
 from drygrad.worker.search.trial import Failure
 from drygrad.worker.search.want import Want
@@ -230,4 +231,7 @@ _CHANGES: dict[str, Callable[[Node, Want], Iterator[Node]]] = {
     "unit": _unit,
     "device": _placed,
     "other": _others,
+    "lack": with_argument,
+    "entry": with_entry,
+    "attribute": with_attribute,
 }

@@ -156,6 +156,8 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
         return None
     if not failure.call.origins(failure.call.tensors()) or unmoved(proposal, failure):
         return failure.call.name, *[str(tensor.device) for tensor in failure.call.tensors()]
+    if any(node.is_module and node.kind == "text" for _, node in proposal.nodes()):
+        return None  # a model that stands in gives its own sizes
     size = next((want for want in wants(failure) if want.kind == "size"), None)
     return (failure.call.name, size.got, size.want) if size is not None else None
 

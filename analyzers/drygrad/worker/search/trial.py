@@ -42,6 +42,12 @@ class Failure:
         """How many places of the user's code were passed before."""
         self.building: Path | None = None
         """The part that could not even be made."""
+        self.built: list[tuple[Any, Path]] = []
+        """The objects that were made, each with its part."""
+
+    def path_of(self, value: Any) -> Path | None:
+        """Return the part of the inputs that an object is."""
+        return next((path for made, path in self.built if made is value), None)
 
     def frames(self) -> list[TracebackType]:
         """Return the frames of the error, innermost first."""
@@ -165,6 +171,7 @@ class Trials:
         self._call = call
         self._steps = steps
         self._made: dict[str, Any] = {}
+        self._built: list[tuple[Any, Path]] = []
         self.on_gpu = False
         """Whether the code of the last attempt had tensors on the GPU."""
 
@@ -198,10 +205,12 @@ class Trials:
         passed = len(self._steps.seen) + entered
         failure.progress = passed if not building else passed + _PART * (len(building) - _MOST_PARTS)
         failure.building = building[-1] if building else None
+        failure.built = self._built
         return failure
 
     def _all_made(self, proposal: Node, origins: Origins, building: list[Path]) -> dict[str, Any]:
         earlier: dict[str, Any] = {}
+        self._built = []
         for name, node in proposal.parts:
             building.append((name,))
             earlier[name] = self._build(node, (name,), earlier, origins)
@@ -221,6 +230,7 @@ class Trials:
             if name in beside:
                 earlier = {**earlier, name: places[written[-1]]}
         value = self._namespace.evaluate({"text": render(node, written)}, {**earlier, **places})
+        self._built.append((value, path))
         if is_followed(value):
             below = frozenset((*path, *way) for way, _ in node.leaves())
             origins.mark(value, below if node.parts else frozenset((path,)))

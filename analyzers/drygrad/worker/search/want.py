@@ -12,8 +12,9 @@ class Want:
     """One thing that an error asks for.
 
     ``kind``: size (``got`` should be ``want``, or a multiple of it) · rank · dtype · range (values below ``want``) ·
-    shape · larger · unit (probabilities) · device · other (anything else in this place). ``paths`` are the parts that
-    it concerns; None: any.
+    shape · larger · unit (probabilities) · device · other (anything else in this place) · lack (an argument of the
+    name ``text``) · entry (of a mapping) · attribute (of an object; ``want``: it is called). ``paths`` are the parts
+    that it concerns; None: any.
     """
 
     kind: str

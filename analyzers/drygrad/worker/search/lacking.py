@@ -1,0 +1,115 @@
+"""What inputs lack: arguments that are optional but needed, entries of mappings, attributes of stand-ins."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from types import FrameType
+
+from drygrad.worker.search.nodes import Node, Path
+from drygrad.worker.search.trial import Failure
+from drygrad.worker.search.want import Want
+
+_MISSING = re.compile(r"missing \d+ required (?:positional|keyword-only) arguments?: (?P<names>.+)")
+_FRAMES, _MOST_NAMES = 4, 5
+_NUMBERS: tuple[tuple[str, int], ...] = (
+    (r".*(heads?|experts|groups)", 4), (r".*(depth|layers|blocks|steps|epochs|levels)", 2),
+    (r".*(vocab\w*|tokens)", 50),
+    (r".*(classes|labels)", 10), (r".*(image|patch|frame)\w*size", 32), (r".*(len|length)", 64), (r".*rank|k|.*_k", 4),
+    (r".*(channels|chans)", 3), (r".*(dim|dims|size|features|hidden|width|embed|channel|d_model)", 64),
+)  # fmt: skip
+
+
+def lacking(failure: Failure) -> Iterator[Want]:
+    """Yield the arguments, entries and attributes without which the code cannot go on."""
+    text = str(failure.error)
+    missing = _MISSING.search(text)
+    owners = frozenset((failure.building,)) if failure.building is not None else None
+    if missing is not None:
+        for name in re.findall(r"'(\w+)'", missing["names"]):
+            yield Want("lack", text=name, paths=owners, why=f"`{name}` must be given")
+    if isinstance(failure.error, KeyError) and failure.error.args and isinstance(failure.error.args[0], str):
+        yield Want("entry", text=failure.error.args[0], why=f"it is asked for {failure.error.args[0]!r}")
+    yield from _attributes(failure)
+    if isinstance(failure.error, (AssertionError, ValueError)) or "NoneType" in text:
+        for name in _absent(failure):
+            yield Want("lack", text=name, paths=owners, why=f"`{name}` must be given")
+
+
+def _attributes(failure: Failure) -> Iterator[Want]:
+    error = failure.error
+    owner = getattr(error, "obj", None)
+    name = getattr(error, "name", None)
+    if not isinstance(error, AttributeError) or owner is None or not name:
+        return
+    path = failure.path_of(owner)
+    if path is not None:
+        trace = failure.frames()[0]
+        line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        called = re.search(rf"\.{name}\s*\(", line) is not None
+        yield Want("attribute", int(called), text=name, paths=frozenset((path,)), why=f"`.{name}` is read")
+
+
+def _absent(failure: Failure) -> Iterator[str]:
+    """Yield the parameters of the functions that failed whose value is None."""
+    seen: set[str] = set()
+    for trace in failure.frames()[:_FRAMES]:
+        for name in _parameters(trace.tb_frame):
+            if trace.tb_frame.f_locals.get(name, 0) is None and name not in seen and len(seen) < _MOST_NAMES:
+                seen.add(name)
+                yield name
+
+
+def _parameters(frame: FrameType) -> list[str]:
+    code = frame.f_code
+    names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    line = linecache.getline(code.co_filename, frame.f_lineno)
+    return sorted(names, key=lambda name: re.search(rf"\b{name}\b", line) is None) if inspect.isframe(frame) else names
+
+
+def with_argument(proposal: Node, want: Want) -> Iterator[Node]:
+    """Add an argument to what is called: the target, or the constructors below one input."""
+    under = want.paths or frozenset[Path]()
+    nodes = [(path, node) for path, node in proposal.nodes() if node.kind == "call" and path[:1] in under]
+    for path, node in nodes if want.paths is not None else [((), proposal)]:
+        if node.part(want.text) is None:
+            for value in _values(want):
+                yield proposal.replaced(path, node.with_part(want.text, value))
+
+
+def with_entry(proposal: Node, want: Want) -> Iterator[Node]:
+    """Add an entry to the mappings that lack it."""
+    for path, node in proposal.nodes():
+        if node.kind == "mapping" and node.part(want.text) is None:
+            for value in _values(want):
+                yield proposal.replaced(path, node.with_part(want.text, value))
+
+
+def with_attribute(proposal: Node, want: Want) -> Iterator[Node]:
+    """Add an attribute to what stands for an object, or let an object stand where a tensor stood."""
+    for path in want.paths or ():
+        node = proposal.at(path)
+        if node.kind not in ("namespace", "tensor", "number"):
+            continue
+        owner = node if node.kind == "namespace" else Node("namespace", source="search", why=want.why)
+        for value in _values(want):
+            given = Node("function", parts=(("given", value),)) if want.want else value
+            yield proposal.replaced(path, owner.with_part(want.text, given))
+
+
+def _values(want: Want) -> Iterator[Node]:
+    """Yield what a name could stand for."""
+    number = next((value for pattern, value in _NUMBERS if re.fullmatch(pattern, want.text.lower())), None)
+    tensor = Node("tensor", shape=(2, 8, 64), why=want.why)
+    if number is not None:
+        yield Node("number", value=number, why=want.why)
+    elif "mask" in want.text:
+        yield replace(tensor, shape=(2, 8), dtype="bool")
+    yield replace(tensor, shape=(2, 64))
+    yield tensor
+    if number is None:
+        yield Node("number", value=8, why=want.why)
+    yield Node("text", text="torch.nn.Identity()", why=want.why)
