@@ -18,6 +18,16 @@ def sizes(shape: Shape | None) -> Value:
     return Sequence("tuple", None, Number()) if shape is None else Sequence("tuple", tuple(size(d) for d in shape))
 
 
+def nested(shape: Shape | None) -> Value:
+    """Return ``x.tolist()`` of a tensor that has dimensions, or may have: lists of numbers."""
+    if shape is None:
+        return UNKNOWN
+    inner: Value = Number()
+    for _ in shape:
+        inner = Sequence("list", None, inner)
+    return inner
+
+
 def size_at(shape: Shape | None, arguments: Arguments) -> Value:
     """Return ``x.size(dim)``."""
     dim = arguments.get("dim", 0)

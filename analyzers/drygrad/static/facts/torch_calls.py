@@ -302,6 +302,8 @@ def _special_method(frame: Frame, call: TorchCall, receiver: Tensor, name: str, 
         case "backward":
             forget_graph(frame)
             return Constant(None)
+        case "tolist" if receiver.shape != ():
+            return containers.nested(receiver.shape)
         case "item" | "tolist":
             return Number(origin=Origin("item", call.node, (receiver,), call), cut=call.node)
         case "size" if arguments.positional or arguments.keywords:
