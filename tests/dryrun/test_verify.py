@@ -84,6 +84,13 @@ async def _seen(runs: DryRuns, folder: Path, source: Source, qualname: str | Non
 
 
 CASES = {
+    "an operand that a function is handed": (
+        "DG205",
+        "def pair(prompt, answer):\n    return (prompt * answer).sum()\n\n\n"
+        "batch = {'p': torch.randn(4, device='cuda', requires_grad=True), 'a': torch.randn(4), 'b': torch.randn(4)}\n"
+        "loss = pair(batch['p'], batch['a']) + pair(batch['p'], batch['b'])\nloss.backward()\n",
+        "answer.to(prompt.device)",
+    ),
     "features from NumPy": (
         "DG317",
         "import numpy as np\n"

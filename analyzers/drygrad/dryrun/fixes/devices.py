@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from drygrad.dryrun.fixes.site import Site
@@ -12,6 +13,7 @@ from drygrad.static.editing import with_keyword
 from drygrad.static.facts.operations import FACTORIES
 
 _REFERENCES = 2
+_FAILS = "it fails here"
 
 
 def fixes(site: Site) -> Iterator[Fix | None]:
@@ -39,6 +41,16 @@ def fixes(site: Site) -> Iterator[Fix | None]:
                     safety=_safety(safe),
                 )
                 yield site.rebound(node, f"to({reference})", _safety(safe))
+    yield from _where_it_fails(site)
+
+
+def _where_it_fails(site: Site) -> Iterator[Fix | None]:
+    """Yield the fixes in the function that was handed the operand: there the device of the others may be at hand."""
+    failing = next((at for message, at in site.fault.related if message == _FAILS), None)
+    inner = site.fact("inner")
+    if failing is not None and isinstance(inner, str):
+        facts = {**site.fault.facts, "operand": inner, "inner": None}
+        yield from fixes(replace(site, fault=replace(site.fault, at=failing, facts=facts)))
 
 
 def _safety(safe: bool) -> Safety:

@@ -43,6 +43,7 @@ def device_fault(scene: Scene) -> Fault | None:
         return None
     wrong, right = _wrong_and_right(operands)
     culprit = _culprit(scene, wrong)
+    inner = {"inner": wrong.name} if culprit.name is not None and culprit.code is None else {}
     if culprit.name is not None:
         wrong = wrong._replace(name=culprit.name, text=f"`{culprit.name}`")
     of_model = (wrong.is_parameter or right.is_parameter) and not scene.is_loss and _is_in_model(scene)
@@ -63,6 +64,7 @@ def device_fault(scene: Scene) -> Fault | None:
         wanted=str(right.tensor.device),
         other=right.name,
         is_parameter=wrong.is_parameter,
+        **inner,
     )
     return scene.moved(fault, culprit.place)
 
