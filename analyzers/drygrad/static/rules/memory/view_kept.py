@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import FACTORIES
 from drygrad.static.facts.values import Constant, Number, Origin, Sequence, Tensor
+from drygrad.static.tree import walk
 
 _VIEWS = frozenset({"detach", "squeeze", "unsqueeze", "view", "transpose", "permute", "t", "data", "select"})
 _SMALL = 4
@@ -179,7 +180,7 @@ def _outlives(owner: ast.expr, item: ast.expr, ctx: Context) -> bool:
 
 
 def _is_bound_in(name: str, loop: ast.AST) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(loop))
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(loop))
 
 
 def _part(tensor: Tensor, ctx: Context) -> Origin | None:

@@ -11,6 +11,7 @@ from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Constant, Origin, Tensor, TorchCall, Value
 from drygrad.static.rules.numerics.exponents import may_overflow
+from drygrad.static.tree import walk
 
 _COSINES = frozenset({"normalize", "cosine_similarity"})
 _SCALES = frozenset({"mul", "div", "matmul", "mm", "bmm", "einsum", "neg", "transpose", "t", "sum", "cat"}) | VIEWS
@@ -169,7 +170,7 @@ def _is_chosen(node: ast.Call, ctx: Context) -> bool:
 
 
 def _stands_in(exponential: Origin, node: ast.Call) -> bool:
-    return any(inner is exponential.node for inner in ast.walk(node))
+    return any(inner is exponential.node for inner in walk(node))
 
 
 def _fix(node: ast.Call, kind: str, exponential: Origin, total: TorchCall | None, ctx: Context) -> Fix | None:

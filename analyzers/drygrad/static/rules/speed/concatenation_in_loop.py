@@ -167,7 +167,5 @@ def _reads(use: ast.Name | ast.Attribute, node: ast.Assign, ctx: Context) -> boo
             return False
         case ast.Call(func=ast.Name(id="len")):
             return False
-        case ast.Call() | ast.Attribute() | ast.Subscript() | ast.BinOp() | ast.Return() | ast.Yield():
-            return True
         case _:
             return True

@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Object
 from drygrad.static.syntax import assigned_in
+from drygrad.static.tree import walk
 
 _LOADER = "torch.utils.data.DataLoader"
 
@@ -96,4 +97,4 @@ def _is_loader(loader: ast.expr, text: str, ctx: Context) -> bool:
 
 def _binds(loop: ast.AST, text: str) -> bool:
     target = getattr(loop, "target", None)
-    return isinstance(target, ast.AST) and any(isinstance(n, ast.Name) and n.id == text for n in ast.walk(target))
+    return isinstance(target, ast.AST) and any(isinstance(n, ast.Name) and n.id == text for n in walk(target))
