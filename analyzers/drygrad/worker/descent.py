@@ -33,21 +33,35 @@ class Descent:
 
     def enter(self, held: Held, op: Op, tensor: torch.Tensor, *, from_nothing: bool) -> None:
         """Say what memory that an operation has made comes from."""
-        given = [(operand, known) for operand in op.tensors() if (known := self._of(operand)) is not None]
-        copied = given[0][1] if given and op.name == "aten::_to_copy" else None
-        held.source = given[0][1] if given and op.name in _COPIES else None
-        held.moved = False
-        if copied is not None and tensor.device.type != "cpu":
-            copied.moved = True
+        # On the path of every operation: one pass over the operands, and roots are shared where they are the same.
         made = self._origin(op, from_nothing)
+        given: Any = None
+        first: Held | None = None
+        device = dtype = None
+        where, kind = tensor.device, tensor.dtype
+        for operand in op.tensors():
+            known = self._of(operand)
+            if known is None:
+                continue
+            if first is None:
+                given, first = operand, known
+            if device is None and operand.device == where:
+                device = known.roots
+            if dtype is None and operand.dtype is kind and not _is_cell(operand):
+                dtype = known.roots
+        copied = first if op.name == "aten::_to_copy" else None
+        held.source = first if op.name in _COPIES else None
+        held.moved = False
+        if copied is not None and where.type != "cpu":
+            copied.moved = True
         held.origin = copied.origin if copied is not None else made
-        device = next((known.roots.device for operand, known in given if operand.device == tensor.device), made)
-        alike = (known for operand, known in given if operand.dtype == tensor.dtype and not _is_cell(operand))
-        dtype = next((known.roots.dtype for known in alike), made)
-        held.roots = Roots(device, dtype)
-        shaped = [(operand, known) for operand, known in given[:1] if operand.shape == tensor.shape]
-        held.flat = any(known.flat or was_flattened(operand) for operand, known in shaped)
-        held.joined = next((known.joined for _, known in shaped), None)
+        if device is not None and device is dtype:
+            held.roots = device
+        else:
+            held.roots = Roots(device.device if device else made, dtype.dtype if dtype else made)
+        shaped = first if first is not None and given.shape == tensor.shape else None
+        held.flat = shaped is not None and (shaped.flat or was_flattened(given))
+        held.joined = shaped.joined if shaped is not None else None
         if op.name == "aten::cat":
             shapes = tuple(tuple(operand.shape) for operand in op.tensors())
             held.joined = Joined(op.instruction, int(op.argument("dim")) % max(tensor.dim(), 1), shapes)
@@ -86,8 +100,8 @@ def was_flattened(tensor: torch.Tensor) -> bool:
 
 def _is_cell(tensor: torch.Tensor) -> bool:
     """Say whether a tensor is one number of a table: its dtype is that of all the columns, not of its own."""
-    base = tensor._base
-    return tensor.dim() == 0 and base is not None and base.dim() > 1
+    base = tensor._base if tensor.dim() == 0 else None
+    return base is not None and base.dim() > 1
 
 
 def _is_aware(frame: FrameType) -> bool:

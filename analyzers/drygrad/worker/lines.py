@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from drygrad.worker.run import Place
 
+_this_thread = threading.get_ident
 _WORKER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -104,7 +105,7 @@ class Lines:
 
         The first to come owns the number: an operation without a node sees the number of the one before it.
         """
-        key = (threading.get_ident(), self._next_number() - 1)
+        key = (_this_thread(), self._next_number() - 1)
         if key not in self._by_node:
             self._by_node[key] = (instruction, op)
 

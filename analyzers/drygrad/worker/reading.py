@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from operator import attrgetter
@@ -14,6 +15,7 @@ import torch
 _torch_c: Any = torch._C
 _is_wrapped: Any = _torch_c._functorch.is_functorch_wrapped_tensor
 _has_storage: Any = _torch_c._has_storage
+_overriding_modes: Any = _torch_c._len_torch_function_stack
 _Tensor: Any = torch.Tensor
 _EXACT = (torch.Tensor, torch.nn.Parameter)
 _dispatch_of = attrgetter("__torch_dispatch__")
@@ -34,12 +36,18 @@ def dispatch_themselves(types: Iterable[type]) -> bool:
 
 def is_plain(value: Any) -> bool:
     """Say whether a value is a dense tensor of torch's own, or a subclass that leaves the operations to torch."""
+    if type(value) in _EXACT and not _overriding_modes():
+        return _is_dense(value)  # the usual case, without a context to enter
     if not isinstance(value, _Tensor) or _dispatch_of(type(value)) is not _plain_dispatch:
         return False
     with _torch_c.DisableTorchFunction():
-        if _is_wrapped(value) or value.layout is not torch.strided:
-            return False
-        return not (value.is_nested or value.is_quantized or value._is_zerotensor())
+        return _is_dense(value)
+
+
+def _is_dense(value: Any) -> bool:
+    if _is_wrapped(value) or value.layout is not torch.strided:
+        return False
+    return not (value.is_nested or value.is_quantized or value._is_zerotensor())
 
 
 def is_readable(value: Any) -> bool:
@@ -65,10 +73,17 @@ def extremes(tensor: torch.Tensor) -> tuple[Any, Any] | None:
     if not is_readable(tensor) or tensor.numel() == 0 or tensor.is_complex():
         return None
     with quietly():
-        values = tensor.byte() if tensor.dtype is torch.bool else tensor
+        values = at_hand(tensor)
+        values = values.byte() if values.dtype is torch.bool else values
         both: Any = torch.stack(torch.aminmax(values))
         low, high = both.tolist()
     return low, high
+
+
+def at_hand(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor over the same memory that is read without a kernel and a wait of the simulated device."""
+    sim: Any = sys.modules.get("drygrad.worker.devices.sim.relabel")
+    return sim.to_host(tensor) if sim is not None and sim.STATE.enabled and tensor.is_cuda else tensor
 
 
 def size_text(shape: Any) -> str:

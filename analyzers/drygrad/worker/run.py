@@ -173,6 +173,9 @@ class Instrument:
     def after_op(self, op: Op, result: Any) -> None:
         """Hear of an operation that was executed."""
 
+    def passed_over(self) -> None:
+        """Hear that an operation was executed of which nothing is told."""
+
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Hear of ``backward`` or ``autograd.grad`` before the engine starts at the tensors ``roots``."""
 

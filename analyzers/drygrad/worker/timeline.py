@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 _LIMIT = 400
 _FINEST = 1e-4
 
 
-class Sample(NamedTuple):
+class Sample:
     """The largest value of a stretch of time, in seconds since the first sample, within one phase."""
 
-    seconds: float
-    value: int
-    phase: str
+    __slots__ = ("phase", "seconds", "value")
+
+    def __init__(self, seconds: float, value: int, phase: str) -> None:
+        self.seconds = seconds
+        self.value = value
+        self.phase = phase
 
 
 class Timeline:
@@ -25,30 +28,31 @@ class Timeline:
         self._resolution = _FINEST
         self._began = perf_counter()
         self._samples: list[Sample] = []
+        self._last = Sample(-1.0, 0, "")
 
     def add(self, value: int, phase: str) -> None:
         """Take note of a value."""
         seconds = perf_counter() - self._began
-        last = self._samples[-1] if self._samples else None
-        if last and value <= last.value and last.phase == phase and seconds - last.seconds < self._resolution:
+        last = self._last
+        if last.phase == phase and seconds - last.seconds < self._resolution:
+            last.value = max(last.value, value)
             return  # the usual case, and on the path of every operation
-        self._put(Sample(seconds, value, phase))
+        self._last = Sample(seconds, value, phase)
+        self._samples.append(self._last)
         if len(self._samples) > self._limit:
             self._thin()
-
-    def _put(self, new: Sample) -> None:
-        last = self._samples[-1] if self._samples else None
-        if last and last.phase == new.phase and new.seconds - last.seconds < self._resolution:
-            self._samples[-1] = last._replace(value=max(last.value, new.value))
-        else:
-            self._samples.append(new)
 
     def _thin(self) -> None:
         """Merge neighbours twice as far apart as before; phases that alternate faster than that stay apart."""
         self._resolution *= 2
-        samples, self._samples = self._samples, []
-        for sample in samples:
-            self._put(sample)
+        kept = self._samples[:1]
+        for sample in self._samples[1:]:
+            last = kept[-1]
+            if last.phase == sample.phase and sample.seconds - last.seconds < self._resolution:
+                last.value = max(last.value, sample.value)
+            else:
+                kept.append(sample)
+        self._samples, self._last = kept, kept[-1]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the samples as they cross the wire."""

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import sys
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
@@ -19,6 +20,9 @@ from drygrad.worker.transforms import counted
 
 _MARKS = "profiler::"
 _current_node: Any = torch._C._current_autograd_node
+_modes_below: Any = torch._C._len_torch_dispatch_stack
+_EXACT = (torch.Tensor, torch.nn.Parameter)
+_KERNELS = "drygrad.worker.devices.sim.registration"
 
 
 class Op:
@@ -36,13 +40,17 @@ class Op:
         name: str,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        where: tuple[str, Any, Instruction | None],
+        phase: str,
+        node: Any,
+        instruction: Instruction | None,
     ) -> None:
         self.func = func
         self.args = args
         self.kwargs = kwargs
         self.name = name
-        self.phase, self.node, self.instruction = where
+        self.phase = phase
+        self.node = node
+        self.instruction = instruction
 
     def tensors(self) -> Iterator[torch.Tensor]:
         """Yield the tensors among the arguments, those in lists included."""
@@ -70,6 +78,8 @@ class _Heard(NamedTuple):
     name: str
     before: tuple[Hook, ...]
     after: tuple[Hook, ...]
+    kernel: Callable[..., Any] | None
+    """What torch's dispatcher would come to where the first argument is a tensor on the simulated device."""
 
 
 class Watch(TorchDispatchMode):
@@ -93,11 +103,20 @@ class Watch(TorchDispatchMode):
         run = self._run
         if run.transforms or (types and dispatch_themselves(types)):
             run.op = None
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
+            for hook in run.hooks("passed_over"):
+                hook()
+            return result
         heard = self._heard.get(id(func)) or self._learn(func)
         if heard.name.startswith(_MARKS):  # they end while an error passes, which is about another operation
             return func(*args, **(kwargs or {}))
-        op = run.op = Op(func, heard.name, args, kwargs or {}, self._where(heard.name))
+        node, here = _current_node(), self._lines.here(1)
+        if node is None:
+            self._lines.created(here, heard.name)
+            op = Op(func, heard.name, args, kwargs or {}, run.phase, None, here)
+        else:
+            op = Op(func, heard.name, args, kwargs or {}, *self._within(node, here, heard.name))
+        run.op = op
         for hook in heard.before:
             try:
                 hook(op)
@@ -105,7 +124,10 @@ class Watch(TorchDispatchMode):
                 raise
             except Exception as error:  # noqa: BLE001 - as in Run.tell; a call for each operation would cost too much
                 run.switch_off(hook, error)
-        result = func(*args, **op.kwargs)
+        if heard.kernel is not None and args and _is_on_device(args[0]) and not _modes_below():
+            result = heard.kernel(*args, **op.kwargs)
+        else:
+            result = func(*args, **op.kwargs)
         for hook in heard.after:
             try:
                 hook(op, result)
@@ -118,16 +140,21 @@ class Watch(TorchDispatchMode):
             tuple(hook for hook in self._run.hooks(name) if cast("Any", hook).__self__.wants(name, func))
             for name in ("before_op", "after_op")
         )
-        heard = self._heard[id(func)] = _Heard(func, func._schema.name, before, after)
+        simulation: Any = sys.modules.get(_KERNELS) if self._run.device == "sim" else None
+        kernel = simulation.KERNELS.get(func) if simulation is not None else None
+        heard = self._heard[id(func)] = _Heard(func, func._schema.name, before, after, kernel)
         return heard
 
-    def _where(self, name: str) -> tuple[str, Any, Instruction | None]:
-        node = _current_node()
-        here = self._lines.here(2)
-        if node is None or here is not None:
-            self._lines.created(here, name)
-            return self._run.phase if node is None else "recompute", node, here
-        return "backward", node, self._lines.of_node(node)
+    def _within(self, node: Any, here: Instruction | None, name: str) -> tuple[str, Any, Instruction | None]:
+        """Return the phase of an operation inside a backward pass, its node, and the line that it serves."""
+        if here is None:
+            return "backward", node, self._lines.of_node(node)
+        self._lines.created(here, name)
+        return "recompute", node, here
+
+
+def _is_on_device(value: Any) -> bool:
+    return type(value) in _EXACT and value.is_cuda
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Where NaN and infinity are born: the first operation that makes them of finite values, if they reach what matters.
 
-Each operation's result is summed: the sum is finite if all values are. What is not finite is traced by its memory from
-the operation where it was born to a loss, a gradient or a returned value; what never gets there (a mask of -inf, the
-logarithm of a zero that `logsumexp` takes in) is the user's intention.
+Each operation's result is measured: its length is finite if all values are. Nothing is measured where the bounds of
+the operands leave no room for an overflow. What is not finite is traced by its memory from the operation where it was
+born to a loss, a gradient or a returned value; what never gets there (a mask of -inf, the logarithm of a zero that
+`logsumexp` takes in) is the user's intention.
 """
 
 # pyright: reportPrivateUsage=false
@@ -12,15 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 
 from drygrad.worker import graphs
+from drygrad.worker.bounding import Rule, rule_of
+from drygrad.worker.bounds import LIMITS, UNKNOWN, Bounds
 from drygrad.worker.explain.births import HALF, OTHER, Reason, backward_reason, came_in, forward_reason, kind_of
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import call_here
-from drygrad.worker.reading import is_readable, quietly
+from drygrad.worker.reading import at_hand, is_plain, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import text_of
 from drygrad.worker.watch import Op
@@ -41,6 +45,11 @@ _PASS_ON = frozenset(
     ).split()
 )
 """Operations that hand on or overwrite values, and make none of their own that are not finite by an accident."""
+_SAME_MEMORY = frozenset({"aten::_unsafe_view", "aten::_reshape_alias"})
+_FROM_NUMBERS = "aten::lift_fresh"
+"""Its result may be an array of NumPy's."""
+_STATISTICS = frozenset({"running_mean", "running_var"})
+"""What some operations write to without a word of it in their schema."""
 
 
 @dataclass
@@ -51,6 +60,23 @@ class Birth:
     reason: Reason
     op: str
     backward: bool
+
+
+class Look(NamedTuple):
+    """What there is to know of an operation in order to look at what it makes."""
+
+    func: Any
+    """Kept, so that its identity stays its own."""
+    handle: Callable[[Op], None] | None
+    """What is done in place of looking at the results."""
+    checked: bool
+    """Whether results without a bound are measured also before anything was born."""
+    rule: Rule | None
+    written: tuple[tuple[int, str], ...]
+    """The positions and names of the arguments that it writes to."""
+    in_place: bool
+    owned: bool
+    """Whether its results have memory of their own."""
 
 
 class Births(Instrument):
@@ -67,37 +93,123 @@ class Births(Instrument):
         self._overflows: list[Fault] = []
         self._told = self._spoilt = self._scaled = False
         self._first: Fault | None = None
-        self._sum = _sum_on_host() if run.device == "sim" else _sum
+        self._simulated = run.device == "sim"
+        self._looks: dict[int, Look] = {}
+        self._bounds = Bounds(run.device)
+        self._numpy: Any = None
+
+    def start(self) -> None:
+        """Listen to what gives memory to NumPy."""
+        kind: Any = torch.Tensor
+        numpy = kind.numpy
+
+        @wraps(numpy)
+        def heard(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            array = numpy(tensor, *args, **kwargs)
+            if is_plain(tensor):
+                self._bounds.share(tensor)
+            return array
+
+        self._numpy = numpy
+        kind.numpy = heard
 
     def wants(self, hook: str, func: Any) -> bool:
         """Leave out views: they make no values; ahead of an operation, all but those that compute in place."""
         if hook == "before_op":
             return func._schema.is_mutable and func._schema.name not in _PASS_ON
-        return not func.is_view
+        return not func.is_view and func._schema.name not in _SAME_MEMORY
 
     def before_op(self, op: Op) -> None:
         """Remember how bad the values are that the operation is about to overwrite."""
         target: Any = op.args[0] if op.args else None
         if op.phase != "optimizer" and _is_float(target):
-            self._overwritten = _FINITE if math.isfinite(self._sum(target)) else _level(target)
+            known = self._bounds.known(target) < UNKNOWN or math.isfinite(_sum(target))
+            self._overwritten = _FINITE if known else _level(target)
 
     def after_op(self, op: Op, result: Any) -> None:
         """Look at what the operation has made."""
         if op.phase == "optimizer":
             return
-        checked = op.name not in _PASS_ON
-        if op.name == _UNSCALE:
-            self._scaled = True
-            self._overflows.clear()
-        elif op.name == _CLIP and op.phase == "forward":
-            self._clipped(op)
-        elif checked or self._births:
-            for tensor in result if type(result) in (tuple, list) else (result,):
-                if _is_float(tensor):
-                    if not math.isfinite(self._sum(tensor)):
-                        self._not_finite(op, tensor)
-                    elif self._births:
-                        self._births.pop(_memory(tensor), None)
+        look = self._looks.get(id(op.func)) or self._learn(op)
+        if look.handle is not None:
+            look.handle(op)
+        if look.written:
+            self._look_at_written(op, result, look)
+        elif type(result) is torch.Tensor:
+            bound = self._bound(op, look, result) if look.rule is not None else UNKNOWN
+            self._look(op, result, look, bound)
+        elif isinstance(result, (tuple, list)):
+            self._look_at_each(op, result, look)
+
+    def passed_over(self) -> None:
+        """Know nothing after an operation that may have written anywhere."""
+        self._bounds.clear()
+
+    def _learn(self, op: Op) -> Look:
+        schema = op.func._schema
+        arguments = enumerate(schema.arguments)
+        writes = [(i, a.name, a.alias_info is not None and a.alias_info.is_write) for i, a in arguments]
+        look = self._looks[id(op.func)] = Look(
+            op.func,
+            {_UNSCALE: self._unscaled, _CLIP: self._clipped}.get(op.name),
+            op.name not in _PASS_ON,
+            rule_of(op.name) if self._bounds.hold else None,
+            tuple((place, name) for place, name, written in writes if written or name in _STATISTICS),
+            schema.is_mutable,
+            op.name != _FROM_NUMBERS,
+        )
+        return look
+
+    def _bound(self, op: Op, look: Look, result: torch.Tensor) -> Any:
+        """Return what the bounds of the operands say of the results, by the operation's rule."""
+        # An operand is measured where that may spare measuring the result; what has been overwritten is gone.
+        self._bounds.most = 2 * result.numel() if look.checked and not look.in_place else 0
+        try:
+            return look.rule(self._bounds.operand, op.args, op.kwargs) if look.rule is not None else UNKNOWN
+        except (AttributeError, IndexError, OverflowError, RuntimeError, TypeError, ValueError):
+            return UNKNOWN  # a signature of another version, or tensors without memory of their own
+
+    def _look_at_each(self, op: Op, results: Any, look: Look) -> None:
+        first = next((result for result in results if isinstance(result, torch.Tensor)), None)
+        bounds = self._bound(op, look, first) if first is not None else UNKNOWN
+        each = cast("tuple[float, ...]", bounds if isinstance(bounds, tuple) else (bounds,) * len(results))
+        for result, bound in zip(results, each):
+            if isinstance(result, torch.Tensor):
+                self._look(op, result, look, bound)
+
+    def _look_at_written(self, op: Op, result: Any, look: Look) -> None:
+        alone = isinstance(result, torch.Tensor) and is_plain(result)
+        bound = self._bound(op, look, result) if alone and look.in_place else UNKNOWN
+        before = self._bounds.known(result) if alone else UNKNOWN
+        for place, name in look.written:
+            given = op.args[place] if place < len(op.args) else op.kwargs.get(name)
+            for tensor in cast("list[Any]", given if isinstance(given, (tuple, list)) else [given]):
+                if is_plain(tensor):
+                    self._bounds.forget(tensor)
+        if alone:
+            self._look(op, result, look, bound, before)
+        elif look.handle is None and isinstance(result, (tuple, list)):
+            self._look_at_each(op, result, look)
+
+    def _look(self, op: Op, tensor: Any, look: Look, bound: float, before: float = UNKNOWN) -> None:
+        limit = LIMITS.get(tensor.dtype)
+        if limit is None or not ((self._simulated and tensor.is_cuda) or _is_float(tensor)):
+            return
+        if not bound <= limit:
+            if not look.checked and not self._births:
+                if look.owned:
+                    self._bounds.own(tensor)
+                return
+            bound = self._bounds.measured(tensor)
+            if bound == UNKNOWN and not math.isfinite(_sum(tensor)):
+                self._not_finite(op, tensor)
+                return
+        if look.in_place:
+            self._bounds.overwritten(tensor, bound, before)
+        elif look.owned:
+            self._bounds.keep(tensor, bound)
+        if self._births:
+            self._births.pop(_memory(tensor), None)
 
     def _not_finite(self, op: Op, result: Any) -> None:
         level = _level(result)
@@ -125,13 +237,24 @@ class Births(Instrument):
         others = (_level(t) for t in op.tensors() if _is_float(t) and _memory(t) != memory)
         return max(others, default=_FINITE) if not op.func._schema.is_mutable else max((self._overwritten, *others))
 
+    def _unscaled(self, op: Op) -> None:
+        self._scaled = True
+        self._overflows.clear()
+
     def _clipped(self, op: Op) -> None:
         """Look at the number that clipping scales all gradients by: it is NaN if one of them is, 0 if one is infinite.
 
         A gradient scaler leaves such a step out; and what a backward pass was blamed for is not told again.
         """
         factor = op.args[1]
-        if self._told or self._scaled or not _is_float(factor) or factor.dim() or "clip" not in self._written(op):
+        if (
+            op.phase != "forward"
+            or self._told
+            or self._scaled
+            or not _is_float(factor)
+            or factor.dim()
+            or "clip" not in self._written(op)
+        ):
             return
         scale = float(factor)
         if not scale > 0.0:
@@ -173,7 +296,7 @@ class Births(Instrument):
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Look whether the loss is finite."""
-        lost = [root for root in roots if _is_float(root) and not math.isfinite(self._sum(root))]
+        lost = [root for root in roots if _is_float(root) and not math.isfinite(_sum(root))]
         for root in lost if not self._spoilt else ():
             self._report(self._births.get(_memory(root)), f"the loss is {kind_of(root)}", place, "error")
         self._backwards.append((roots, place, bool(lost)))
@@ -197,6 +320,7 @@ class Births(Instrument):
 
         There an epsilon may be 0.
         """
+        self._bounds.clear()
         self._spoilt = self._told
         for parameter in (p for group in optimizer.param_groups for p in group["params"]):
             if parameter.dtype is torch.float16 and _level(parameter) != _FINITE and _level(parameter.grad) == _FINITE:
@@ -219,6 +343,8 @@ class Births(Instrument):
 
     def finish(self) -> None:
         """Report the overflows of gradients that no scaler has taken care of."""
+        if self._numpy is not None:
+            torch.Tensor.numpy = self._numpy
         for fault in self._overflows:
             self.run.report(fault)
 
@@ -241,13 +367,7 @@ def _fault(reason: Reason, outcome: str, at: Place | None, severity: str) -> Fau
 
 
 def _sum(tensor: torch.Tensor) -> float:
-    return tensor.sum().item()
-
-
-def _sum_on_host() -> Callable[[torch.Tensor], float]:
-    from drygrad.worker.devices.sim.relabel import to_host
-
-    return lambda tensor: (to_host(tensor) if tensor.is_cuda else tensor).sum().item()
+    return at_hand(tensor).sum().item()
 
 
 def _is_float(value: Any) -> bool:

@@ -12,7 +12,7 @@ import torch
 
 from drygrad.worker import graphs
 from drygrad.worker.naming import call_here
-from drygrad.worker.reading import is_readable, quietly
+from drygrad.worker.reading import at_hand, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
 
 _MOST = 200
@@ -98,6 +98,7 @@ class Gradients(Instrument):
 def _norms(gradients: list[Any]) -> list[float]:
     """Return the norm of each gradient; 0 only if each element is."""
     with quietly():
+        gradients = [at_hand(gradient) for gradient in gradients]
         norms: list[float] = [norm.item() for norm in torch._foreach_norm(gradients)] if gradients else []
         # The squares of small numbers are 0 before they are.
         return [norm or float(gradient.abs().amax()) for norm, gradient in zip(norms, gradients)]

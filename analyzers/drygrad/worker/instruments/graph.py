@@ -28,6 +28,7 @@ _NAMES = 5
 _STEPS = 16
 _NO_GRAPH, _SECOND = "does not require grad", "backward through the graph a second time"
 _FROM_NUMBERS = "aten::lift_fresh"
+_LEAVING = (_FROM_NUMBERS, "aten::detach")
 GRADIENT = "autograd::grad"
 """What an ``autograd.grad`` is called where operations are named."""
 _COPIES = ("torch.tensor(", "Tensor(")
@@ -86,8 +87,11 @@ class Graph(Instrument):
         """Remember results that have left the graph, and what is computed from them."""
         if op.phase != "forward":
             return
-        tensor: Any = _first(result)
         recording = torch.is_grad_enabled()
+        tensor: Any = result if type(result) is torch.Tensor else _first(result)
+        usual = recording and not self._cuts and op.name not in _LEAVING
+        if usual and isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+            return  # on the path of every operation
         if op.name == _FROM_NUMBERS:
             self._copied(op, recording=recording)
             self._remember(tensor, Cut(op.instruction, op.name, recording))
@@ -350,7 +354,7 @@ def _without_gradient(names: list[str], missing: Missing, departure: Departure |
 
 def _first(result: Any) -> Any:
     """Return the first of several results."""
-    several = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
+    several = cast("tuple[Any, ...]", result if isinstance(result, (tuple, list)) else (result,))
     return several[0] if several else None
 
 

@@ -48,6 +48,8 @@ class Memory(Instrument):
         self._growth: dict[int, list[Fault]] = {}
         self._descent = Descent(run.lines, self._of)
         run.origin_of, run.held_of = self._origin_of, self._of
+        self._leaves = self._left
+        """Bound once, for it is handed to every storage."""
 
     @property
     def _ledger(self) -> Ledger:
@@ -77,16 +79,19 @@ class Memory(Instrument):
         address = storage._cdata
         if address in self._held:
             return
-        held = Held(storage, self._left)
+        held = Held(storage, self._leaves)
         held.address, held.size, held.born = address, storage.nbytes(), self._step
         held.ledger = self._host
         if tensor.is_cuda:
             held.size, held.ledger = -(-held.size // _GRANULE) * _GRANULE, self._device
-        where = (0, 0)
-        if op.instruction is not None:
-            where = (id(op.instruction.code), op.instruction.offset)
-            self._instructions.setdefault(where, op.instruction)
-        held.key = (where[0], where[1], _PHASES.get(op.phase, kind))
+        instruction = op.instruction
+        if instruction is None:
+            held.key = (0, 0, _PHASES.get(op.phase, kind))
+        else:
+            where = (id(instruction.code), instruction.offset)
+            if where not in self._instructions:
+                self._instructions[where] = instruction
+            held.key = (*where, _PHASES.get(op.phase, kind))
         self._descent.enter(held, op, tensor, from_nothing=kind == "inputs")
         self._held[address] = held
         held.ledger.enter(held, op.phase)

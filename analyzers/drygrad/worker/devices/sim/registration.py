@@ -25,6 +25,8 @@ from drygrad.worker.devices.sim.state import STATE
 
 Kernel = Callable[..., Any]
 _libraries: list[Any] = []
+KERNELS: dict[Any, Kernel] = {}
+"""By operator overload: what runs where its first tensor is on a device, and nothing else wants to hear of it."""
 _of_others: dict[Any, Kernel] = {}
 """Kernels for operators of other libraries, made when they are first called."""
 
@@ -43,11 +45,13 @@ def register() -> None:
         warnings.simplefilter("ignore")  # torch warns of each kernel that replaces one of its own
         for name, run in special.items():
             library.m.impl(name, "CUDA", run, False)
+            KERNELS[overload(name)] = run
         for name in _served():
             op = None if name in special else overload(name)
             if op is not None:
                 served = kernels.kernel(op) if _on_host(name) else _not_on_host
                 library.m.impl(name, "CUDA", served, False)
+                KERNELS[op] = served
         library.m.impl("scaled_dot_product_attention", "AutogradCUDA", attention.scaled_dot_product_attention, False)
 
 

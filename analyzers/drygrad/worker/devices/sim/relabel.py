@@ -11,6 +11,9 @@ from torch import Tensor
 from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import C
+from drygrad.worker.devices.sim.state import STATE
+
+__all__ = ["STATE", "Lazy", "alias", "to_device", "to_host"]
 
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 DEVICE_FIELD = 8  # of DLTensor, after the data pointer
