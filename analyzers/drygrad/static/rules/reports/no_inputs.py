@@ -17,14 +17,14 @@ class NoInputs(Rule):
 
     ## Example
     ```python
-    def score(x, *, store):
-        return x.sum() * store.fetch("scale").strict
+    def score(x, *, table):
+        return x.sum() * json.loads(table)["scale"]
     ```
     Use instead:
     ```python
-    # dry-run: x=torch.randn(4, 8), store=Store.local("scales.pt")
-    def score(x, *, store):
-        return x.sum() * store.fetch("scale").strict
+    # dry-run: x=torch.randn(4, 8), table='{"scale": 0.5}'
+    def score(x, *, table):
+        return x.sum() * json.loads(table)["scale"]
     ```
 
     ## Fix safety
@@ -42,10 +42,10 @@ class NoInputs(Rule):
     ]
     INVALID: ClassVar[list[Invalid]] = [
         Invalid(
-            "def total(x, *, store):\n    return x.sum() * store.fetch('scale').strict\n",
-            "# dry-run: x=torch.randn(2, 64), store=torch.randn(2, 64)\n"
-            "def total(x, *, store):\n    return x.sum() * store.fetch('scale').strict\n",
-            at=(1, 4, 1, 9),
+            "import json\n\n\ndef total(x, *, table):\n    return x.sum() * json.loads(table)['scale']\n",
+            "import json\n\n\n# dry-run: x=torch.randn(2, 64), table=torch.randn(2, 64)\n"
+            "def total(x, *, table):\n    return x.sum() * json.loads(table)['scale']\n",
+            at=(4, 4, 4, 9),
         ),
         Invalid("import torch\n\n\n# dry-run: y=torch.ones(3)\ndef total(x):\n    return x.sum()\n", at=(4, 11, 4, 12)),
         Invalid("import torch\n\n\n# dry-run: x=torch.ones(3\ndef total(x):\n    return x.sum()\n", at=(4, 0, 4, 25)),
