@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from instrument_harness import spots, watch
 
+from drygrad.worker.instruments.inplace import Inplace
 from drygrad.worker.lines import Lines
 from drygrad.worker.run import Instrument, Place, Run, Stop
 from drygrad.worker.watch import Op, watching
@@ -178,3 +180,13 @@ def test_hooks_do_not_see_their_own_operations(tmp_path: Path) -> None:
         exec(compile("import torch\ntorch.ones(1, requires_grad=True).exp().backward()", path, "exec"), {})
     assert reading.backwards == [2]
     assert "aten::sin" not in {name for _, name, _ in reading.heard}
+
+
+def test_a_closure_is_forward_and_no_optimizers(tmp_path: Path) -> None:
+    program = (
+        "w = torch.ones(3, requires_grad=True)\nopt = torch.optim.LBFGS([w])\ndef closure():\n    y = w.exp()\n"
+        "    y.clamp_(max=2.0)\n    y.sum().backward()\n    return y.sum()\n"
+    )
+    for step in ("opt.step(closure)", "opt.step(closure=closure)"):
+        run = watch(tmp_path, program + step, Inplace)
+        assert spots(run) == [("DG101", 5)]

@@ -59,7 +59,8 @@ class Descent:
             held.roots = device
         else:
             held.roots = Roots(device.device if device else made, dtype.dtype if dtype else made)
-        shaped = first if first is not None and given.shape == tensor.shape else None
+        nested = first is not None and (given.is_nested or tensor.is_nested)  # those have no shape
+        shaped = first if first is not None and not nested and given.shape == tensor.shape else None
         held.flat = shaped is not None and (shaped.flat or was_flattened(given))
         held.joined = shaped.joined if shaped is not None else None
         if op.name == "aten::cat":

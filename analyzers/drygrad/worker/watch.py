@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -173,9 +174,14 @@ def watching(run: Run, instruments: list[Instrument]) -> Generator[None]:
 
 
 def _hear_of_steps(run: Run) -> list[Any]:
-    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+    def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
         run.phase = "optimizer"
         run.tell("step_begins", optimizer, run.lines.caller())
+        if callable(kwargs.get("closure")):
+            return args, {**kwargs, "closure": _forward(run, kwargs["closure"])}
+        if len(args) > 1 and callable(args[1]):
+            return (args[0], _forward(run, args[1]), *args[2:]), kwargs
+        return None
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         run.phase = "forward"
@@ -188,6 +194,20 @@ def _unrecorded(gradients: Any) -> tuple[Any, ...]:
     """Return those of the gradients that have no graph."""
     found = cast("tuple[Any, ...]", gradients or ())
     return tuple(g for g in found if isinstance(g, torch.Tensor) and not g.requires_grad)
+
+
+def _forward(run: Run, closure: Any) -> Any:
+    """Return the closure of an optimizer's step, whose operations are the model's and no optimizer's."""
+
+    @wraps(closure)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        run.phase = "forward"
+        try:
+            return closure(*args, **kwargs)
+        finally:
+            run.phase = "optimizer"
+
+    return forward
 
 
 def _hear_of_backward(run: Run) -> Any:
