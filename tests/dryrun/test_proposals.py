@@ -117,3 +117,10 @@ def test_examples_of_the_docstring_come_first() -> None:
     assert steps(method) == ["<layer = Scale(3)>", "<x = torch.ones(2, 3)>"]
     assert [(a.name, a.text) for a in function.arguments] == [("x", "torch.ones(5)"), ("by", "2")]
     assert method.proposal is None
+
+
+def test_a_size_that_numpy_gets_is_a_number() -> None:
+    text = "import numpy as np\nclass Mix(nn.Module):\n"
+    text += "    def __init__(self, channels): self.order = np.arange(channels)\n"
+    found = proposed(text + "    def forward(self, x): return x[:, self.order]\n", "Mix.forward")
+    assert found["self"] == "Mix(channels=3)"

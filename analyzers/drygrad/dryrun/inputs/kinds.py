@@ -153,7 +153,7 @@ class Proposer:
             return self._path(usage, depth)
         if is_loader(usage):
             return self._loader(usage, depth)
-        if is_array(usage):
+        if is_array(usage) and ("setting" not in usage.kinds or usage.used):
             return with_others(changed(self._tensor(usage, ""), ".numpy()"), self._tensor(usage, ""))
         if surely_tensor or own_members(usage):
             return None
