@@ -34,7 +34,13 @@ class Descent:
     def enter(self, held: Held, op: Op, tensor: torch.Tensor, *, from_nothing: bool) -> None:
         """Say what memory that an operation has made comes from."""
         # On the path of every operation: one pass over the operands, and roots are shared where they are the same.
+        # What backward and an optimizer compute follows the devices of what the forward pass has made.
         made = self._origin(op, from_nothing)
+        if op.phase in ("backward", "optimizer") and not from_nothing and op.name not in _COPIES:
+            held.source = held.joined = None
+            held.moved = held.flat = False
+            held.origin, held.roots = made, Roots(made, made)
+            return
         given: Any = None
         first: Held | None = None
         device = dtype = None
