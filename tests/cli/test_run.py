@@ -40,7 +40,7 @@ def looked_up(key):
 
 
 def unknown(x):
-    return x.scaled_by(3) if x.ndim == 2 else x.sum().fetch()
+    return bytes.fromhex(x)[7] // (len(x) - 40)
 
 
 if __name__ == "__main__":

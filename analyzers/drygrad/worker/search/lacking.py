@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from types import FrameType
 
+import torch
+
 from drygrad.worker.search.nodes import Node, Path
 from drygrad.worker.search.trial import Failure
 from drygrad.worker.search.want import Want
@@ -44,6 +46,8 @@ def _attributes(failure: Failure) -> Iterator[Want]:
     owner = getattr(error, "obj", None)
     name = getattr(error, "name", None)
     if not isinstance(error, AttributeError) or owner is None or not name:
+        return
+    if hasattr(torch.Tensor, name):  # what is meant is a tensor, and this was a guess too many
         return
     path = failure.path_of(owner)
     if path is not None:
