@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 from sandbox_harness import IS_ROOT, NOBODY, as_user, marked_processes, world
 
 from drygrad.dryrun import launch
+from drygrad.worker.sandbox.private import folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's layers are Linux's")
 
@@ -312,3 +314,24 @@ def test_memory_is_limited_and_no_core_is_left(layer: str, private: Path) -> Non
     words = [*command(LIMITED, private, layer), str(launch.SANDBOX.parent)]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert ended.stdout == "no more 0\n", ended.stderr
+
+
+def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[str] = []
+    make = tempfile.mkdtemp
+
+    def swept_once(**where: str) -> str:
+        made.append(make(**where))
+        if len(made) == 1:
+            Path(made[0]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", swept_once)
+    with folder(str(tmp_path)) as inner:
+        assert Path(inner).parent == Path(made[1])
+        with folder(str(tmp_path)) as other:
+            assert Path(inner).exists()
+            assert inner != other
+    assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 _PREFIX = "drygrad-run-"
+_TRIES = 5
 
 
 @contextlib.contextmanager
@@ -21,8 +22,7 @@ def folder(parent: str | None) -> Generator[str]:
     """
     base = parent or tempfile.gettempdir()
     _sweep(base)
-    outer = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
-    lock = _lock(outer)
+    outer, lock = _made(base)
     inner = Path(outer, "files")
     inner.mkdir()
     try:
@@ -31,6 +31,20 @@ def folder(parent: str | None) -> Generator[str]:
         remove(outer)
         if lock is not None:
             os.close(lock)
+
+
+def _made(base: str) -> tuple[str, int | None]:
+    """Make a folder and lock it; another process that sweeps may take it before it is locked, so look again."""
+    for _ in range(_TRIES):
+        made = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
+        with contextlib.suppress(FileNotFoundError):
+            lock = _lock(made)
+            if sys.platform == "win32" or (lock is not None and Path(made).is_dir()):
+                return made, lock
+            if lock is not None:
+                os.close(lock)
+        remove(made)
+    return tempfile.mkdtemp(prefix=_PREFIX, dir=base), None  # where there are no locks, nobody sweeps
 
 
 def _sweep(base: str) -> None:
