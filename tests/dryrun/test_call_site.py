@@ -155,6 +155,8 @@ def test_definitions_bring_what_they_read() -> None:
         ("box = []\nfor x in range(3):\n    box.append(x)\nlog(box)", False),
         ("net = Net()\nfor x in range(3):\n    print(x)\n    net.train()\nlog(net)", False),
         ("net = Net()\nnet(1).backward()\nnorm(net)", True),
+        ("box = []\ndef fill(box): box.append(1)\nfill(box)\nlog(box)", True),
+        ("box = []\nprint(box)\nlog(box)", False),
     ],
 )
 def test_what_may_have_changed_an_input_on_the_way_is_known(text: str, partial: bool) -> None:

@@ -418,3 +418,22 @@ def test_a_loader_needs_no_move_where_nothing_is_on_the_gpu(worker: WorkerClient
     text = (IMPORTS + EVALUATE.format("y")).replace(".to(device)", "")
     result, found = ran(worker, planned(tmp_path, text, "evaluate", device="sim"))
     assert (result.outcome, found) == ("passed", [])
+
+
+WAITING = """\
+import queue
+
+
+class Feed:
+    def __init__(self):
+        self.ready = queue.Queue(maxsize=1)
+
+    def fill(self, x):
+        for row in (x, x):
+            self.ready.put(row)
+"""
+
+
+def test_a_wait_that_another_thread_ends_in_the_program_is_no_endless_one(worker: WorkerClient, tmp_path: Path) -> None:
+    result, found = ran(worker, planned(tmp_path, WAITING, "Feed.fill", timeout=3.0, search_seconds=0.5))
+    assert (result.outcome, [f.code for f in found if f.severity in ("error", "warning")]) == ("deadline", [])

@@ -35,6 +35,7 @@ _IDLE_METHODS = frozenset(
 """Methods that a caller calls for their effect elsewhere: they build nothing that an argument is made of."""
 
 
+_BUILTINS = frozenset(dir(builtins))
 _WITHOUT_TRACE = (_IDLE_METHODS - {"fit"}) | frozenset(
     "train eval to cuda cpu parameters named_parameters modules children buffers state_dict forward size dim item "
     "detach numpy keys values items format join mean sum".split()
@@ -259,9 +260,18 @@ class _Facts:
         return False
 
     def may_change(self, needed: set[str]) -> bool:
-        """Say whether the step somewhere calls a method of a needed object that may leave a trace in it."""
+        """Say whether the step somewhere has a needed object do something that may leave a trace in it.
+
+        That is a method, or a function that is called for what it does to its arguments: ``fill(buffer)``.
+        """
         if self.is_declaration or not isinstance(self.step, ast.stmt):
             return False
+        match self.step:
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=given)) if name not in _BUILTINS:
+                if any(_root(argument) in needed for argument in given):
+                    return True
+            case _:
+                pass
         return any(
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
