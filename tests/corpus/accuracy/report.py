@@ -23,7 +23,7 @@ make the rules, so their figures say how much was learnt from them; the sets are
 ORIGINS = {
     "heldout": "written by authors who knew neither drygrad nor its rules, and not read while rules are made",
     "blind": "written by such authors, too, but read since: rules were made after these programs, and the codes of "
-    "some set to the new rule. When the set was first measured, before that, 4 of its 48 faults were found",
+    "some set to the new rule. When the first 48 of them were first measured, before that, 4 faults were found",
     "informed": "written by somebody who knows the rules, one for each kind of fix. The truth of four of them "
     "(`char_lm_windows`, `class_balanced_focal`, `inverse_depth`, `point_cloud_attention`) was changed after a look at "
     "what drygrad said",
