@@ -31,7 +31,7 @@ def save_checkpoint(path, model, optimizer, step, args):
 
 
 def load_checkpoint(path, model, optimizer):
-    ckpt = torch.load(path, map_location="cpu")  # error: DG907
+    ckpt = torch.load(path, map_location="cpu")  # error: DG907|DG805
     model.load_state_dict(ckpt["model"])
     optimizer.load_state_dict(ckpt["optimizer"])
     return ckpt["step"], ckpt["args"]

@@ -18,7 +18,7 @@ def gradient_penalty(critic, real, fake):
     eps = torch.rand(real.size(0), 1, device=real.device)
     mixed = (eps * real + (1 - eps) * fake).requires_grad_(True)
     score = critic(mixed)
-    grad = torch.autograd.grad(score.sum(), mixed)[0]  # fault: no rule
+    grad = torch.autograd.grad(score.sum(), mixed)[0]  # error: DG116
     return ((grad.norm(2, dim=1) - 1.0) ** 2).mean()
 
 

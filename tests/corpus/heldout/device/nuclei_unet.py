@@ -63,7 +63,7 @@ class UNet(nn.Module):
 
 
 def make_loader(images, masks, args, device):
-    transform = Normalize((0.5, 0.5, 0.5), (0.25, 0.25, 0.25), device)  # fault: no rule
+    transform = Normalize((0.5, 0.5, 0.5), (0.25, 0.25, 0.25), device)  # error: DG210
     data = NucleiCrops(images, masks, args.size, transform)
     return DataLoader(data, batch_size=4, shuffle=True, num_workers=args.workers)
 

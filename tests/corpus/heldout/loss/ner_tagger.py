@@ -27,7 +27,7 @@ class Tagger(nn.Module):
         logits = self(tokens)
         B, T, _ = logits.shape
         # cross_entropy wants the classes in dim 1
-        logits = logits.view(B, self.n_tags, T)  # fault: no rule
+        logits = logits.view(B, self.n_tags, T)  # error: DG318
         return F.cross_entropy(logits, tags, ignore_index=PAD_TAG)
 
     @torch.no_grad()

@@ -40,7 +40,7 @@ class FeatureBank:
         self.encoder.eval()
         for images, labels in loader:
             tokens = self.encoder(images.to(self.device, non_blocking=True))
-            self.chunks.append(tokens[:, 0])  # fault: no rule
+            self.chunks.append(tokens[:, 0])  # error: DG511
             self.labels.append(labels.to(self.device, non_blocking=True))
         return self
 

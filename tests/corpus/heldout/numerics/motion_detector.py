@@ -27,7 +27,7 @@ class MotionDetector:
         self.history.clear()
 
     def _difference(self, frame: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
-        diff = (frame - previous).abs()  # fault: no rule
+        diff = (frame - previous).abs()  # error: DG413
         return diff.float().mean(dim=0)
 
     def process(self, frame: torch.Tensor) -> dict:

@@ -21,7 +21,7 @@ def iou_matrix(a, b):
     area_a, area_b = box_area(a), box_area(b)
     iou = torch.zeros(len(a), len(b))
     for i in range(len(a)):
-        for j in range(len(b)):  # fault: no rule
+        for j in range(len(b)):  # error: DG607
             x1 = max(a[i, 0].item(), b[j, 0].item())
             y1 = max(a[i, 1].item(), b[j, 1].item())
             x2 = min(a[i, 2].item(), b[j, 2].item())

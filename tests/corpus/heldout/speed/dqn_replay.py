@@ -22,7 +22,7 @@ class ReplayBuffer:
 
     def sample(self, batch_size):
         batch = Transition(*zip(*random.sample(self.memory, batch_size)))
-        obs = torch.tensor(batch.obs, dtype=torch.float32)  # fault: no rule
+        obs = torch.tensor(batch.obs, dtype=torch.float32)  # error: DG609
         next_obs = torch.tensor(batch.next_obs, dtype=torch.float32)
         action = torch.tensor(batch.action, dtype=torch.int64)
         reward = torch.tensor(batch.reward, dtype=torch.float32)

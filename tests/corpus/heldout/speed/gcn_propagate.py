@@ -26,7 +26,7 @@ def propagate(x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
     """Weighted sum of the neighbours' features for every node."""
     rows = [[] for _ in range(x.shape[0])]
     for e in range(edge_index.shape[1]):
-        src, dst = edge_index[0, e].item(), edge_index[1, e].item()  # error: DG601
+        src, dst = edge_index[0, e].item(), edge_index[1, e].item()  # error: DG601|DG607
         rows[dst].append(weight[e] * x[src])
     return torch.stack([torch.stack(r).sum(dim=0) for r in rows])
 

@@ -39,7 +39,7 @@ def train_steps(model, loader, n_steps, lr=1e-3, log_every=50):
     criterion = nn.BCEWithLogitsLoss()
     losses = []
     for step in range(n_steps):
-        fields, clicked = next(iter(loader))  # fault: no rule
+        fields, clicked = next(iter(loader))  # error: DG613
         loss = criterion(model(fields), clicked)
         optimizer.zero_grad()
         loss.backward()
