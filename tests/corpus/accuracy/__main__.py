@@ -2,8 +2,8 @@
 
     python -m accuracy [NAME_PART...] [--new] [--record]
 
-With parts of names, or for new cases only, everything that was said of them is printed; ``--record`` adds them to what
-is recorded of the others.
+With parts of names, or for new cases only, everything that was said of them is printed, held-out cases left out unless a
+part says ``heldout``; ``--record`` adds them to what is recorded of the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 
 from .examining import Examined, examine_all
 from .judging import Outcome, judge
-from .programs import CORPUS, SETS, Case, cases
+from .programs import CORPUS, HELD_OUT, SETS, Case, cases
 from .recording import record, recorded
 from .report import cause, page, table
 
@@ -31,7 +31,7 @@ def main() -> int:
     arguments = parser.parse_args()
     every = cases()
     known = recorded()
-    some = [case for case in every if any(part in case.name for part in arguments.parts)]
+    some = [case for case in every if any(_is_meant(case, part) for part in arguments.parts)]
     some += [case for case in every if arguments.new and case.name not in known and case not in some]
     is_part = bool(arguments.parts) or arguments.new
     chosen = some if is_part else every
@@ -42,6 +42,10 @@ def main() -> int:
         record(results)
         PAGE.write_text(page([case for case in every if case.name in results], results), encoding="utf-8")
     return 0
+
+
+def _is_meant(case: Case, part: str) -> bool:
+    return part in case.name and (case.origin != HELD_OUT or HELD_OUT in part)
 
 
 def _examined(chosen: list[Case], *, shown: bool) -> dict[str, Outcome]:
