@@ -105,7 +105,7 @@ def _program(path: Path) -> Program:
 
 
 def _bytes(size: str | None) -> int | None:
-    return int(size.removesuffix("MiB")) << 20 if size else None
+    return int(size[:-3]) << {"MiB": 20, "GiB": 30}[size[-3:]] if size else None
 
 
 def _header(lines: list[str]) -> dict[str, str]:
