@@ -48,7 +48,7 @@ class A2CAgent:
         dist = Categorical(logits=self.actor(rollout.obs))
 
         advantage = returns - values
-        policy_loss = -(dist.log_prob(rollout.actions) * advantage).mean()  # fault: no rule
+        policy_loss = -(dist.log_prob(rollout.actions) * advantage).mean()  # error: DG120
         value_loss = advantage.pow(2).mean()
         entropy = dist.entropy().mean()
         loss = policy_loss + 0.5 * value_loss - self.entropy_coef * entropy
