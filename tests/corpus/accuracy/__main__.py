@@ -2,8 +2,8 @@
 
     python -m accuracy [NAME_PART...] [--new] [--record]
 
-With parts of names, or for new cases only, everything that was said of them is printed, held-out cases left out unless a
-part says ``heldout``; ``--record`` adds them to what is recorded of the others.
+With parts of names, or for new cases only, everything that was said of them is printed; held-out cases are left out
+unless a part says ``heldout``. ``--record`` adds them to what is recorded of the others.
 """
 
 from __future__ import annotations
