@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from drygrad.model import SEVERITIES, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
 
-FAILURES = frozenset({"it fails here", "backward fails here", "they broadcast here"})
+FAILURE = "it fails here"
+FAILURES = frozenset({FAILURE, "backward fails here", "they broadcast here"})
 """What the worker calls the place of an error that it tells at another line, the one that is to be changed."""
 _FAMILY = len("DG1")
 
@@ -88,7 +89,7 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> 
             continue
         if behind is not None:
             found.remove(behind)
-            here = Related("it fails here", behind.span)
+            here = Related(FAILURE, behind.span)
             kept.append(_combined(finding, replace(behind, related=(*behind.related, here))))
             continue
         if _is_told_elsewhere(finding, told, source):
@@ -190,15 +191,8 @@ def _distinct(findings: Iterable[Finding], source: Source) -> list[Finding]:
 
 def _is_told_elsewhere(finding: Finding, found: Iterable[Finding], source: Source) -> bool:
     """Say whether a run tells a fault at the line that is to be changed, which shows in a finding's statement."""
-    statement = _statement(finding, source)
-    failures = (
-        statement_of(source, related.span.start)
-        for other in found
-        if other is not finding and other.code[:_FAMILY] == finding.code[:_FAMILY]
-        for related in other.related
-        if related.message in FAILURES and related.path is None
-    )
-    return statement is not None and any(failure is statement for failure in failures)
+    kin = (other for other in found if other is not finding and other.code[:_FAMILY] == finding.code[:_FAMILY])
+    return any(_names(other, finding, source, FAILURES) for other in kin)
 
 
 def _same(finding: Finding, found: Sequence[Finding], static: Sequence[Finding], source: Source) -> Finding | None:
@@ -221,11 +215,11 @@ def _same(finding: Finding, found: Sequence[Finding], static: Sequence[Finding],
     return next((o for o in alike if _names(o, finding, source) and _names(finding, o, source)), None)
 
 
-def _names(one: Finding, other: Finding, source: Source) -> bool:
-    """Say whether a finding points to the statement of another one."""
+def _names(one: Finding, other: Finding, source: Source, words: Container[str] | None = None) -> bool:
+    """Say whether a finding points to the statement of another one, in certain words if any are given."""
     statement = _statement(other, source)
-    own = (related.span.start for related in one.related if related.path is None)
-    return any(statement_of(source, start) is statement for start in own)
+    places = (r for r in one.related if r.path is None and (words is None or r.message in words))
+    return statement is not None and any(statement_of(source, place.span.start) is statement for place in places)
 
 
 def _behind(finding: Finding, found: Iterable[Finding], runs: Iterable[Record], source: Source) -> Finding | None:
