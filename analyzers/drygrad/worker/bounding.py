@@ -245,71 +245,70 @@ def _attention_backward(of: Bound, args: Any, named: Any) -> tuple[float, ...]:
     return count * of_scores * of(key), count * of_scores * of(query), count * of(gradient)
 
 
-def _rules() -> dict[str, Rule]:
-    rules: dict[str, Rule] = {
-        "_log_softmax": _log_softmax,
-        "_log_softmax_backward_data": _log_softmax_backward,
-        "_scaled_dot_product_flash_attention_for_cpu": _attention,
-        "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
-        "_softmax": _softmax,
-        "_softmax_backward_data": _softmax_backward,
-        "add": _added,
-        "addmm": _added_product,
-        "baddbmm": _added_product,
-        "bmm": _product,
-        "cat": _listed,
-        "clamp": _clamped,
-        "constant_pad_nd": _padded,
-        "convolution": _convolved,
-        "convolution_backward": _convolution_backward,
-        "copy_": _written,
-        "div": _divided,
-        "embedding_dense_backward": _summed,
-        "exp": _exponential,
-        "fill": _written,
-        "full": _full,
-        "gelu_backward": _curved,
-        "leaky_relu": _leaky,
-        "leaky_relu_backward": _leaky_backward,
-        "masked_fill": _filled,
-        "maximum": _greatest,
-        "mean": _averaged,
-        "minimum": _greatest,
-        "mm": _product,
-        "mse_loss": _squared_error,
-        "mse_loss_backward": _squared_error_backward,
-        "mul": _multiplied,
-        "native_batch_norm": _batch_norm,
-        "native_batch_norm_backward": _batch_norm_backward,
-        "native_dropout": _dropped,
-        "native_group_norm": _group_norm,
-        "native_group_norm_backward": _group_norm_backward,
-        "native_layer_norm": _layer_norm,
-        "native_layer_norm_backward": _layer_norm_backward,
-        "nll_loss_backward": _likelihood_backward,
-        "nll_loss2d_backward": _likelihood_backward,
-        "pow": _powered,
-        "sigmoid_backward": _curved,
-        "silu_backward": _curved,
-        "stack": _listed,
-        "sub": _added,
-        "sum": _summed,
-        "tanh_backward": _curved,
-        "where": _chosen,
-    }
-    handed_on = (
-        "_reshape_alias _to_copy _unsafe_view abs amax amin clone embedding flip gather gelu index index_select "
-        "masked_select max_pool2d_with_indices neg relu repeat roll select_backward silu slice_backward sort "
-        "threshold_backward topk tril triu"
-    )
-    rules.update(dict.fromkeys(handed_on.split(), _first))
-    rules.update(dict.fromkeys("cos sigmoid sign sin tanh".split(), _constant(1.0)))
-    rules.update(dict.fromkeys("new_zeros zeros zeros_like zero_".split(), _made(0.0)))
-    rules.update(dict.fromkeys("bernoulli new_ones ones ones_like rand rand_like".split(), _made(1.0)))
-    return rules
+_OWN: dict[str, Rule] = {
+    "_log_softmax": _log_softmax,
+    "_log_softmax_backward_data": _log_softmax_backward,
+    "_scaled_dot_product_flash_attention_for_cpu": _attention,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+    "_softmax": _softmax,
+    "_softmax_backward_data": _softmax_backward,
+    "add": _added,
+    "addmm": _added_product,
+    "baddbmm": _added_product,
+    "bmm": _product,
+    "cat": _listed,
+    "clamp": _clamped,
+    "constant_pad_nd": _padded,
+    "convolution": _convolved,
+    "convolution_backward": _convolution_backward,
+    "copy_": _written,
+    "div": _divided,
+    "embedding_dense_backward": _summed,
+    "exp": _exponential,
+    "fill": _written,
+    "full": _full,
+    "gelu_backward": _curved,
+    "leaky_relu": _leaky,
+    "leaky_relu_backward": _leaky_backward,
+    "masked_fill": _filled,
+    "maximum": _greatest,
+    "mean": _averaged,
+    "minimum": _greatest,
+    "mm": _product,
+    "mse_loss": _squared_error,
+    "mse_loss_backward": _squared_error_backward,
+    "mul": _multiplied,
+    "native_batch_norm": _batch_norm,
+    "native_batch_norm_backward": _batch_norm_backward,
+    "native_dropout": _dropped,
+    "native_group_norm": _group_norm,
+    "native_group_norm_backward": _group_norm_backward,
+    "native_layer_norm": _layer_norm,
+    "native_layer_norm_backward": _layer_norm_backward,
+    "nll_loss_backward": _likelihood_backward,
+    "nll_loss2d_backward": _likelihood_backward,
+    "pow": _powered,
+    "sigmoid_backward": _curved,
+    "silu_backward": _curved,
+    "stack": _listed,
+    "sub": _added,
+    "sum": _summed,
+    "tanh_backward": _curved,
+    "where": _chosen,
+}
+_HANDED_ON = (
+    "_reshape_alias _to_copy _unsafe_view abs amax amin clone embedding flip gather gelu index index_select "
+    "masked_select max_pool2d_with_indices neg relu repeat roll select_backward silu slice_backward sort "
+    "threshold_backward topk tril triu"
+)
 
-
-RULES = _rules()
+RULES = {
+    **_OWN,
+    **dict.fromkeys(_HANDED_ON.split(), _first),
+    **dict.fromkeys("cos sigmoid sign sin tanh".split(), _constant(1.0)),
+    **dict.fromkeys("new_zeros zeros zeros_like zero_".split(), _made(0.0)),
+    **dict.fromkeys("bernoulli new_ones ones ones_like rand rand_like".split(), _made(1.0)),
+}
 """By the operation's name without its namespace; what works in place has the rule of what does not."""
 
 
