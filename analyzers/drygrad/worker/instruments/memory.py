@@ -7,13 +7,14 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, ClassVar, cast
 
 import torch
 
 from drygrad.worker.descent import Descent
 from drygrad.worker.explain.holders import find_holders
+from drygrad.worker.graphs import leaves
 from drygrad.worker.ledger import Held, Key, Ledger, Origin
 from drygrad.worker.lines import Instruction
 from drygrad.worker.reading import bytes_text, storage_of
@@ -107,7 +108,7 @@ class Memory(Instrument):
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Learn which storages are parameters: the leaves of the first graph."""
         if not self._parameters_known:
-            self._learn(_leaves(roots))
+            self._learn(leaves(roots))
 
     def step_begins(self, optimizer: Any, place: Place | None) -> None:
         """Learn which storages are parameters, where no graph has told."""
@@ -241,20 +242,6 @@ def _wanted(text: str) -> int:
 
 def _most(sizes: dict[str, int]) -> str:
     return max(sizes, key=lambda kind: sizes[kind])
-
-
-def _leaves(roots: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-    """Yield the leaves of a graph that take gradients."""
-    waiting: list[Any] = [root.grad_fn for root in roots]
-    seen: set[Any] = set()
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            yield node.variable
-        waiting.extend(next_node for next_node, _ in node.next_functions)
 
 
 def _kind(func: Any) -> str | None:
