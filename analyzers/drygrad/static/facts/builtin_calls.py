@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from drygrad.static.facts.effects import forget_mutable
+from drygrad.static.facts.effects import forget_items, forget_mutable
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.iteration import element
 from drygrad.static.facts.values import (
@@ -21,6 +21,9 @@ from drygrad.static.facts.values import (
     element_of,
     join,
 )
+
+_CHANGES = frozenset({"append", "extend", "insert", "clear", "remove", "sort", "reverse", "pop"})
+"""Methods that change the list that they are called on."""
 
 
 def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
@@ -93,6 +96,8 @@ def _number(value: Value) -> Value:
 def sequence_method(frame: Frame, expression: ast.expr, sequence: Sequence, name: str, arguments: Arguments) -> Value:
     """Return the value of a list's method, and change what is known of the list that the expression names."""
     target = dotted_text(expression)
+    if target is None and name in _CHANGES:
+        forget_items(frame, expression)
     if name in ("append", "extend", "insert") and arguments.positional and target is not None:
         added = arguments.positional[-1]
         if name == "extend":

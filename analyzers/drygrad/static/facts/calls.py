@@ -34,6 +34,7 @@ def call(frame: Frame, node: ast.Call) -> Value:
     """Return the value of a call."""
     target = frame.evaluate(node.func)
     arguments = _arguments(frame, node)
+    frame.begin(node)
     return apply(frame, node, target, arguments)
 
 

@@ -23,6 +23,15 @@ def forget_mutable(frame: Frame, node: ast.Call) -> None:
             frame.state.names[name] = replace(value, device=None, training=None)
 
 
+def forget_items(frame: Frame, container: ast.expr) -> None:
+    """What a list or dict holds has changed in a way that is not followed: forget it, and what it is an item of."""
+    while isinstance(container, ast.Subscript):
+        container = container.value
+    name = dotted_text(container)
+    if name is not None and frame.evaluate(container) is not UNKNOWN:
+        frame.bind(name, UNKNOWN)
+
+
 def given_back(frame: Frame, result: Value, arguments: Arguments, node: ast.expr) -> Value:
     """Return what a followed call returns: in new memory at every call, unless it is an argument's."""
     shared = {id(tensor.storage) for tensor in tensors_in((*arguments.positional, *arguments.keywords.values()))}

@@ -134,6 +134,7 @@ def _call(frame: Frame, node: ast.Call) -> Value:
 def _bin_op(frame: Frame, node: ast.BinOp) -> Value:
     left, right = evaluate(frame, node.left), evaluate(frame, node.right)
     operation = OPERATORS[type(node.op).__name__]
+    frame.begin(node)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return tensors.operator(frame, node, operation, (node.left, node.right), (left, right))
     return _python_arithmetic(operation, left, right)
@@ -213,6 +214,7 @@ def _bool_op(frame: Frame, node: ast.BoolOp) -> Value:
 def _compare(frame: Frame, node: ast.Compare) -> Value:
     values = [evaluate(frame, node.left), *(evaluate(frame, other) for other in node.comparators)]
     operator = type(node.ops[0]).__name__
+    frame.begin(node)
     if len(values) == 2 and operator in OPERATORS and any(isinstance(v, Tensor) for v in values):
         expressions = (node.left, node.comparators[0])
         return tensors.operator(frame, node, OPERATORS[operator], expressions, tuple(values))
@@ -264,6 +266,7 @@ def _starred(frame: Frame, node: ast.Starred) -> Value:
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     base, index = evaluate(frame, node.value), evaluate(frame, node.slice)
+    frame.begin(node)
     return subscript(frame, base, index, node)
 
 

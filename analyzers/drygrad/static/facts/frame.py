@@ -135,6 +135,13 @@ class Frame:
         taken = [events.pop((kind, node), None) for kind in (DeviceMismatch, ShapeMismatch)]
         return [event for event in taken if event is not None]
 
+    def begin(self, node: ast.expr) -> None:
+        """Forget what an earlier pass has noted of a call or an operator: what it was called on may now be unknown."""
+        if self.recording is not None:
+            self.recording.calls.pop(node, None)
+            for kind in (DeviceMismatch, InplaceWrite, ShapeMismatch):
+                self.recording.events.pop((kind, node), None)
+
     def leave(self, value: Value) -> None:
         """Return from the body."""
         self.result = value if self.result is None else join(self.result, value)

@@ -235,6 +235,9 @@ def _narrowed(frame: Frame, state: State, test: ast.expr, holds: bool) -> State:
         case ast.Call(args=[ast.Name(id=name), *others]) if holds and _tests_for_tensor(frame, test, others):
             if frame.look_up(name) is UNKNOWN:
                 state.names[name] = Tensor()
+        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), kind]) if holds:
+            if isinstance(frame.look_up(name), Tensor) and not _may_be_tensor(evaluate(frame, kind)):
+                state.names[name] = UNKNOWN
         case ast.Compare(left=measured, ops=[operator], comparators=[ast.Constant(value=int(rank))]):
             name = _whose_dimensions(measured)
             known = frame.look_up(name) if name is not None else None
@@ -255,6 +258,13 @@ def _tests_for_tensor(frame: Frame, test: ast.Call, others: list[ast.expr]) -> b
             return True
         case _:
             return False
+
+
+def _may_be_tensor(kind: Value) -> bool:
+    """Say whether objects of a class, or of one of several, may be tensors."""
+    if isinstance(kind, Sequence):
+        return kind.items is None or any(map(_may_be_tensor, kind.items))
+    return not isinstance(kind, Reference) or kind.name.endswith(("Tensor", "Parameter", "Buffer"))
 
 
 def _whose_dimensions(node: ast.expr) -> str | None:

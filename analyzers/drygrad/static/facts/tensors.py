@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from drygrad.static.facts import containers, shapes, transfer
+from drygrad.static.facts.effects import forget_items
 from drygrad.static.facts.events import InplaceWrite, ShapeMismatch
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.values import (
@@ -142,9 +143,7 @@ def assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
     if isinstance(base, Tensor):
         write(frame, target, target.value, "setitem", base, (value,))
         return
-    name = dotted_text(target.value)
-    if name is not None and base is not UNKNOWN:
-        frame.bind(name, UNKNOWN)
+    forget_items(frame, target.value)
 
 
 def accumulated(frame: Frame, node: ast.AugAssign, left: Value, right: Tensor, operation: str) -> Value:

@@ -29,6 +29,8 @@ class Layout:
 
     before: tuple[str, ...]
     after: tuple[str, ...]
+    joined: frozenset[str]
+    """The sizes that the result has as factors of a product only: in which order it is written means nothing."""
     order: tuple[int, ...] | None
     """Where each axis of the result was before, if the view asks for the same axes in another order."""
 
@@ -38,7 +40,9 @@ class Layout:
         An axis keeps its meaning if as many elements stand before it, or behind it, as stood there.
         """
         for size, count in Counter(self.before).items():
-            if size in (ANY, UNKNOWN_SIZES) or size.isdigit() or count > 1 or self.after.count(size) != 1:
+            if size in (ANY, UNKNOWN_SIZES, *self.joined) or size.isdigit():
+                continue
+            if count > 1 or self.after.count(size) != 1:
                 continue
             i, j = self.before.index(size), self.after.index(size)
             outer, inner = (self.before[:i], self.after[:j]), (self.before[i + 1 :], self.after[j + 1 :])
@@ -102,7 +106,9 @@ def layout_of(view: View, ctx: Context) -> Layout | None:
     order = None
     if all(len(each) == 1 for each in after) and sorted(each[0] for each in after) == sorted(before):
         order = tuple(before.index(each[0]) for each in after) if len(set(before)) == len(before) else None
-    return Layout(tuple(_without_ones(before)), tuple(_without_ones(s for each in after for s in each)), order)
+    flat = tuple(_without_ones(size for each in after for size in each))
+    joined = frozenset(size for each in after if len(each) > 1 for size in each)
+    return Layout(tuple(_without_ones(before)), flat, joined, order)
 
 
 def _without_ones(sizes: Iterable[str]) -> Iterator[str]:

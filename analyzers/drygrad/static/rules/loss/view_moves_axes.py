@@ -91,6 +91,23 @@ class ViewMovesAxes(Rule):
         ),
         Valid(
             """
+            def rows(x):
+                b, mics, channels, frames = x.size()
+                flat = x.permute(0, 3, 1, 2).reshape(b * mics * frames, channels)
+                return flat.reshape(b, frames, mics, channels)
+            """
+        ),
+        Valid(
+            """
+            def stacked(x: torch.Tensor, stride):
+                b, t, d = x.shape
+                frames = t - t % stride
+                x = x[:, :frames]
+                return x.reshape(b, frames // stride, d * stride)
+            """
+        ),
+        Valid(
+            """
             def rearranged(x):
                 b, t, c = x.shape
                 x = x.transpose(1, 2)

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
-from drygrad.static.context import Context
+from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Object
 from drygrad.static.loops import trains
 from drygrad.static.roles import role_of
-from drygrad.static.syntax import body_nodes, scope_of
+from drygrad.static.syntax import assigned_in, body_nodes, parameter_names, scope_of
 from drygrad.static.tree import walk
 
 
@@ -68,6 +68,17 @@ class AliasInsteadOfCopy(Rule):
                 return best_model
             """
         ),
+        Valid(
+            """
+            class Solver:
+                def __init__(self, model: nn.Module):
+                    self.model = model
+
+                def load(self, path):
+                    model = torch.load(path, weights_only=False)
+                    self.model.load_state_dict(model.state_dict())
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -111,6 +122,15 @@ class AliasInsteadOfCopy(Rule):
             """,
             at=(4, 22, 4, 33),
         ),
+        Invalid(
+            """
+            policy = nn.Linear(4, 2)
+            target = policy
+
+            def sync():
+                target.load_state_dict(policy.state_dict())
+            """
+        ),
     ]
 
     def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
@@ -119,7 +139,7 @@ class AliasInsteadOfCopy(Rule):
         if target is None or source is None or not _is_model(node.value, ctx):
             return
         best = _is_kept_as_best(node, target, source, ctx)
-        if best or _is_synchronised(target, source, ctx):
+        if best or _is_synchronised(node, target, source, ctx):
             message = f"{target} becomes another name of {source}, not a copy: both are always the same model"
             yield ctx.finding(self, node.value, message, fixes=[_copied(node.value, ctx)])
 
@@ -149,7 +169,7 @@ def _stores(node: ast.Name | ast.Attribute, name: str) -> bool:
     return isinstance(node.ctx, ast.Store) and dotted_text(node) == name
 
 
-def _is_synchronised(target: str, source: str, ctx: Context) -> bool:
+def _is_synchronised(node: ast.Assign, target: str, source: str, ctx: Context) -> bool:
     """Say whether the file copies the weights of one into the other: it takes them for two."""
     return any(
         isinstance(call.func, ast.Attribute)
@@ -157,8 +177,31 @@ def _is_synchronised(target: str, source: str, ctx: Context) -> bool:
         and dotted_text(call.func.value) == target
         and len(call.args) == 1
         and ast.unparse(call.args[0]) == f"{source}.state_dict()"
+        and all(_is_one_variable(name, node, call, ctx) for name in (target, source))
         for call in ctx.nodes(ast.Call)
     )
+
+
+def _is_one_variable(name: str, first: ast.AST, second: ast.AST, ctx: Context) -> bool:
+    """Say whether a name means the same at both places: a variable in the reach of both, or what methods share."""
+    root, scope = name.partition(".")[0], ctx.function(first)
+    inner = ctx.function(second)
+    if inner is not scope and _is_self(root, scope, ctx) and _is_self(root, inner, ctx):
+        return _class_around(scope, ctx) is _class_around(inner, ctx)
+    while inner is not scope:
+        if inner is None or root in parameter_names(inner) or root in dict(assigned_in(inner)):
+            return False
+        inner = ctx.function(inner)
+    return True
+
+
+def _is_self(name: str, function: FunctionNode | None, ctx: Context) -> bool:
+    return function is not None and parameter_names(function)[:1] == [name] and _class_around(function, ctx) is not None
+
+
+def _class_around(function: FunctionNode | None, ctx: Context) -> ast.ClassDef | None:
+    parent = ctx.parent(function) if function is not None else None
+    return parent if isinstance(parent, ast.ClassDef) else None
 
 
 def _copied(node: ast.expr, ctx: Context) -> Fix | None:

@@ -80,6 +80,15 @@ class DropoutIgnoresEval(Rule):
         Valid(
             """
             class Net(nn.Module):
+                def forward(self, x, deterministic, rate=0.1):
+                    if rate > 0 and not deterministic:
+                        x = F.dropout(x, rate)
+                    return x
+            """
+        ),
+        Valid(
+            """
+            class Net(nn.Module):
                 def forward(self, x, **options):
                     drop = nn.Dropout(0.1)
                     drop.train(self.training)
@@ -176,7 +185,7 @@ class DropoutIgnoresEval(Rule):
         call = ctx.call(node)
         always_on = call is not None and _is_function_always_on(call)
         around = module_around(node, ctx) if always_on or _is_new_dropout(node, ctx) else None
-        if around is None or _asks_for_mode(around[1]):
+        if around is None or _asks_for_mode(around[1]) or _is_switched(node, ctx):
             return
         owner = self_name(around[1])
         if always_on:
@@ -199,6 +208,25 @@ def _asks_for_mode(function: ast.FunctionDef) -> bool:
     """Say whether a method does different things in training and in eval mode."""
     tests = [node.test for node in walk(function) if isinstance(node, (ast.If, ast.IfExp))]
     return any(isinstance(n, ast.Attribute) and n.attr == "training" for test in tests for n in walk(test))
+
+
+def _is_switched(node: ast.Call, ctx: Context) -> bool:
+    """Say whether a variable other than the rate decides whether anything is dropped: it may stand for the mode."""
+    rates = {argument.id for argument in walk(node) if isinstance(argument, ast.Name)}
+    tests = [a.test for a in ctx.ancestors(node) if isinstance(a, (ast.If, ast.IfExp))]
+    return any(isinstance(n, ast.Name) and n.id not in rates for test in tests for n in _truths(test))
+
+
+def _truths(test: ast.expr) -> Iterator[ast.expr]:
+    """Yield what a test asks whether it is true, rather than compares."""
+    match test:
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from _truths(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from _truths(operand)
+        case _:
+            yield test
 
 
 def _is_function_always_on(call: TorchCall) -> bool:

@@ -16,6 +16,11 @@ from drygrad.static.tree import walk
 _COSINES = frozenset({"normalize", "cosine_similarity"})
 _SCALES = frozenset({"mul", "div", "matmul", "mm", "bmm", "einsum", "neg", "transpose", "t", "sum", "cat"}) | VIEWS
 
+_IN_WORDS = {
+    "one": "exp overflows above 88.7 (float32): then the logarithm is infinite, softplus is not",
+    "sum": "exp overflows above 88.7 (float32) and is 0 below -104: then the logarithm is infinite, logsumexp is not",
+}
+
 
 class HandwrittenLogsumexp(Rule):
     """
@@ -27,6 +32,8 @@ class HandwrittenLogsumexp(Rule):
     `exp` overflows above 88.7 in float32 (11 in float16), and is 0 below -104 (-17): where one of the summands is too
     large the result is inf, where all are too small it is log(0), -inf. The gradient is NaN in both cases, though the
     number looked for is an ordinary one. `torch.logsumexp` subtracts the maximum, and `F.softplus` is exact everywhere.
+    Where the exponent is a parameter itself, such as the `rho` of a standard deviation, this is an info: it begins
+    small and rarely leaves.
 
     ## Example
     ```python
@@ -98,6 +105,27 @@ class HandwrittenLogsumexp(Rule):
                 return scores - total.log()
             """
         ),
+        Invalid(
+            """
+            class Weight(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.rho = nn.Parameter(torch.full((n,), -3.0))
+
+                def forward(self):
+                    return torch.log1p(torch.exp(self.rho))
+            """,
+            """
+            class Weight(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.rho = nn.Parameter(torch.full((n,), -3.0))
+
+                def forward(self):
+                    return F.softplus(self.rho)
+            """,
+            severity="info",
+        ),
     ]
 
     calls = ("log", "log1p")
@@ -112,11 +140,11 @@ class HandwrittenLogsumexp(Rule):
         kind, exponential, total = found
         if not may_overflow(exponential, ctx) or _is_cosine(exponential) or _is_chosen(node, ctx):
             return
-        better = "logsumexp" if kind == "sum" else "softplus"
         yield ctx.finding(
             self,
             node,
-            f"exp overflows above 88.7 (float32) and is 0 below -104: then the logarithm is infinite, {better} is not",
+            _IN_WORDS["one" if kind == "one" else "sum"],
+            severity="info" if _is_learned(exponential) else None,
             related=[] if _stands_in(exponential, node) else [("exp is applied here", exponential.node)],
             fixes=[_fix(node, kind, exponential, total, ctx)],
         )
@@ -145,6 +173,11 @@ def _has_one(operands: tuple[Value, ...]) -> bool:
 
 def _exponential(operands: tuple[Value, ...]) -> Origin | None:
     return next((v.origin for v in operands if isinstance(v, Tensor) and v.made_by("exp")), None)
+
+
+def _is_learned(exponential: Origin) -> bool:
+    """Say whether the exponent is a parameter itself: it begins small, and no single batch makes it large."""
+    return any(isinstance(value, Tensor) and value.parameter for value in exponential.operands[:1])
 
 
 def _is_cosine(exponential: Origin) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.values import Constant
-from drygrad.static.syntax import assigned_in
+from drygrad.static.facts.values import Constant, TorchCall
+from drygrad.static.syntax import assigned_in, bound_names
 from drygrad.static.tree import walk
 
 _CONCATENATES = frozenset({"cat", "hstack", "vstack", "dstack", "column_stack", "row_stack"})
@@ -73,6 +73,16 @@ class ConcatenationInLoop(Rule):
         ),
         Valid(
             """
+            def padded(x, dims):
+                for dim in dims:
+                    sizes = list(x.shape)
+                    sizes[dim] = 1
+                    x = torch.cat([x, torch.zeros(sizes)], dim=dim)
+                return x
+            """
+        ),
+        Valid(
+            """
             def per_batch(batches):
                 for pieces in batches:
                     joined = pieces[0]
@@ -116,7 +126,9 @@ class ConcatenationInLoop(Rule):
         loop = next(iter(ctx.loops(node)), None)
         if loop is None or not isinstance(pieces, (ast.List, ast.Tuple)) or name not in map(dotted_text, pieces.elts):
             return
-        if len(pieces.elts) < 2 or _turns_are_few(loop, ctx) or _is_used(name, node, loop, ctx):
+        if len(pieces.elts) < 2 or _turns_are_few(loop, ctx) or _dimension_changes(call, loop):
+            return
+        if _is_used(name, node, loop, ctx):
             return
         message = f"each turn of the loop copies all of {name} that was gathered so far: gather in a list, join it once"
         yield ctx.finding(self, node.value, message)
@@ -132,6 +144,13 @@ def _turns_are_few(loop: Loop, ctx: Context) -> bool:
             return True
         case _:
             return False
+
+
+def _dimension_changes(call: TorchCall, loop: Loop) -> bool:
+    """Say whether the turns join along different dimensions, which no single call does."""
+    dimension = call.operand("dim")
+    names = set[str]() if dimension is None else {n.id for n in walk(dimension) if isinstance(n, ast.Name)}
+    return bool(names & bound_names(loop))
 
 
 def _is_used(name: str, node: ast.Assign, loop: Loop, ctx: Context) -> bool:
