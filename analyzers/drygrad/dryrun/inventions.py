@@ -17,7 +17,9 @@ from typing import Any, cast
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Result
 
-_OF_FIT = frozenset("DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG507 DG604 DG907".split())
+_OF_FIT = frozenset(
+    "DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG324 DG325 DG326 DG327 DG507 DG604 DG907".split()
+)
 """Codes of faults that other shapes, dtypes, devices or arguments could have kept from happening, or another thread."""
 
 _OF_DEVICES = frozenset("DG201 DG203 DG204 DG205 DG907".split())

@@ -30,6 +30,9 @@ FAULTS = {
     "F.cross_entropy(scores.softmax(1).reshape(2, 4, 4).reshape(8, 4), y)": "DG304",
     "F.binary_cross_entropy_with_logits(scores.sigmoid(), q)": "DG305",
     "nn.BCEWithLogitsLoss()(torch.sigmoid(scores), q)": "DG305",
+    "F.cross_entropy(scores.sigmoid(), y)": "DG328",
+    "F.cross_entropy(scores.relu(), y)": "DG328",
+    "F.binary_cross_entropy_with_logits(scores.tanh(), q)": "DG328",
     "F.nll_loss(scores.softmax(1), y)": "DG308",
     "F.kl_div(scores.softmax(1), q)": "DG311",
 }
@@ -39,6 +42,8 @@ MEANT = [
     "F.cross_entropy(scores.log_softmax(1), y)",
     "F.cross_entropy(scores, scores.softmax(1).detach())",
     "F.cross_entropy(scores.softmax(1) * 30, y)",
+    "F.cross_entropy(10 * scores.tanh(), y)",
+    "F.cross_entropy(F.leaky_relu(scores), y)",
     "F.cross_entropy(scores.softmax(1).log_(), y)",
     "F.cross_entropy(torch.rand(8, 4), y)",
     "scores.softmax(1).log_softmax(1)",

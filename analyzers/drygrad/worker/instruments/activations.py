@@ -14,27 +14,32 @@ from drygrad.worker.watch import Op
 
 
 class _Loss(NamedTuple):
-    """A loss, the activation that must not stand before it, and why."""
+    """A loss, the activations that must not stand before it, each with the code, and why."""
 
     function: str
-    activation: str
-    code: str
+    activations: dict[str, str]
     why: str
 
 
+_CUT_OFF = dict.fromkeys(("relu", "tanh"), "DG328")
 _LOSSES = {
-    "aten::_log_softmax": _Loss("cross_entropy", "softmax", "DG304", "cross_entropy applies log_softmax itself"),
+    "aten::_log_softmax": _Loss(
+        "cross_entropy",
+        {"softmax": "DG304", "sigmoid": "DG328", **_CUT_OFF},
+        "cross_entropy applies log_softmax itself",
+    ),
     "aten::binary_cross_entropy_with_logits": _Loss(
         "binary_cross_entropy_with_logits",
-        "sigmoid",
-        "DG305",
+        {"sigmoid": "DG305", "softmax": "DG328", **_CUT_OFF},
         "binary_cross_entropy_with_logits applies sigmoid itself",
     ),
-    "aten::nll_loss_forward": _Loss("nll_loss", "softmax", "DG308", "nll_loss takes log-probabilities"),
-    "aten::nll_loss2d_forward": _Loss("nll_loss", "softmax", "DG308", "nll_loss takes log-probabilities"),
-    "aten::xlogy": _Loss("kl_div", "softmax", "DG311", "kl_div takes log-probabilities as its input"),
+    "aten::nll_loss_forward": _Loss("nll_loss", {"softmax": "DG308"}, "nll_loss takes log-probabilities"),
+    "aten::nll_loss2d_forward": _Loss("nll_loss", {"softmax": "DG308"}, "nll_loss takes log-probabilities"),
+    "aten::xlogy": _Loss("kl_div", {"softmax": "DG311"}, "kl_div takes log-probabilities as its input"),
 }
 """By the operation that each of them begins with."""
+_BOUNDS = {"relu": (0.0, float("inf")), "tanh": (-1.0, 1.0)}
+"""Between what the results of an activation lie, where that is not 0 and 1."""
 
 
 class Activations(Instrument):
@@ -56,27 +61,25 @@ class Activations(Instrument):
         if not isinstance(given, torch.Tensor) or not is_plain(given):
             return
         origin = self.run.origin_of(given)
-        if (
-            origin is not None
-            and origin.op in (f"aten::{loss.activation}", f"aten::_{loss.activation}")
-            and _are_probabilities(given)
-        ):
-            self._report(loss, call, origin)
+        activation = origin.op.rpartition("::")[2].lstrip("_") if origin is not None else ""
+        if origin is not None and activation in loss.activations and _are_results(given, activation):
+            self._report(loss, activation, call, origin)
 
-    def _report(self, loss: _Loss, call: Call, origin: Origin) -> None:
+    def _report(self, loss: _Loss, activation: str, call: Call, origin: Origin) -> None:
         """Report a loss, at the activation where that is in another function: it is what has to go."""
-        made = origin.instruction
+        made, code = origin.instruction, loss.activations[activation]
+        why = "logits must be free to take any value" if code == "DG328" else loss.why
         there = self.run.lines.place(made) if made is not None else None
-        message = f"{loss.why}; here it gets the result of {loss.activation}"
-        related = [(f"{loss.activation} is applied here", there)] if there is not None and there != call.place else []
+        message = f"{why}; here it gets the result of {activation}"
+        related = [(f"{activation} is applied here", there)] if there is not None and there != call.place else []
         at = call.place
         if made is not None and there is not None and call.place is not None and made.code is not call.code:
-            message = f"{loss.why}; it gets the result of this {loss.activation}"
+            message = f"{why}; it gets the result of this {activation}"
             at, related = there, [(f"{loss.function} gets it here", call.place)]
-        self.run.report(Fault(loss.code, message, at, related=related))
+        self.run.report(Fault(code, message, at, related=related))
 
 
-def _are_probabilities(tensor: torch.Tensor) -> bool:
-    """Say whether all values lie between 0 and 1: nothing was written in place since."""
-    found = extremes(tensor)
-    return found is not None and found[0] >= 0 and found[1] <= 1
+def _are_results(tensor: torch.Tensor, activation: str) -> bool:
+    """Say whether all values lie where an activation puts them: nothing was written in place since."""
+    found, (low, high) = extremes(tensor), _BOUNDS.get(activation, (0.0, 1.0))
+    return found is not None and found[0] >= low and found[1] <= high

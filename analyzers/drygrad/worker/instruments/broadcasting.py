@@ -46,7 +46,7 @@ class Broadcasting(Instrument):
 
     def before_op(self, op: Op) -> None:
         """Look at losses and differences whose result is larger than either operand."""
-        if op.phase != "forward" or len(op.args) < 2 or not _is_outer(*op.args[:2]):
+        if op.phase != "forward" or len(op.args) < 2 or not is_outer(*op.args[:2]):
             return
         calls = calls_around(self.run)
         if not calls:
@@ -56,7 +56,7 @@ class Broadcasting(Instrument):
             given = call.local("input", "target")
             if given and given[0].shape != given[1].shape:
                 self.run.report(_fault(put_together(calls, given), given[0], given[1], call.place))
-        elif _looks_accidental(call, *op.args[:2]) and (op.name != _PRODUCT or _is_compared(*op.args[:2])):
+        elif looks_accidental(call, *op.args[:2]) and (op.name != _PRODUCT or _is_compared(*op.args[:2])):
             number = self._next_number() - 1
             self._differences[number] = _fault(put_together(calls, op.args[:2]), *op.args[:2], call.place)
 
@@ -79,7 +79,7 @@ class Broadcasting(Instrument):
                 waiting.extend(next_node for next_node, _ in node.next_functions)
 
 
-def _is_outer(first: Any, second: Any) -> bool:
+def is_outer(first: Any, second: Any) -> bool:
     """Say whether two operands broadcast in both directions."""
     if not is_plain(first) or not is_plain(second) or min(first.dim(), second.dim()) == 0:
         return False
@@ -110,7 +110,7 @@ def _is_loss(call: Call) -> bool:
     return module is not None and isinstance(module[0], torch.nn.L1Loss)
 
 
-def _looks_accidental(call: Call, first: torch.Tensor, second: torch.Tensor) -> bool:
+def looks_accidental(call: Call, first: torch.Tensor, second: torch.Tensor) -> bool:
     """Say whether the shapes are (..., N, 1) and (..., N), and no new dimension is written here."""
     larger, smaller = sorted((first, second), key=torch.Tensor.dim, reverse=True)
     if larger.dim() != smaller.dim() + 1 or larger.shape[-1] != 1 or larger.shape[:-1] != smaller.shape:

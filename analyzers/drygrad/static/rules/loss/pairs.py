@@ -12,6 +12,9 @@ from drygrad.static.editing import as_operand
 from drygrad.static.facts.shapes import numel
 from drygrad.static.facts.values import Dim, Shape, TorchCall
 
+_EXPLICIT = frozenset("unsqueeze getitem view reshape expand mean sum amax amin".split())
+"""Origins that show that a dimension of one element was made to broadcast."""
+
 
 @dataclass(frozen=True)
 class Sized:
@@ -78,3 +81,13 @@ def crosses(first: Shape, second: Shape) -> bool:
     left, right = ((1,) * (rank - len(shape)) + shape for shape in (first, second))
     sizes = list(zip(left, right, strict=True))
     return any(a == 1 != b for a, b in sizes) and any(b == 1 != a for a, b in sizes)
+
+
+def is_accident(ctx: Context, given: Sized, target: Sized) -> bool:
+    """Say whether shapes (N, 1) and (N,) meet, of which none was made to broadcast."""
+    tensors = [ctx.tensor(each.expression) for each in (given, target)]
+    explicit = any(tensor is not None and tensor.made_by(*_EXPLICIT) for tensor in tensors)
+    shapes = sorted((given.shape, target.shape), key=len)
+    if explicit or [len(shape) for shape in shapes] != [1, 2] or not crosses(*shapes):
+        return False
+    return may_equal(shapes[0], shapes[1][:1]) or may_equal(shapes[0], shapes[1][1:])

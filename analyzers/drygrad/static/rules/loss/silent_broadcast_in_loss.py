@@ -9,11 +9,9 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.shapes import broadcast, shape_text
 from drygrad.static.facts.values import Origin, Tensor
-from drygrad.static.rules.loss.pairs import Sized, aligned, crosses, pair, sized
+from drygrad.static.rules.loss.pairs import Sized, aligned, crosses, is_accident, pair, sized
 
 _LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
-_EXPLICIT = frozenset("unsqueeze getitem view reshape expand mean sum amax amin".split())
-"""Origins that show that a dimension of one element was made to broadcast."""
 
 
 class SilentBroadcastInLoss(Rule):
@@ -130,7 +128,7 @@ class SilentBroadcastInLoss(Rule):
         difference = _difference(ctx.tensor(call.operands[0]) if call.operands else None)
         if difference is not None and isinstance(difference.node, ast.BinOp):
             shapes = sized(ctx, difference.node.left), sized(ctx, difference.node.right)
-            if shapes[0] and shapes[1] and _is_accident(ctx, shapes[0], shapes[1]):
+            if shapes[0] and shapes[1] and is_accident(ctx, shapes[0], shapes[1]):
                 yield self._finding(ctx, "the subtraction", difference.node, shapes[0], shapes[1])
 
     def _finding(self, ctx: Context, what: str, node: ast.expr, given: Sized, target: Sized) -> Finding:
@@ -153,11 +151,3 @@ def _difference(tensor: Tensor | None) -> Origin | None:
         return None
     inner = origin.operands[0]
     return inner.origin if isinstance(inner, Tensor) and inner.made_by("sub") else None
-
-
-def _is_accident(ctx: Context, given: Sized, target: Sized) -> bool:
-    """Say whether shapes (N, 1) and (N,) meet, of which none was made to broadcast."""
-    tensors = [ctx.tensor(each.expression) for each in (given, target)]
-    explicit = any(tensor is not None and tensor.made_by(*_EXPLICIT) for tensor in tensors)
-    ranks = {len(given.shape), len(target.shape)}
-    return not explicit and ranks == {1, 2} and crosses(given.shape, target.shape)

@@ -1,0 +1,145 @@
+"""Rule DG328: logits that an activation or a dropout has cut off before the loss."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Origin, Tensor, TorchCall
+from drygrad.static.rules.loss.activations import applied, blamed, maker, without
+
+_POSITIVE = frozenset({"relu", "relu6", "softplus"})
+_BOUNDED = frozenset({"tanh", "hardtanh", "softsign", "hardsigmoid"})
+_BEFORE = {
+    "cross_entropy": _POSITIVE | _BOUNDED | {"sigmoid", "dropout"},
+    "binary_cross_entropy_with_logits": _POSITIVE | _BOUNDED | {"softmax", "dropout"},
+}
+_WHY = {
+    **dict.fromkeys(_POSITIVE, "no logit can be negative, and where the units are off there is no gradient"),
+    **dict.fromkeys(_BOUNDED | {"sigmoid"}, "the logits stay in a small interval, so no class can become likely"),
+    "dropout": "the loss is taken of logits of which some are set to 0",
+    "softmax": "the logits lie between 0 and 1, so each class is said to be likely",
+}
+
+
+class CutOffLogits(Rule):
+    """
+    ## What it does
+    Finds `cross_entropy` of the result of `relu`, `sigmoid`, `tanh` or `dropout`, `binary_cross_entropy_with_logits` of
+    the result of `relu`, `tanh`, `softmax` or `dropout`, and `binary_cross_entropy` of a sigmoid of a `relu`.
+
+    ## Why is this bad?
+    Logits must be free to take any value. Behind a `relu` none is negative: `sigmoid(relu(x))` is never below one
+    half, and a unit that is off has no gradient. Between 0 and 1 (`sigmoid`) ten classes cannot get more than 23% of
+    the probability, however sure the model is. A `dropout` of logits makes classes impossible at random. The loss falls
+    a little and stays there.
+
+    ## Example
+    ```python
+    scores = torch.relu(self.out(hidden))
+    loss = F.cross_entropy(scores, labels)
+    ```
+    Use instead:
+    ```python
+    scores = self.out(hidden)
+    loss = F.cross_entropy(scores, labels)
+    ```
+
+    ## Fix safety
+    Unsafe: it changes the value of the loss, and what a model returns that ends in the activation.
+    """
+
+    code, name, since = "DG328", "cut-off-logits", "0.1"
+    severity = "warning"
+    calls = frozenset({*_BEFORE, "binary_cross_entropy"})
+    VALID = [
+        Valid("def f(x, y):\n    return F.cross_entropy(10 * torch.tanh(x), y)"),
+        Valid("def f(x, y):\n    return F.cross_entropy(F.avg_pool2d(F.relu(x), 7).flatten(1), y)"),
+        Valid("def f(x, y):\n    return F.cross_entropy(F.leaky_relu(x), y) + F.cross_entropy(F.gelu(x), y)"),
+        Valid("def f(x: nn.Linear, h, y):\n    return F.cross_entropy(x(F.dropout(torch.relu(h))), y)"),
+        Valid("def f(x, y):\n    return F.binary_cross_entropy(torch.sigmoid(x), y)"),
+    ]
+    INVALID = [
+        Invalid(
+            "def f(x, y):\n    return F.cross_entropy(torch.sigmoid(x), y)",
+            "def f(x, y):\n    return F.cross_entropy(x, y)",
+            at=(2, 27, 2, 43),
+        ),
+        Invalid(
+            """
+            model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4), nn.Dropout(0.5))
+            loss = nn.CrossEntropyLoss()(model(torch.randn(16, 8)), torch.randint(0, 4, (16,)))
+            """,
+            """
+            model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+            loss = nn.CrossEntropyLoss()(model(torch.randn(16, 8)), torch.randint(0, 4, (16,)))
+            """,
+        ),
+        Invalid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.fc1, self.fc2 = nn.Linear(20, 64), nn.Linear(64, 10)
+
+                def forward(self, x):
+                    x = F.relu(self.fc1(x))
+                    return F.relu(self.fc2(x))
+
+            def step(x, y):
+                return F.cross_entropy(Net()(x), y)
+            """,
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.fc1, self.fc2 = nn.Linear(20, 64), nn.Linear(64, 10)
+
+                def forward(self, x):
+                    x = F.relu(self.fc1(x))
+                    return self.fc2(x)
+
+            def step(x, y):
+                return F.cross_entropy(Net()(x), y)
+            """,
+            at=(8, 15, 8, 34),
+        ),
+        Invalid(
+            """
+            net = nn.Sequential(nn.Linear(8, 1), nn.ReLU(), nn.Sigmoid())
+            loss = nn.BCELoss()(net(torch.randn(4, 8)), torch.rand(4, 1))
+            """,
+            """
+            net = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())
+            loss = nn.BCELoss()(net(torch.randn(4, 8)), torch.rand(4, 1))
+            """,
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        given = call.operand("input") if call is not None else None
+        origin = _cut(ctx, call) if call is not None else None
+        if call is None or given is None or origin is None:
+            return
+        place, _, elsewhere = blamed(ctx, call.operation, given, origin)
+        title = f"Pass the logits: remove {origin.operation}"
+        yield ctx.finding(
+            self,
+            place,
+            f"{call.operation} of the result of {origin.operation}: {_WHY[origin.operation]}",
+            related=elsewhere,
+            fixes=[ctx.fix(title, without(ctx, given, origin))],
+        )
+
+
+def _cut(ctx: Context, call: TorchCall) -> Origin | None:
+    """Return the operation before a loss that cuts the logits off."""
+    if call.operation != "binary_cross_entropy":
+        return applied(ctx, call, _BEFORE[call.operation])
+    squashed = applied(ctx, call, frozenset({"sigmoid"}))
+    inner = squashed.operands[0] if squashed is not None and squashed.operands else None
+    made = maker(inner) if isinstance(inner, Tensor) else None
+    return made if made is not None and made.operation in _POSITIVE else None
