@@ -127,7 +127,7 @@ class ForwardReturnsNothing(Rule):
                     self.fc = nn.Linear(8, 3)
 
                 def forward(self, x):
-                    torch.relu(
+                    F.leaky_relu(
                         self.fc(x)
                     )  # scores
 
@@ -144,7 +144,7 @@ class ForwardReturnsNothing(Rule):
                     self.fc = nn.Linear(8, 3)
 
                 def forward(self, x):
-                    return torch.relu(
+                    return F.leaky_relu(
                         self.fc(x)
                     )  # scores
 
