@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from drygrad.static.facts.values import Constant, Sequence, Sign, Tensor, TorchCall, Value, element_of
+from drygrad.static.facts.values import Constant, Origin, Sequence, Sign, Tensor, TorchCall, Value, element_of
 
 _POSITIVE = frozenset("exp exp2 cosh softplus".split())
 _NONNEGATIVE = frozenset(
@@ -109,14 +109,27 @@ def _add(values: tuple[Value, ...]) -> Sign | None:
 
 
 def _sub(values: tuple[Value, ...]) -> Sign | None:
-    """``1 - p`` for a probability p."""
+    """``1 - p`` for a probability p, or the square of a tanh."""
     match values:
         case (Constant(value=1), Tensor() as second) if second.made_by(*_UNIT_INTERVAL) or second.dtype == "bool":
+            return "nonnegative"
+        case (Constant(value=1), Tensor() as second) if tanh_squared(second) is not None:
             return "nonnegative"
         case (first, Constant(value=0)):
             return sign_of(first)
         case _:
             return None
+
+
+def tanh_squared(tensor: Tensor) -> Origin | None:
+    """Return the tanh that a tensor is the square of."""
+    origin = tensor.origin
+    if origin is None or not origin.operands or origin.operation not in ("square", "pow", "mul"):
+        return None
+    base, *others = origin.operands
+    exponent = {"square": [], "pow": [Constant(2)], "mul": [base]}[origin.operation]
+    is_square = others == exponent and isinstance(base, Tensor) and base.made_by("tanh")
+    return base.origin if is_square and isinstance(base, Tensor) else None
 
 
 def _mul(values: tuple[Value, ...]) -> Sign | None:

@@ -344,11 +344,12 @@ def _set_requires_grad(frame: Frame, call: TorchCall, receiver: Tensor, argument
 
 def call_unknown_method(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
     """Return the value of a method call on an unknown value: a tensor's, if only tensors have such a method."""
-    if name not in TENSOR_METHODS:
+    expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    compared = name in CASTS and _is_comparison(expression)
+    if name not in TENSOR_METHODS and not compared:
         forget_mutable(frame, node)
         return UNKNOWN
-    expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-    unknown = Tensor()
+    unknown = Tensor(dtype="bool", requires_grad=False, leaf=True, cut=expression) if compared else Tensor()
     call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=(expression, unknown), receiver_known=False)
     frame.record_call(call)
     if name == "cuda" or (name == "requires_grad_" and node.args + node.keywords):
@@ -359,6 +360,19 @@ def call_unknown_method(frame: Frame, node: ast.Call, name: str, arguments: Argu
     if call.inplace:
         return write(frame, node, expression, call.operation, unknown, arguments.positional, call)
     return result_of(frame, call)
+
+
+def _is_comparison(node: ast.expr) -> bool:
+    """Say whether an expression compares values, so that what has a method to convert its dtype is a tensor."""
+    match node:
+        case ast.Compare(ops=operators):
+            return not any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in operators)
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
+            return _is_comparison(left) or _is_comparison(right)
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return _is_comparison(operand)
+        case _:
+            return False
 
 
 # -- objects ----------------------------------------------------------------------------------------------------

@@ -86,6 +86,10 @@ class HandwrittenSoftmax(Rule):
             at=(3, 4, 3, 35),
         ),
         Invalid(
+            "def f(scores, mask):\n    e = torch.exp(scores) * mask\n    return e / e.sum(-1, keepdim=True)",
+            at=(3, 11, 3, 38),
+        ),
+        Invalid(
             "x = torch.randn(5)\np = torch.exp(x) / torch.sum(torch.exp(x))",
             "x = torch.randn(5)\np = x.softmax(dim=0)",
         ),
@@ -119,6 +123,8 @@ class HandwrittenSoftmax(Rule):
         right = ctx.tensor(node.right)
         if call is None or dim is None or right is None or right.origin != total or "#" in ctx.source_of(node):
             return None
+        if not _is_exponential(node.left, exponential, ctx):  # a mask has to stay
+            return None
         logits = call.operands[0]
         if not stays(logits, exponential.node, node, ctx):
             return None
@@ -129,7 +135,23 @@ class HandwrittenSoftmax(Rule):
 
 
 def _exponential(tensor: Tensor | None) -> Origin | None:
-    return tensor.origin if tensor is not None and tensor.made_by("exp") else None
+    """Return the exp that a tensor is, also where it has been multiplied by a mask or a weight."""
+    if tensor is None or tensor.origin is None:
+        return None
+    if tensor.made_by("mul"):
+        factors = [value for value in tensor.origin.operands if isinstance(value, Tensor)]
+        found = [value.origin for value in factors if value.made_by("exp")]
+        return found[0] if len(found) == 1 and not any(_reciprocal(value) for value in factors) else None
+    return tensor.origin if tensor.made_by("exp") else None
+
+
+def _is_exponential(node: ast.expr, exponential: Origin, ctx: Context) -> bool:
+    tensor = ctx.tensor(node)
+    return tensor is not None and tensor.origin == exponential
+
+
+def _reciprocal(tensor: Tensor) -> bool:
+    return tensor.made_by("reciprocal", "div", "rsqrt")
 
 
 def _sum_behind(tensor: Tensor | None) -> Origin | None:

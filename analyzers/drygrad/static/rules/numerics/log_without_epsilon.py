@@ -8,23 +8,31 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
+from drygrad.static.facts.signs import tanh_squared
 from drygrad.static.facts.values import Constant, Origin, Tensor
 from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
 from drygrad.static.rules.numerics.rewriting import epsilon, plus
 from drygrad.static.tree import walk
 
+_DRAWN = ("rand", "rand_like")
+
 
 class LogWithoutEpsilon(Rule):
     """
     ## What it does
-    Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), and, in what a model or a loss computes, of other values
-    that may be exactly zero: a norm, a variance, a count, the output of `relu`.
+    Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), of `1 - tanh(x)**2`, of random numbers as `torch.rand` draws
+    them, and, in what a model or a loss computes, of other values that may be exactly zero: a norm, a variance, a
+    count, the output of `relu`.
 
     ## Why is this bad?
     `log(0)` is -inf, and its gradient infinite or NaN; torch raises nothing. A sigmoid rounds to 0 below a logit of
     about -104 in float32 (-17 in float16), and to 1 already above 17 (9 in float16): one confident mistake, and the
     loss is infinite. `logsigmoid` is exact there.
+
+    `tanh` is 1 above some 9: the correction of a squashed action's log-probability is exact as
+    `2 * (math.log(2) - x - F.softplus(-2 * x))`. `torch.rand` draws from [0, 1): 0 comes about once in 17 million
+    numbers (2 to the power of 24), which a run draws in a few steps.
 
     ## Example
     ```python
@@ -50,6 +58,9 @@ class LogWithoutEpsilon(Rule):
         Valid("def loss(x: torch.Tensor):\n    n = x.norm()\n    return n.log() if n > 0 else n"),
         Valid("def loss(x, eps):\n    return F.relu(x).clamp(min=eps).log(), (x.square().sum() + eps).sqrt().log()"),
         Valid("def report(x: torch.Tensor):\n    return x.var().log()"),
+        Valid("def noise(x):\n    u = torch.rand_like(x).clamp(min=1e-20)\n    return -torch.log(-torch.log(u))"),
+        Valid("def noise(shape):\n    return -(1 - torch.rand(shape)).log(), torch.empty(shape).exponential_().log()"),
+        Valid("def correction(x):\n    return (1 - torch.tanh(x).pow(2) + 1e-6).log(), torch.tanh(x).square().log1p()"),
         Valid("def loss(x: torch.Tensor):\n    with torch.no_grad():\n        return x.norm().log()"),
     ]
     INVALID = [
@@ -86,6 +97,20 @@ class LogWithoutEpsilon(Rule):
             severity="warning",
         ),
         Invalid(
+            "def gumbel(logits):\n    u = torch.rand_like(logits)\n    return logits - torch.log(-torch.log(u))",
+            "def gumbel(logits):\n    u = torch.rand_like(logits)\n    return logits - torch.log(-torch.log(u + 1e-8))",
+            at=(3, 31, 3, 43),
+            severity="warning",
+        ),
+        Invalid(
+            "def log_prob(dist, raw):\n    a = torch.tanh(raw)\n"
+            "    return dist.log_prob(raw) - torch.log(1 - a.pow(2)).sum(-1)",
+            "def log_prob(dist, raw):\n    a = torch.tanh(raw)\n"
+            "    return dist.log_prob(raw) - torch.log(1 - a.pow(2) + 1e-8).sum(-1)",
+            at=(3, 32, 3, 55),
+            severity="warning",
+        ),
+        Invalid(
             "def spread_loss(x: torch.Tensor):\n    return -x.var(dim=0).log().mean()",
             "def spread_loss(x: torch.Tensor):\n    return -(x.var(dim=0) + 1e-8).log().mean()",
             at=(2, 12, 2, 30),
@@ -103,6 +128,10 @@ class LogWithoutEpsilon(Rule):
         found = _sigmoid(tensor)
         if found is not None:
             yield self._of_sigmoid(node, given, found, ctx)
+        elif tensor.made_by(*_DRAWN):
+            yield self._of_drawn(node, given, tensor.origin, ctx)
+        elif (squashed := _correction(tensor)) is not None:
+            yield self._of_tanh(node, given, squashed, ctx)
         elif not is_bounded(tensor) and records_gradient(node, ctx, tensor) != "no":
             yield ctx.finding(
                 self,
@@ -124,6 +153,27 @@ class LogWithoutEpsilon(Rule):
             fixes=[self._logsigmoid(node, given, found, ctx) or self._fix(node, given, ctx)],
         )
 
+    def _of_drawn(self, node: ast.Call, given: ast.expr, origin: Origin, ctx: Context) -> Finding:
+        return ctx.finding(
+            self,
+            node,
+            f"`{ctx.source_of(given)}` is drawn from [0, 1): a 0 comes once in 17 million numbers and gives -inf",
+            severity="warning",
+            related=[] if origin.node in walk(given) else [("the numbers are drawn here", origin.node)],
+            fixes=[self._fix(node, given, ctx)],
+        )
+
+    def _of_tanh(self, node: ast.Call, given: ast.expr, origin: Origin, ctx: Context) -> Finding:
+        return ctx.finding(
+            self,
+            node,
+            "tanh is rounded to 1 above some 9, which makes this logarithm -inf: "
+            "2 * (math.log(2) - x - F.softplus(-2 * x)) is the same and exact",
+            severity="warning",
+            related=[] if origin.node in walk(given) else [("the tanh is applied here", origin.node)],
+            fixes=[self._fix(node, given, ctx)],
+        )
+
     def _logsigmoid(self, node: ast.Call, given: ast.expr, found: tuple[str, Origin], ctx: Context) -> Fix | None:
         sign, origin = found
         call = origin.call
@@ -141,6 +191,15 @@ class LogWithoutEpsilon(Rule):
         is_argument = given in node.args
         edits = plus(given, epsilon(ctx.tensor(given)), ctx, is_argument=is_argument)
         return ctx.fix("Add a small number", *edits)
+
+
+def _correction(tensor: Tensor) -> Origin | None:
+    """Return the tanh of ``1 - tanh(x) ** 2``."""
+    origin = tensor.origin
+    if origin is None or origin.operation != "sub" or len(origin.operands) < 2 or origin.operands[0] != Constant(1):
+        return None
+    squared = origin.operands[1]
+    return tanh_squared(squared) if isinstance(squared, Tensor) else None
 
 
 def _sigmoid(tensor: Tensor) -> tuple[str, Origin] | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Origin, Tensor, Value
+from drygrad.static.syntax import last_assignment
 
 _ROOTS = frozenset({"sqrt", "rsqrt", "log"})
 
@@ -15,7 +16,8 @@ _ROOTS = frozenset({"sqrt", "rsqrt", "log"})
 class VarianceByDifference(Rule):
     """
     ## What it does
-    Finds the variance as `(x**2).mean() - x.mean()**2`, where its root or logarithm is taken.
+    Finds the variance as `(x**2).mean() - x.mean()**2`, or as `squares / n - (total / n)**2`, where its root or
+    logarithm is taken.
 
     ## Why is this bad?
     The two numbers are nearly equal where the mean is large beside the deviation, and float32 has seven digits: what is
@@ -47,6 +49,23 @@ class VarianceByDifference(Rule):
     INVALID = [
         Invalid(
             """
+            class Statistics:
+                def __init__(self, size):
+                    self.n, self.total, self.squares = 0, torch.zeros(size), torch.zeros(size)
+
+                def add(self, x):
+                    self.n += len(x)
+                    self.total += x.sum(0)
+                    self.squares += x.square().sum(0)
+
+                def deviation(self):
+                    mean = self.total / self.n
+                    return (self.squares / self.n - mean**2).sqrt()
+            """,
+            at=(12, 16, 12, 47),
+        ),
+        Invalid(
+            """
             def normalize(x: torch.Tensor):
                 mean = x.mean(dim=0)
                 std = torch.sqrt((x**2).mean(dim=0) - mean**2)
@@ -69,13 +88,14 @@ class VarianceByDifference(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node)
-        tensor = ctx.tensor(call.operands[0]) if call is not None and call.operands else None
-        difference, severity = _difference_behind(tensor)
-        if difference is None:
+        given = call.operands[0] if call is not None and call.operands else None
+        difference, severity = _difference_behind(ctx.tensor(given))
+        place = difference.node if difference is not None else _difference_of_sums(given, ctx) if given else None
+        if place is None:
             return
         message = "the difference of two nearly equal numbers is rounding error, and may be below zero: take var()"
         related = [("the root is taken here", node)]
-        yield ctx.finding(self, difference.node, message, severity=severity, related=related)
+        yield ctx.finding(self, place, message, severity=severity, related=related)
 
 
 def _difference_behind(tensor: Tensor | None) -> tuple[Origin | None, Severity | None]:
@@ -89,6 +109,43 @@ def _difference_behind(tensor: Tensor | None) -> tuple[Origin | None, Severity |
         return None, None
     square, mean = origin.operands
     return (origin, severity) if _is_mean_of_square(square) and _is_square_of_mean(mean) else (None, None)
+
+
+def _difference_of_sums(node: ast.expr, ctx: Context) -> ast.BinOp | None:
+    """Return ``squares / n - (total / n) ** 2`` where an expression is that, with the same n."""
+    match _written(node, ctx):
+        case ast.BinOp(left=square, op=ast.Sub(), right=mean) as difference:
+            squared = _base(mean)
+            counts = [_count(_written(square, ctx)), _count(_written(squared, ctx))]
+            return difference if squared is not mean and None not in counts and counts[0] == counts[1] else None
+        case _:
+            return None
+
+
+def _written(node: ast.expr, ctx: Context) -> ast.expr:
+    """Return what a name was last assigned; other expressions as they are."""
+    value = last_assignment(ctx, node.id, ctx.statement(node)) if isinstance(node, ast.Name) else None
+    return node if value is None else value
+
+
+def _base(node: ast.expr) -> ast.expr:
+    """Return what an expression is the square of; the expression itself where it is no square."""
+    match node:
+        case ast.BinOp(left=base, op=ast.Pow(), right=ast.Constant(value=2)):
+            return base
+        case ast.BinOp(left=base, op=ast.Mult(), right=other) if ast.dump(base) == ast.dump(other):
+            return base
+        case ast.Call(func=ast.Attribute(value=base, attr="square"), args=[]):
+            return base
+        case ast.Call(func=ast.Attribute(value=base, attr="pow"), args=[ast.Constant(value=2)]):
+            return base
+        case _:
+            return node
+
+
+def _count(node: ast.expr) -> str | None:
+    """Return what a quotient divides by, as written."""
+    return ast.dump(node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
 
 
 def _is_mean_of_square(value: Value) -> bool:

@@ -73,6 +73,15 @@ class WhereMasksNan(Rule):
     ]
     INVALID = [
         Invalid(
+            """
+            def ratio_loss(x: torch.Tensor, y: torch.Tensor):
+                ratio = torch.log(x) - y
+                return torch.where(x > 0, ratio, torch.zeros_like(ratio)).mean()
+            """,
+            at=(2, 12, 2, 24),
+            severity="info",
+        ),
+        Invalid(
             "x = torch.rand(4, requires_grad=True)\ny = torch.where(x > 0, torch.log(x), 0.0)",
             "x = torch.rand(4, requires_grad=True)\ny = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)",
             at=(2, 23, 2, 35),
@@ -184,10 +193,10 @@ def _is_recorded_elsewhere(node: ast.Call, tensor: Tensor, ctx: Context) -> bool
 
 
 def _factors(tensor: Tensor | None) -> Iterator[Tensor]:
-    """Yield a branch and what it is a product or negation of, or the log1p of: 0 goes back through these as 0."""
+    """Yield a branch and what it is a product, sum or negation of, or the log1p of: 0 goes back through these as 0."""
     if tensor is not None:
         yield tensor
-        if tensor.made_by("mul", "neg", "log1p"):
+        if tensor.made_by("mul", "neg", "log1p", "add", "sub"):
             assert tensor.origin is not None
             for value in tensor.origin.operands:
                 if isinstance(value, Tensor):
