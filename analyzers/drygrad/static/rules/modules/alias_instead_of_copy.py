@@ -55,6 +55,7 @@ class AliasInsteadOfCopy(Rule):
                     optimizer.step()
                     if evaluate(model) > best:
                         best_model = copy.deepcopy(model)
+                        best = evaluate(model)
                 return best_model
             """
         ),
@@ -93,6 +94,7 @@ class AliasInsteadOfCopy(Rule):
                     optimizer.step()
                     if evaluate(model) > best:
                         best_model = model
+                        best = evaluate(model)
                 return best_model
             """,
             """
@@ -106,6 +108,7 @@ class AliasInsteadOfCopy(Rule):
                     optimizer.step()
                     if evaluate(model) > best:
                         best_model = copy.deepcopy(model)
+                        best = evaluate(model)
                 return best_model
             """,
             at=(10, 25, 10, 30),

@@ -215,7 +215,7 @@ class BestNeverImproves(Rule):
         start, begin = starts[0], _begins(starts[0], record, ctx)
         if len(stores) == 1 and "." not in record and start not in own_nodes(*loops[0].body):
             edit = ctx.insert_statement(node.body[0], f"{record} = {ctx.source_of(current)}")
-            fix = ctx.fix("Keep the better value", edit)
+            fix = ctx.fix("Keep the better value", edit) if isinstance(current, (ast.Name, ast.Attribute)) else None
             message = f"{record} is never set to the better value: whatever beats its first value is saved"
             yield ctx.finding(self, test, message, related=[("its first value is set here", start)], fixes=[fix])
         elif begin is not None and _is_unbeatable(begin, lower, current):
