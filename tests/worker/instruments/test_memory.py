@@ -163,3 +163,116 @@ def test_an_allocation_that_is_one_too_many(tmp_path: Path) -> None:
     assert run.faults[0].at is not None
     assert run.faults[0].at.line == 4
     assert [(message, place.line) for message, place in run.faults[0].related] == [("the allocation that failed", 5)]
+
+
+OWNERS = """
+class Meter:
+    def __init__(self):
+        self.total, self.kept, self.smooth = 0.0, [], {"loss": 0.0}
+
+    def update(self, value, n):
+        self.total += value * n
+
+    def keep(self, value):
+        self.kept.append({"value": value})
+
+    def average(self, value):
+        self.smooth["loss"] = 0.9 * self.smooth["loss"] + 0.1 * value.mean()
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+meter = Meter()
+for number in range(5):
+    loss = model(torch.randn(8, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    AFTER
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "code", "line"),
+    [
+        ("meter.update(loss, 8)", "DG502", "meter.update(loss, 8)"),
+        ("meter.keep(loss)", "DG501", "meter.keep(loss)"),
+        ("meter.average(loss)", "DG502", "meter.average(loss)"),
+        ("meter.update(loss.detach(), 8)", None, ""),
+        ("meter.average(loss.detach())", None, ""),
+    ],
+)
+def test_what_an_object_holds_is_told_where_it_was_handed_over_or_made(
+    tmp_path: Path, after: str, code: str | None, line: str
+) -> None:
+    text = OWNERS.replace("AFTER", after)
+    run = watch(tmp_path, text, Memory)
+    assert [fault.code for fault in run.faults] == ([code] if code else [])
+    for fault in run.faults:
+        assert fault.at is not None
+        assert line in text.splitlines()[fault.at.line - 4]
+
+
+def test_weights_that_are_averaged_with_their_graph_are_a_chain(tmp_path: Path) -> None:
+    text = """
+class Average:
+    def __init__(self, model):
+        self.shadow = {name: p.clone() for name, p in model.named_parameters()}
+
+    def update(self, model):
+        for name, p in model.named_parameters():
+            self.shadow[name] = 0.9 * self.shadow[name] + 0.1 * p
+
+model = nn.Linear(4, 2)
+average = Average(model)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for number in range(5):
+    loss = model(torch.randn(8, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    average.update(model)
+"""
+    run = watch(tmp_path, text, Memory)
+    assert [(fault.code, fault.at.line - 3 if fault.at else None) for fault in run.faults] == [("DG502", 8)]
+    assert (
+        said(watch(tmp_path, text.replace("0.1 * p", "0.1 * p.detach()").replace("p.clone()", "p.detach()"), Memory))
+        == []
+    )
+
+
+def test_a_state_that_is_handed_from_step_to_step_is_a_hidden_state(tmp_path: Path) -> None:
+    text = """
+rnn = nn.GRU(3, 4)
+optimizer = torch.optim.SGD(rnn.parameters(), 0.1)
+h = None
+for number in range(5):
+    y, h = rnn(torch.randn(2, 1, 3), h)
+    optimizer.zero_grad()
+    y.mean().backward(retain_graph=True)
+    nn.utils.clip_grad_norm_(rnn.parameters(), 1.0)
+    optimizer.zero_grad()
+    optimizer.step()
+"""
+    run = watch(tmp_path, text, Memory)
+    assert [(fault.code, fault.at.line - 3 if fault.at else None) for fault in run.faults] == [("DG108", 6)]
+    cut = text.replace("    optimizer.step()", "    optimizer.step()\n    h = h.detach()")
+    assert said(watch(tmp_path, cut, Memory)) == []
+
+
+def test_two_optimizers_that_share_a_loss_make_no_chain(tmp_path: Path) -> None:
+    text = """
+g, d = nn.Linear(2, 3), nn.Linear(3, 1)
+steps_g, steps_d = (torch.optim.SGD(m.parameters(), 0.1) for m in (g, d))
+for number in range(5):
+    fake = g(torch.randn(4, 2))
+    loss_d = d(fake.detach()).mean() - d(torch.randn(4, 3)).mean()
+    steps_d.zero_grad()
+    loss_d.backward()
+    steps_d.step()
+    loss_g = -d(fake).mean()
+    total = loss_g + loss_d.detach()
+    steps_g.zero_grad()
+    total.backward()
+    steps_g.step()
+"""
+    assert said(watch(tmp_path, text, Memory)) == []

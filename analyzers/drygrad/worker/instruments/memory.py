@@ -13,7 +13,8 @@ from typing import Any, ClassVar, cast
 import torch
 
 from drygrad.worker.descent import Descent
-from drygrad.worker.explain.holders import find_holders
+from drygrad.worker.explain.chains import Chains
+from drygrad.worker.explain.holders import find_holders, recorded
 from drygrad.worker.graphs import leaves
 from drygrad.worker.ledger import Held, Key, Ledger, Origin
 from drygrad.worker.lines import Instruction
@@ -47,6 +48,7 @@ class Memory(Instrument):
         self._numbers: list[int] = []
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._growth: dict[int, list[Fault]] = {}
+        self._chains: defaultdict[int, Chains] = defaultdict(Chains)
         self._descent = Descent(run.lines, self._of)
         run.origin_of, run.held_of = self._origin_of, self._of
         self._leaves = self._left
@@ -131,14 +133,16 @@ class Memory(Instrument):
         self._numbers.append(self._next_number())
         on_host, on_device = (ledger.step(id(optimizer), _COMPARED) for ledger in (self._host, self._device))
         kept = on_device if self._device.peak else on_host
+        chains = self._chains[id(optimizer)]
+        chains.follow(recorded(self.run.lines))
         if len(kept) >= _COMPARED:
-            self._growth[id(optimizer)] = self._compare(kept)
+            self._growth[id(optimizer)] = self._compare(kept, chains)
 
-    def _compare(self, kept: list[dict[Key, int]]) -> list[Fault]:
+    def _compare(self, kept: list[dict[Key, int]], chains: Chains) -> list[Fault]:
         first, second, third = (sum(sizes.values()) for sizes in kept)
         growth = third - second if first < second < third else 0
         more = f"{bytes_text(growth)} more are live after each step: " if growth else ""
-        holders = find_holders(self.run.lines, self._step_of)
+        holders = find_holders(self.run.lines, self._step_of, chains)
         if not holders and growth == second - first and growth >= _NOTEWORTHY:
             return [self._grown(growth, kept[1], kept[2])]
         return [

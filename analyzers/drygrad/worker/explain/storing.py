@@ -1,0 +1,131 @@
+"""Where the text stores something in what lives on: in the function at hand, in a method, or at the call of that."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from types import FrameType
+from typing import Any, NamedTuple
+
+from drygrad.worker.lines import Instruction, Lines
+from drygrad.worker.run import Place
+
+_ADDS = frozenset({"append", "appendleft", "add", "extend", "insert", "put", "push"})
+_LOADS = (ast.Name, ast.Attribute)
+
+
+class _Store(NamedTuple):
+    """A statement that stores something under an attribute, what it stores, and the function it stands in."""
+
+    statement: ast.stmt
+    stored: ast.AST
+    function: Any
+    """None at module level."""
+
+
+def stored_here(lines: Lines, frame: FrameType, name: str) -> Place | None:
+    """Return where a function changes a name: the next line, or the last before, that appends to it or adds to it."""
+    here = lines.place(Instruction(frame.f_code, frame.f_lasti))
+    source = lines.source(here.path) if here else None
+    if here is None or source is None:
+        return None
+    first = frame.f_code.co_firstlineno if frame.f_code.co_name != "<module>" else 1
+    plain = re.escape(name)
+    for line in (*range(here.line, len(source) + 1), *range(here.line - 1, first - 1, -1)):
+        text = source[line - 1]
+        bare = text.strip()
+        if re.match(rf"([\w., ]+,\s*)?{plain}\s*(\.append|\.add|\.extend|\+=|\[|=.*\b{plain}\b)", bare):
+            return Place(here.path, line, text.index(bare), line, len(text.rstrip()))
+    return None
+
+
+def stored_in_method(lines: Lines, frame: FrameType, name: str, function: str | None = None) -> Place | None:
+    """Return the one statement of the file that stores under an attribute; the call, where that was handed what it is.
+
+    ``function`` is the name of the function that did it, where it is known.
+    """
+    path, attribute = frame.f_code.co_filename, re.sub(r"(\[[^]]*\])+$", "", name).rpartition(".")[2]
+    source = lines.source(path)
+    if source is None or attribute == name:
+        return None
+    stores = [s for s in _stores("\n".join(source), attribute) if s.function is not None]
+    stores = [s for s in stores if function in (None, s.function.name)]
+    if len(stores) != 1:
+        return None
+    store = stores[0]
+    return _handing_call(lines, frame, name, store) or _place(lines, path, store.statement)
+
+
+def _handing_call(lines: Lines, frame: FrameType, name: str, store: _Store) -> Place | None:
+    """Return the call, in the function at hand, that hands a method what it stores as it is given."""
+    parameters = {a.arg for a in (*store.function.args.args, *store.function.args.kwonlyargs)} - {"self"}
+    used = {n.id for n in ast.walk(store.stored) if isinstance(n, ast.Name)}
+    if not used & parameters or frame.f_code.co_name == store.function.name:
+        return None
+    path, owner = frame.f_code.co_filename, name.rpartition(".")[0]
+    source = lines.source(path) or []
+    calls = [
+        node
+        for node in ast.walk(_tree("\n".join(source)))
+        if isinstance(node, ast.Call) and _calls(node, owner, store.function.name) and _is_within(node, frame)
+    ]
+    return _place(lines, path, calls[0]) if len(calls) == 1 else None
+
+
+def _calls(node: ast.Call, owner: str, method: str) -> bool:
+    if not isinstance(node.func, ast.Attribute) or not (node.args or node.keywords):
+        return False
+    return node.func.attr == method and ast.unparse(node.func.value) == owner
+
+
+def _is_within(node: ast.Call, frame: FrameType) -> bool:
+    last = max((line for _, _, line in frame.f_code.co_lines() if line), default=0)
+    return frame.f_code.co_firstlineno <= node.lineno <= last
+
+
+def _place(lines: Lines, path: str, node: Any) -> Place:
+    return lines.place_of_node(path, node)
+
+
+@lru_cache(maxsize=16)
+def _tree(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+@lru_cache(maxsize=256)
+def _stores(text: str, attribute: str) -> tuple[_Store, ...]:
+    return tuple(_stores_below(_tree(text), attribute, None))
+
+
+def _stores_below(node: ast.AST, attribute: str, function: Any) -> Iterator[_Store]:
+    for child in ast.iter_child_nodes(node):
+        inner = child if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
+        stored = _stored(child, attribute)
+        if stored is not None and isinstance(child, ast.stmt):
+            yield _Store(child, stored, inner)
+        yield from _stores_below(child, attribute, inner)
+
+
+def _stored(node: ast.AST, attribute: str) -> ast.AST | None:
+    """Return what a statement stores under an attribute beside, or together with, what is there."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        call = node.value
+        named = isinstance(call.func, ast.Attribute) and call.func.attr in _ADDS and _names(call.func.value, attribute)
+        return ast.Tuple(call.args, ast.Load()) if named else None
+    if isinstance(node, ast.AugAssign):
+        return node.value if _names(node.target, attribute) else None
+    if isinstance(node, ast.Assign):
+        targets = [target for target in node.targets if _names(target, attribute)]
+        into_part = any(isinstance(target, ast.Subscript) for target in targets)
+        return node.value if targets and (into_part or _names(node.value, attribute)) else None
+    return None
+
+
+def _names(node: ast.AST, attribute: str) -> bool:
+    """Say whether an expression speaks of an attribute."""
+    return any(isinstance(n, ast.Attribute) and n.attr == attribute for n in ast.walk(node))
