@@ -16,6 +16,7 @@ import site
 import sys
 import sysconfig
 import threading
+from collections import defaultdict
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -42,8 +43,12 @@ class Lines:
         self.path = path
         self._root = os.path.join(os.path.abspath(root), "") if root else None
         self._foreign = _installed_folders()
-        self._is_user: dict[CodeType, bool] = {}
-        self._by_node: dict[tuple[int, int], tuple[Instruction | None, str]] = {}
+        self._is_user: dict[int, bool] = {}
+        """By the identity of the code: its hash is computed of all that it holds, for each frame of each operation."""
+        self._codes: list[CodeType] = []
+        """Kept, so that their identities stay their own."""
+        self._by_node: defaultdict[int, dict[int, tuple[Instruction | None, str]]] = defaultdict(dict)
+        """By thread, and the number in it."""
         self._main = threading.get_ident()
         self._engine = torch.autograd.graph._engine_run_backward.__code__
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
@@ -59,9 +64,10 @@ class Lines:
 
     def is_user(self, code: CodeType) -> bool:
         """Say whether the code stands in a file of the user's."""
-        known = self._is_user.get(code)
+        known = self._is_user.get(id(code))
         if known is None:
-            known = self._is_user[code] = self.is_user_file(code.co_filename)
+            known = self._is_user[id(code)] = self.is_user_file(code.co_filename)
+            self._codes.append(code)
         return known
 
     def is_user_file(self, name: str) -> bool:
@@ -80,7 +86,7 @@ class Lines:
             code = frame.f_code
             if code is self._engine:
                 return None
-            known = is_user.get(code)
+            known = is_user.get(id(code))
             if known or (known is None and self.is_user(code)):
                 return frame
             frame = frame.f_back
@@ -105,9 +111,9 @@ class Lines:
 
         The first to come owns the number: an operation without a node sees the number of the one before it.
         """
-        key = (_this_thread(), self._next_number() - 1)
-        if key not in self._by_node:
-            self._by_node[key] = (instruction, op)
+        nodes, number = self._by_node[_this_thread()], self._next_number() - 1
+        if number not in nodes:
+            nodes[number] = (instruction, op)
 
     def last_number(self) -> int:
         """Return the number of the node that autograd has created last in this thread."""
@@ -123,7 +129,7 @@ class Lines:
         # Some operations copy their input between the creation of their node and their own call; the node of a
         # write through a view comes after it.
         for near in (number - 1, number - 2) if wanted == "copyslices" else (number, number + 1, number + 2):
-            candidates = [self._by_node.get((thread, near)) for thread in (threading.get_ident(), self._main)]
+            candidates = [self._by_node[thread].get(near) for thread in (_this_thread(), self._main)]
             found = [c for c in candidates if c is not None]
             if found:
                 return ([c for c in found if _bare(c[1]) == wanted] or found)[0][0]

@@ -74,6 +74,8 @@ class Run:
         self.result: dict[str, Any] = {}
         self.op: Op | None = None
         self.phase = "forward"
+        self.step_call: Instruction | None = None
+        """The user's call of the optimizer's step that is at work, where no other code of the user's has a part."""
         self.probing = False
         """While the backward probe is at work, whose copies and waits are not the target's."""
         self.transforms = 0
@@ -163,8 +165,8 @@ class Instrument:
     def start(self) -> None:
         """Prepare, in the run's process, before any of the user's code."""
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Say whether ``before_op`` or ``after_op`` is to be told of an operation; asked once for each."""
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Say whether ``before_op`` or ``after_op`` is to be told of an operation; asked once for each in a phase."""
         return True
 
     def before_op(self, op: Op) -> None:

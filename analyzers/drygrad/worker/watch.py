@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, NamedTuple, cast
@@ -14,7 +16,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from drygrad.worker.lines import Instruction
+from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.reading import dispatch_themselves
 from drygrad.worker.run import Hook, Instrument, Run, Stop
 from drygrad.worker.transforms import counted
@@ -33,7 +35,7 @@ class Op:
     custom function inside a backward pass) or ``optimizer``; ``node`` the autograd node that it serves in backward.
     """
 
-    __slots__ = ("args", "func", "instruction", "kwargs", "name", "node", "phase")
+    __slots__ = ("_at", "_tensors", "args", "func", "kwargs", "name", "node", "phase")
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class Op:
         kwargs: dict[str, Any],
         phase: str,
         node: Any,
-        instruction: Instruction | None,
+        at: Instruction | Lines | None,
     ) -> None:
         self.func = func
         self.args = args
@@ -51,15 +53,27 @@ class Op:
         self.name = name
         self.phase = phase
         self.node = node
-        self.instruction = instruction
+        self._at = at
+        self._tensors: list[torch.Tensor] | None = None
 
-    def tensors(self) -> Iterator[torch.Tensor]:
-        """Yield the tensors among the arguments, those in lists included."""
-        for value in (*self.args, *self.kwargs.values()):
-            if isinstance(value, torch.Tensor):
-                yield value
-            elif isinstance(value, (list, tuple)):
-                yield from (item for item in cast("list[object]", value) if isinstance(item, torch.Tensor))
+    @property
+    def instruction(self) -> Instruction | None:
+        """The instruction of the user's that it serves: in backward that of its node, looked up once asked for."""
+        if isinstance(self._at, Lines):
+            self._at = self._at.of_node(self.node)
+        return self._at
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Return the tensors among the arguments, those in lists included."""
+        found = self._tensors
+        if found is None:
+            found = self._tensors = []
+            for value in (*self.args, *self.kwargs.values()):
+                if isinstance(value, torch.Tensor):
+                    found.append(value)
+                elif isinstance(value, (list, tuple)):
+                    found += [item for item in cast("list[object]", value) if isinstance(item, torch.Tensor)]
+        return found
 
     def argument(self, name: str) -> Any:
         """Return an argument by the name that the operation's schema gives it; its default if it was left out."""
@@ -72,7 +86,7 @@ class Op:
 
 
 class _Heard(NamedTuple):
-    """What there is to do for one operation: its name, and the hooks that want to hear of it."""
+    """What there is to do for one operation in one phase: its name, and the hooks that want to hear of it."""
 
     func: Any
     """Kept, so that its identity stays its own."""
@@ -90,8 +104,8 @@ class Watch(TorchDispatchMode):
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._run = run
         self._lines = run.lines
-        self._heard: dict[int, _Heard] = {}
-        """By the identity of the operation: its hash is computed in Python, which costs more than the look-up."""
+        self._heard: defaultdict[str, dict[int, _Heard]] = defaultdict(dict)
+        """By phase, and the identity of the operation: its hash is computed in Python, which costs more than that."""
         run.on_change.append(self._heard.clear)
 
     @classmethod
@@ -108,15 +122,20 @@ class Watch(TorchDispatchMode):
             for hook in run.hooks("passed_over"):
                 hook()
             return result
-        heard = self._heard.get(id(func)) or self._learn(func)
+        node = _current_node()
+        if node is None:
+            phase, here = run.phase, run.step_call or self._lines.here(1)
+        else:
+            here = self._lines.here(1)
+            phase = "backward" if here is None else "recompute"
+        heard = self._heard[phase].get(id(func)) or self._learn(func, phase)
         if heard.name.startswith(_MARKS):  # they end while an error passes, which is about another operation
             return func(*args, **(kwargs or {}))
-        node, here = _current_node(), self._lines.here(1)
-        if node is None:
-            self._lines.created(here, heard.name)
-            op = Op(func, heard.name, args, kwargs or {}, run.phase, None, here)
+        if phase == "backward":
+            op = Op(func, heard.name, args, kwargs or {}, phase, node, self._lines)
         else:
-            op = Op(func, heard.name, args, kwargs or {}, *self._within(node, here, heard.name))
+            self._lines.created(here, heard.name)
+            op = Op(func, heard.name, args, kwargs or {}, phase, node, here)
         run.op = op
         for hook in heard.before:
             try:
@@ -136,22 +155,15 @@ class Watch(TorchDispatchMode):
                 run.switch_off(hook, error)
         return result
 
-    def _learn(self, func: Any) -> _Heard:
+    def _learn(self, func: Any, phase: str) -> _Heard:
         before, after = (
-            tuple(hook for hook in self._run.hooks(name) if cast("Any", hook).__self__.wants(name, func))
+            tuple(hook for hook in self._run.hooks(name) if cast("Any", hook).__self__.wants(name, func, phase))
             for name in ("before_op", "after_op")
         )
         simulation: Any = sys.modules.get(_KERNELS) if self._run.device == "sim" else None
         kernel = simulation.KERNELS.get(func) if simulation is not None else None
-        heard = self._heard[id(func)] = _Heard(func, func._schema.name, before, after, kernel)
+        heard = self._heard[phase][id(func)] = _Heard(func, func._schema.name, before, after, kernel)
         return heard
-
-    def _within(self, node: Any, here: Instruction | None, name: str) -> tuple[str, Any, Instruction | None]:
-        """Return the phase of an operation inside a backward pass, its node, and the line that it serves."""
-        if here is None:
-            return "backward", node, self._lines.of_node(node)
-        self._lines.created(here, name)
-        return "recompute", node, here
 
 
 def _is_on_device(value: Any) -> bool:
@@ -175,8 +187,8 @@ def watching(run: Run, instruments: list[Instrument]) -> Generator[None]:
 
 def _hear_of_steps(run: Run) -> list[Any]:
     def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
-        run.phase = "optimizer"
         run.tell("step_begins", optimizer, run.lines.caller())
+        run.phase, run.step_call = "optimizer", _call_of(optimizer, run)
         if callable(kwargs.get("closure")):
             return args, {**kwargs, "closure": _forward(run, kwargs["closure"])}
         if len(args) > 1 and callable(args[1]):
@@ -184,10 +196,20 @@ def _hear_of_steps(run: Run) -> list[Any]:
         return None
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        run.phase = "forward"
+        run.phase, run.step_call = "forward", None
         run.tell("step_ends", optimizer)
 
     return [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+
+
+def _call_of(optimizer: Any, run: Run) -> Instruction | None:
+    """Return the user's call of an optimizer's step, where no other code of the user's has a part in the step."""
+    steps = (inspect.unwrap(vars(kind)["step"]) for kind in type(optimizer).__mro__ if "step" in vars(kind))
+    codes = [getattr(step, "__code__", None) for step in steps]
+    hooks = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
+    if hooks or any(code is None or run.lines.is_user(code) for code in codes):
+        return None
+    return run.lines.here()
 
 
 def _unrecorded(gradients: Any) -> tuple[Any, ...]:
@@ -201,11 +223,12 @@ def _forward(run: Run, closure: Any) -> Any:
 
     @wraps(closure)
     def forward(*args: Any, **kwargs: Any) -> Any:
-        run.phase = "forward"
+        step_call = run.step_call
+        run.phase, run.step_call = "forward", None
         try:
             return closure(*args, **kwargs)
         finally:
-            run.phase = "optimizer"
+            run.phase, run.step_call = "optimizer", step_call
 
     return forward
 

@@ -47,14 +47,14 @@ class Activations(Instrument):
 
     name: ClassVar[str] = "activations"
 
-    def wants(self, hook: str, func: Any) -> bool:
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for what losses begin with."""
-        return func._schema.name in _LOSSES
+        return phase == "forward" and func._schema.name in _LOSSES
 
     def before_op(self, op: Op) -> None:
         """Look at what a loss is given."""
         loss = _LOSSES.get(op.name)
-        call = call_here(self.run) if loss is not None and op.phase == "forward" else None
+        call = call_here(self.run) if loss is not None else None
         if loss is None or call is None or loss.function not in (frame.f_code.co_name for frame in call.inner):
             return
         given = next(iter(call.local("input")), None)

@@ -113,8 +113,13 @@ class Births(Instrument):
         self._numpy = numpy
         kind.numpy = heard
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Leave out views: they make no values; ahead of an operation, all but those that compute in place."""
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Leave out views and optimizers; ahead of an operation, all but those that compute in place.
+
+        Views make no values.
+        """
+        if phase == "optimizer":
+            return False
         if hook == "before_op":
             return func._schema.is_mutable and func._schema.name not in _PASS_ON
         return not func.is_view and func._schema.name not in _SAME_MEMORY
@@ -122,14 +127,12 @@ class Births(Instrument):
     def before_op(self, op: Op) -> None:
         """Remember how bad the values are that the operation is about to overwrite."""
         target: Any = op.args[0] if op.args else None
-        if op.phase != "optimizer" and _is_float(target):
+        if _is_float(target):
             known = self._bounds.known(target) < UNKNOWN or math.isfinite(_sum(target))
             self._overwritten = _FINITE if known else _level(target)
 
     def after_op(self, op: Op, result: Any) -> None:
         """Look at what the operation has made."""
-        if op.phase == "optimizer":
-            return
         look = self._looks.get(id(op.func)) or self._learn(op)
         if look.handle is not None:
             look.handle(op)

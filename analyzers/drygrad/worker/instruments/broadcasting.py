@@ -39,14 +39,14 @@ class Broadcasting(Instrument):
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._differences: dict[int, Fault] = {}
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Ask for losses and differences."""
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Ask for losses and differences of the forward pass."""
         name = func._schema.name
-        return name in _COMPARED or name in _LOSSES
+        return phase == "forward" and (name in _COMPARED or name in _LOSSES)
 
     def before_op(self, op: Op) -> None:
         """Look at losses and differences whose result is larger than either operand."""
-        if op.phase != "forward" or len(op.args) < 2 or not is_outer(*op.args[:2]):
+        if len(op.args) < 2 or not is_outer(*op.args[:2]):
             return
         calls = calls_around(self.run)
         if not calls:

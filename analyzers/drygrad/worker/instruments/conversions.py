@@ -41,14 +41,14 @@ class Conversions(Instrument):
         super().__init__(run)
         self._looks = 0
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Ask for what converts, and for what fills."""
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Ask for what converts, and for what fills, in the forward pass."""
         name = func._schema.name
-        return name in _CASTS or name in _FILLS or name == _RANGE
+        return phase == "forward" and (name in _CASTS or name in _FILLS or name == _RANGE)
 
     def after_op(self, op: Op, result: Any) -> None:
         """Look at a conversion between floats and integers."""
-        if op.phase != "forward" or not isinstance(result, torch.Tensor) or result.is_complex():
+        if not isinstance(result, torch.Tensor) or result.is_complex():
             return
         if op.name in _FILLS:
             self._filled(op, result)

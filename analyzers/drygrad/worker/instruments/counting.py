@@ -52,14 +52,16 @@ class Counting(Instrument):
         self._made: dict[int, _Made] = {}
         self._indices: dict[int, _Index] = {}
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Ask for comparisons, products and what reduces them."""
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Ask for comparisons, products and what reduces them, in the forward pass."""
+        if phase != "forward":
+            return False
         name = func._schema.name
         return name in _REDUCTIONS if hook == "before_op" else name in _HEARD and name not in _REDUCTIONS
 
     def before_op(self, op: Op) -> None:
         """Report what was remembered, when the sum or the mean of it is taken."""
-        given = op.args[0] if self._made and op.phase == "forward" and op.args else None
+        given = op.args[0] if self._made and op.args else None
         held: Held | None = self.run.held_of(given) if isinstance(given, torch.Tensor) else None
         while held is not None:
             made = self._made.get(held.address)
@@ -70,7 +72,7 @@ class Counting(Instrument):
 
     def after_op(self, op: Op, result: Any) -> None:
         """Remember what would be wrong to count, or to take for the classes of a batch."""
-        if op.phase != "forward" or not op.args or not isinstance(result, torch.Tensor):
+        if not op.args or not isinstance(result, torch.Tensor):
             return
         if op.name == _ARGMAX:
             self._note_index(op, result)

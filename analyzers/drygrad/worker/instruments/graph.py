@@ -83,10 +83,12 @@ class Graph(Instrument):
         self._known: tuple[BaseException, Fault] | None = None
         run.cut_of = self._cut_of
 
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Ask for the forward pass."""
+        return phase == "forward"
+
     def after_op(self, op: Op, result: Any) -> None:
         """Remember results that have left the graph, and what is computed from them."""
-        if op.phase != "forward":
-            return
         recording = torch.is_grad_enabled()
         tensor: Any = result if type(result) is torch.Tensor else _first(result)
         usual = recording and not self._cuts and op.name not in _LEAVING

@@ -39,7 +39,7 @@ class IndexRanges(Instrument):
 
     name: ClassVar[str] = "index_ranges"
 
-    def wants(self, hook: str, func: Any) -> bool:
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for the operations whose kernels assert, and for what ``take_along_dim`` begins with."""
         return func._schema.name in CHECKED or func._schema.name == _REMAINDER
 

@@ -48,14 +48,12 @@ class Inplace(Instrument):
         self._backwards: list[tuple[tuple[Any, ...], Place | None, set[Instruction]]] = []
         self._known: tuple[BaseException, Fault] | None = None
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Ask for what writes."""
-        return bool(_written(func))
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Ask for what writes; an optimizer's writes are remembered when it begins."""
+        return phase != "optimizer" and bool(_written(func))
 
     def before_op(self, op: Op) -> None:
-        """Remember what the operation writes to; an optimizer's writes are remembered when it begins."""
-        if op.phase == "optimizer":
-            return
+        """Remember what the operation writes to."""
         self._remember_recorded(op)
         for position in _written(op.func):
             if position < len(op.args):

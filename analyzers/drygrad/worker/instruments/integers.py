@@ -34,14 +34,14 @@ class Integers(Instrument):
         super().__init__(run)
         self._looks = 0
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Ask for arithmetic."""
-        return func._schema.name in _EXACT
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Ask for arithmetic of the forward pass."""
+        return phase == "forward" and func._schema.name in _EXACT
 
     def before_op(self, op: Op) -> None:
         """Look at arithmetic of uint8 tensors alone."""
-        tensors = list(op.tensors())
-        if op.phase != "forward" or not tensors or any(t.dtype is not torch.uint8 for t in tensors):
+        tensors = op.tensors()
+        if not tensors or any(t.dtype is not torch.uint8 for t in tensors):
             return
         numbers = [value for value in op.args if isinstance(value, (int, float)) and not isinstance(value, bool)]
         if any(isinstance(number, float) for number in numbers) or not all(map(is_readable, tensors)):

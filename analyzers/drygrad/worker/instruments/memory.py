@@ -59,7 +59,7 @@ class Memory(Instrument):
         """The memory that counts: the device's; the host's where the program keeps nothing on a device."""
         return self._device if self._device.peak else self._host
 
-    def wants(self, hook: str, func: Any) -> bool:
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Leave out what makes no storage."""
         return _kind(func) is not None
 

@@ -61,7 +61,7 @@ class Padding(Instrument):
         """Listen no more."""
         rnn.pad_sequence = self._original
 
-    def wants(self, hook: str, func: Any) -> bool:
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for losses ahead of them, and for what pads and hands on."""
         name = func._schema.name
         return name in _LOSSES if hook == "before_op" else name == _PADDED or name in _HANDED_ON

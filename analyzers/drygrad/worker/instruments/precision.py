@@ -33,15 +33,15 @@ class Precision(Instrument):
         """Note where backward is called."""
         self._backward = place
 
-    def wants(self, hook: str, func: Any) -> bool:
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for casts, and for the scaler's unscaling."""
-        return func._schema.name in (_UNSCALE, _CAST)
+        return func._schema.name == _UNSCALE or (phase == "backward" and func._schema.name == _CAST)
 
     def after_op(self, op: Op, result: Any) -> None:
         """Compare a gradient with what float16 leaves of it; remember the greatest loss."""
         if op.name == _UNSCALE:
             self._scaled = True
-        if op.phase != "backward" or op.name != _CAST or op.argument("dtype") is not torch.float16:
+        if op.name != _CAST or op.argument("dtype") is not torch.float16:
             return
         self._looks += 1
         if self._looks > _MOST or not is_readable(op.args[0]):

@@ -25,14 +25,14 @@ class SingleClass(Instrument):
 
     name: ClassVar[str] = "single_class"
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Ask for what goes over classes."""
-        return func._schema.name in _ALWAYS
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Ask for what goes over classes in the forward pass."""
+        return phase == "forward" and func._schema.name in _ALWAYS
 
     def before_op(self, op: Op) -> None:
         """Report scores of a single class."""
         scores, dim = op.args[0], op.argument("dim")
-        if op.phase != "forward" or not isinstance(dim, int) or not is_plain(scores) or scores.dim() < 2:
+        if not isinstance(dim, int) or not is_plain(scores) or scores.dim() < 2:
             return
         if scores.shape[dim] != 1 or scores.numel() < 2:
             return

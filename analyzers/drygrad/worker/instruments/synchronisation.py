@@ -91,6 +91,10 @@ class Synchronisation(Instrument):
             if op == _SYNCHRONIZE:
                 self._waits.setdefault(place, set()).add(self._steps)
 
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Leave out what a backward pass or an optimizer does, but for copies and waits."""
+        return phase == "forward" or func._schema.name in _COPIES or self.run.device != "sim"
+
     def after_op(self, op: Op, result: Any) -> None:
         """Follow copies to the host and back; on a device without a hook of its own, count by the table."""
         if op.name in _COPIES:

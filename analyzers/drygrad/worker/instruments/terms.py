@@ -32,13 +32,13 @@ class Terms(Instrument):
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._sums: dict[int, tuple[Cut, Place | None]] = {}
 
-    def wants(self, hook: str, func: Any) -> bool:
-        """Ask for sums."""
-        return func._schema.name in _SUMS
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
+        """Ask for sums of the forward pass."""
+        return phase == "forward" and func._schema.name in _SUMS
 
     def after_op(self, op: Op, result: Any) -> None:
         """Remember a sum of two numbers of which one has a graph and the other has left its own."""
-        if op.phase != "forward" or len(op.args) < 2 or not torch.is_grad_enabled():
+        if len(op.args) < 2 or not torch.is_grad_enabled():
             return
         terms = [value for value in op.args[:2] if isinstance(value, torch.Tensor) and not value.dim()]
         constants = [term for term in terms if not term.requires_grad]

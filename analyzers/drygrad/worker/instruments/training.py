@@ -116,7 +116,7 @@ class Training(Instrument):
         if not getattr(scheduler, "_is_initial", False) and getattr(scheduler, "_step_count", 1):
             self._note("schedule", self.run.lines.caller(), id(scheduler.optimizer))
 
-    def wants(self, hook: str, func: Any) -> bool:
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for what writes."""
         return _writes(func._schema.name)
 
