@@ -31,6 +31,7 @@ _OF_VALUES = frozenset(
 """Codes of faults that depend on the values, and on whether these are probabilities."""
 
 _ERROR = "DG907"
+_ABSENT = frozenset(("SystemExit", "FileNotFoundError"))
 _UNPREPARED = "with inputs as they are before the program has changed them"
 
 
@@ -41,7 +42,10 @@ def is_invented(plan: Plan) -> bool:
 
 def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fault]:
     """Yield the faults that a run may report, those of values as hints."""
+    guessed = is_invented(plan) and not _is_independent(result)
     for fault in faults:
+        if guessed and fault.code in _OF_FIT:
+            continue
         if plan.partial and (fault.code in _OF_VALUES or fault.code == _ERROR):
             yield replace(fault, severity="hint", message=f"{fault.message} ({_UNPREPARED})")
         elif not is_invented(plan):
@@ -50,7 +54,7 @@ def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fau
             yield _assuming(fault, str(_search(result).get("assumes") or ""))
         elif fault.code in _OF_VALUES:
             yield replace(fault, severity="hint", message=f"{fault.message} (with invented inputs: {written(result)})")
-        elif fault.code not in _OF_FIT:
+        else:
             yield fault
 
 
@@ -94,6 +98,21 @@ def _unbuilt(search: Mapping[str, Any]) -> str:
     """Return the name of the input that could not even be made."""
     building = search.get("building")
     return str(cast("list[object]", building)[0]) if isinstance(building, list) and building else ""
+
+
+def is_unmade(plan: Plan, result: Result) -> bool:
+    """Say whether a call in the target's file did not come to be, or not in the state that the program has it in.
+
+    What it needs is not in the file: arguments of the command line, data, the network, what a loop would fill. An error
+    of the call's own inputs is none of these.
+    """
+    if plan.target.function is None or not plan.input_sources & {"call"} or plan.elsewhere is not None:
+        return False
+    if result.data.get("called") is not True:
+        absent = result.error is not None and result.error.type in _ABSENT
+        return result.outcome == "blocked" or (result.outcome == "failed" and absent)
+    weak = (fault.code in _OF_VALUES or fault.code == _ERROR for fault in result.faults)
+    return plan.partial and result.outcome == "failed" and all(weak)
 
 
 def was_found(result: Result) -> bool:

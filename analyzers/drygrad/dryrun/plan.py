@@ -52,6 +52,8 @@ class RunOptions:
     """How long the worker may search inputs that nothing gives; 0: not at all."""
     callers: tuple[Caller, ...] = ()
     """Other files whose calls of the target may give its inputs, where its own file has none."""
+    own_calls: bool = True
+    """Whether calls in the target's own file may give its inputs; not where they turned out to be impossible."""
 
 
 @dataclass(frozen=True)

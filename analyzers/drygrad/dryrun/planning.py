@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from drygrad.dryrun.inputs.arguments import Argument, Problem, listed, missing_parameters, unknown_argument
-from drygrad.dryrun.inputs.call_site import find_call, stands_alone
+from drygrad.dryrun.inputs.call_site import Found, find_call, stands_alone
 from drygrad.dryrun.inputs.callers import find_call_elsewhere
 from drygrad.dryrun.inputs.classes import constructor_text, objects_of
 from drygrad.dryrun.inputs.comment import comments_above, comments_of_script, read_flag
 from drygrad.dryrun.inputs.docstrings import SOURCE as DOCSTRING
 from drygrad.dryrun.inputs.docstrings import example_of
-from drygrad.dryrun.inputs.proposing import propose
+from drygrad.dryrun.inputs.proposing import makes_objects, propose
 from drygrad.dryrun.names import bound_names, needed_names
 from drygrad.dryrun.plan import Elsewhere, Missing, Plan, RunOptions
 from drygrad.dryrun.slicing import GIVEN, Bind, Imports, Step, backward_slice, free_of_text, steps_before
@@ -74,7 +74,7 @@ class _Planner:
         if given:
             plans = [self._from_text(arguments) for arguments in given]
             return next((p for p in plans if isinstance(p, Missing)), [p for p in plans if isinstance(p, Plan)])
-        called = find_call(self.source, self.target, self.imports)
+        called = find_call(self.source, self.target, self.imports) if self.options.own_calls else Found()
         if called.site:
             steps, arguments = _without_clashes(called.slice.steps, called.site.arguments, called.site.call)
             plan = self._plan(steps, arguments, called.site.receiver)
@@ -171,7 +171,7 @@ class _Planner:
         sliced = backward_slice(steps, wanted & _bound_by(steps), (), self.imports)
         if sliced.unresolved or not stands_alone(sliced.steps):
             return None
-        stateful = self.needs_receiver and not self._required(())
+        stateful = (self.needs_receiver and not self._required(())) or makes_objects(proposal.inputs)
         return [replace(self._plan(sliced.steps, (), None), proposal=proposal, partial=stateful)]
 
     @property

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from drygrad.dryrun import inventions
 from drygrad.dryrun.callers import Callers
@@ -42,6 +43,17 @@ class Home:
     interpreter: Path
     root: Path
     launcher: tuple[str, ...] = ()
+
+
+class _Request(NamedTuple):
+    """What is asked to be run, where."""
+
+    source: Source
+    path: Path
+    target: Target
+    home: Home
+    settings: Settings
+    on_phase: OnPhase | None
 
 
 def launch_at(home: Home) -> Launch:
@@ -89,6 +101,18 @@ class DryRuns:
     ) -> list[Record] | Missing:
         """Run a target once for each of its inputs; Missing where it has none. Cancelling the caller ends the run."""
         options = replace(options, root=options.root or home.root)
+        request = _Request(source, path, target, home, settings, on_phase)
+        found = await self._first_made(request, options)
+        if isinstance(found, Missing) or not inventions.is_unmade(found[0].plan, found[0].result):
+            return found
+        otherwise = await self._first_made(request, replace(options, own_calls=False))
+        if isinstance(otherwise, Missing) or otherwise[0].result.outcome not in ("passed", "failed"):
+            return found
+        return [_with_notes(record, ("a call in this file could not be made",)) for record in otherwise]
+
+    async def _first_made(self, request: _Request, options: RunOptions) -> list[Record] | Missing:
+        """Run a target with the best inputs there are; a call in another file that cannot be made gives way."""
+        source, path, target, home, settings, on_phase = request
         plans = await in_turn(plan_runs, source, path, target, options)
         if gives_nothing(plans):
             options = replace(

@@ -149,7 +149,8 @@ class Execution:
         """Return the receiver and the arguments."""
         receiver = self.plan.get("receiver")
         owner = inputs.evaluate_one(namespace, {"name": "self", **receiver}, {}) if receiver else None
-        return owner, inputs.evaluate(namespace, specs)
+        earlier = {str(receiver["name"]): owner} if receiver and receiver.get("name") else {}
+        return owner, inputs.evaluate(namespace, specs, earlier)
 
     def _returned(self, namespace: Namespace, target: str, given: Callable[[], tuple[Any, list[inputs.Given]]]) -> Any:
         self._tell("inputs")
@@ -203,6 +204,7 @@ class Execution:
             "outcome": outcome,
             "seconds": round(time.monotonic() - self.begun, 4),
             "faults": [fault.as_json() for fault in list(self.run.faults)],
+            "called": self._called is not None,
             "blocks": sorted(self.hooks.blocks),
             "backward": self.backward,
             "notes": list(self.run.notes),

@@ -24,9 +24,9 @@ class InputError(Exception):
         self.name = name
 
 
-def evaluate(namespace: Namespace, specs: list[dict[str, Any]]) -> list[Given]:
-    """Evaluate inputs from left to right, earlier names visible to later ones."""
-    earlier: dict[str, Any] = {}
+def evaluate(namespace: Namespace, specs: list[dict[str, Any]], known: dict[str, Any] | None = None) -> list[Given]:
+    """Evaluate inputs from left to right, those ``known`` and earlier names visible to later ones."""
+    earlier: dict[str, Any] = {**(known or {})}
     values: list[Given] = []
     for spec in specs:
         values.append((spec, evaluate_one(namespace, spec, earlier)))

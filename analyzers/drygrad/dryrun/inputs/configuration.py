@@ -49,6 +49,8 @@ def value(name: str, defaults: dict[str, str], usage: Usage) -> Node:
     if usage.choices:
         found = [text(written, "search") for written in dict.fromkeys(usage.choices)][:6]
         return with_others(found[0], *found[1:])
+    if "folder" in usage.kinds:
+        return text(conventions.FOLDER, conventions.SOURCE)
     if "path" in usage.kinds:
         return text("'dry-run.tmp'", conventions.SOURCE)
     others = (text("None", conventions.SOURCE), text("0.5", "search"))

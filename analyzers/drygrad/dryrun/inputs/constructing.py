@@ -11,7 +11,7 @@ from drygrad.dryrun.inputs import annotations, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
 from drygrad.dryrun.inputs.nodes import Node, call, group, texts
 from drygrad.dryrun.inputs.preparing import preparations
-from drygrad.dryrun.inputs.recognising import is_module, own_members
+from drygrad.dryrun.inputs.recognising import is_module, is_used, own_members
 from drygrad.dryrun.inputs.siblings import with_optimizers
 from drygrad.dryrun.inputs.tracing import Tracer
 from drygrad.dryrun.inputs.usage import Usage
@@ -125,6 +125,7 @@ class Constructors:
         wanted = own_members(usage)
         modules = [node for node in self._classes.values() if self._is_module(node) and node not in self._making]
         modules = [node for node in modules if self._takes(node, usage.calls)]
+        modules = [node for node in modules if self._gives(node, usage.result)]
         having = [n for n in modules if wanted <= self._tracer.members(n)] if wanted else modules
         return sorted(having, key=lambda n: (not self._is_alike(n, usage.names), not _WHOLE.search(n.name), -n.lineno))
 
@@ -156,6 +157,23 @@ class Constructors:
                 return False
         return True
 
+    def gives_several(self, usage: Usage) -> bool:
+        """Say whether a module of the file surely returns more than a tensor, and could be the one that is called."""
+        forwards = (self._tracer.member(node, "forward") for node in self._ranked(usage))
+        return any(f is not None and _returned(f) & {ast.Tuple, ast.Dict} for f in forwards)
+
+    def _gives(self, node: ast.ClassDef, result: Usage | None) -> bool:
+        """Say whether a module's ``forward`` could return what is read of its result."""
+        forward = self._tracer.member(node, "forward")
+        if forward is None or result is None:
+            return True
+        forms = _returned(forward)
+        if result.keys or own_members(result):
+            return not forms <= {ast.Tuple, ast.BinOp, ast.Subscript}
+        if forms & {ast.Tuple, ast.Dict} and len(forms) == 1:
+            return bool(result.width or result.elements or result.item or not is_used(result))
+        return True
+
     def _is_module(self, node: ast.ClassDef) -> bool:
         bases = [annotations.last_name(base) for base in node.bases]
         known = any(base.endswith(("Module", "Model")) or base in self._classes for base in bases)
@@ -175,6 +193,11 @@ class Constructors:
 
     def _constructor(self, owner: ast.ClassDef) -> FunctionNode | None:
         return self._tracer.member(owner, "__init__")
+
+
+def _returned(function: FunctionNode) -> set[type[ast.expr]]:
+    """Return the kinds of expressions that a function returns."""
+    return {type(node.value) for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None}
 
 
 def _is_enumeration(owner: ast.ClassDef) -> bool:

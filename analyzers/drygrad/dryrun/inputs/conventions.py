@@ -6,24 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from drygrad.dryrun.inputs.nodes import BATCH, CHANNELS, FEATURES, LENGTH, SIDE, Node, number, tensor, text, with_others
-from drygrad.dryrun.inputs.usage import Usage
 
 SOURCE = "convention"
 
 DEVICE = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
+FOLDER = "__import__('tempfile').gettempdir()"
 IDENTITY = "torch.nn.Identity()"
 ANY_CALL = "lambda x, *rest, **more: x"
-_STAND_IN = f"torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({FEATURES}, 10))"
-_OF_IDS = (
-    f"torch.nn.Sequential(torch.nn.Embedding(10, {FEATURES}), torch.nn.Flatten(), "
-    f"torch.nn.Linear({LENGTH * FEATURES}, 10))"
-)
-_KEEPING = f"torch.nn.Linear({FEATURES}, {FEATURES})"
-_WIDE = (
-    "type('Net', (torch.nn.Linear,), {{'forward': lambda self, x, *rest, **more: "
-    "(lambda made: ({result}))(torch.nn.Linear.forward(self, x))}})" + f"({FEATURES}, {FEATURES})"
-)
-_PASSING = "type('Same', (torch.nn.Identity,), {'forward': lambda self, x, *rest, **more: x})()"
 OF_OPTIMIZERS = frozenset(
     "step zero_grad param_groups state state_dict load_state_dict add_param_group get_last_lr last_epoch defaults "
     "get_lr __class__".split()
@@ -41,15 +30,17 @@ _TEXTS: tuple[tuple[str, str], ...] = (
     (r"(.*_)?(norm_layer|norm_fn)", "torch.nn.LayerNorm"),
     (r"(.*_)?(conv_layer)", "torch.nn.Conv2d"),
     (r"(.*_)?(bias|verbose|training|causal|is_causal|affine|debug|return_\w+|use_\w+|inplace)", "False"),
-    (r"(dropout|drop|.*_dropout|drop_(rate|path|prob)|.*_drop|p|prob|rate)", "0.1"),
+    (r"(dropout|drop|.*_dropout|drop_(rate|path|prob)|.*_drop|p|prob|rate|.*_(prob|rate)|(.*_)?smoothing)", "0.1"),
     (r"(lr|learning_rate|eps|epsilon|weight_decay|alpha|temperature|tau|.*_weight|beta|gamma|momentum|scale|sigma"
-     r"|lambda_?|lam|theta|threshold|margin|decay|.*_scale|.*_ratio|ratio)", "0.5"),
+     r"|lambda_?|lam|theta|threshold|margin|decay|.*_scale|.*_ratio|ratio|(.*_)?(coeff?|frac|fraction|lr|wd|clip)|(max|clip)_(grad_)?norm)",
+     "0.5"),
     (r"(name|prefix|tag)", "'name'"),
     (r"(reduction)", "'mean'"),
     (r"(.*_)?pattern", "'* d'"),
     (r"(mode)", "'train'"),
     (r"(padding_mode)", "'zeros'"),
-    (r"(.*_)?(path|dir|folder|file|filename|checkpoint_path)", "'dry-run.tmp'"),
+    (r"(.*_)?(dir|folder|directory|root)", FOLDER),
+    (r"(.*_)?(path|file|filename|checkpoint_path)", "'dry-run.tmp'"),
 )  # fmt: skip
 
 _OPTIMIZERS = re.compile(r"(.*_)?(optim|optimizer|opt|optimiser)(_\w+)?")
@@ -62,6 +53,8 @@ MODELS = re.compile(
 _LAYERS = re.compile(r"(fn|func|layer|block|module|net|function|inner|wrapped|branch)s?")
 LOADERS = re.compile(r"(.*_)?(loader|dataloader|dl|data_?loader|iterator|data_iter|train_iter|batches|dataset|data)s?")
 CONFIGS = re.compile(r"(.*_)?(args|cfg|config|conf|opts?|hparams|hp|params|configs|configuration|options)")
+SURE_CONFIGS = re.compile(r"(.*_)?(args|cfg|config|conf|hparams)")
+"""Names of what is a configuration though all that is read of it could be read of a tensor, too."""
 
 _NUMBERS: tuple[tuple[str, int], ...] = (
     (r"(n_?|num_?)(heads?|attention_heads)|heads?|nhead|.*_heads", 4),
@@ -115,6 +108,7 @@ _TENSORS: tuple[tuple[str, Callable[[], Node]], ...] = (
     (r"(q|k|v|query|key|value|queries|keys|values|context|memory|hidden_states|hidden|embeds?|embeddings?)",
      lambda: tensor((BATCH, LENGTH, FEATURES), source=SOURCE)),
     (r"(z|latents?|noise|cond|condition)", lambda: tensor((BATCH, FEATURES), source=SOURCE)),
+    (r"(betas|alphas|sigmas|(.*_)?alphas_cumprod|alpha_bars?)", lambda: tensor((10,), source=SOURCE, low=1)),
 )  # fmt: skip
 
 
@@ -156,8 +150,13 @@ def _number(name: str) -> Node | None:
 
 
 def is_model_name(name: str) -> bool:
-    """Say whether a name stands for a model."""
-    return MODELS.fullmatch(name.lower()) is not None
+    """Say whether a name stands for a model, and for no loss."""
+    return MODELS.fullmatch(name.lower()) is not None and not is_criterion(by_name(name))
+
+
+def is_criterion(node: Node | None) -> bool:
+    """Say whether a node is what stands for losses."""
+    return node is not None and node["kind"] == "text" and "CrossEntropyLoss" in str(node["text"])
 
 
 def is_any_layer(names: Sequence[str]) -> bool:
@@ -210,18 +209,6 @@ def criterion() -> Node:
 def callables() -> list[Node]:
     """Return things to call that give back what they are called with."""
     return [text(IDENTITY, SOURCE), text(ANY_CALL, SOURCE)]
-
-
-def stand_in_models(usage: Usage) -> list[Node]:
-    """Return modules that stand in for one that is called so."""
-    many = any(len(call.args) + len(call.keywords) > 1 for call in usage.calls)
-    width = usage.result.width if usage.result is not None else 0
-    written = [_WIDE.format(result=", ".join(["made"] * width))] if width else []
-    if is_any_layer(usage.names):
-        written += [_PASSING, _WIDE.format(result="made")]
-    written += [_WIDE.format(result="made")] if many else []
-    written += [_STAND_IN, _OF_IDS, _KEEPING, _WIDE.format(result="made"), IDENTITY, ANY_CALL]
-    return [{**text(t, SOURCE), "is_module": t != ANY_CALL} for t in dict.fromkeys(written)]
 
 
 def by_names(names: Sequence[str]) -> Node | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from drygrad.dryrun.inputs import torch_uses
+from drygrad.dryrun.inputs import conventions, torch_uses
 from drygrad.dryrun.inputs.usage import MOST_ELEMENTS, Usage, Value
 from drygrad.dryrun.names import blocks
 
@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
 _SAME = frozenset(
     "to cuda cpu float long half double int bool detach clone contiguous requires_grad_ train eval squeeze_ tolist "
-    "pin_memory apply copy type_as bfloat16 type numpy relu tanh sigmoid abs clamp clamp_ share_memory".split()
+    "pin_memory apply copy type_as bfloat16 type numpy relu tanh sigmoid abs clamp clamp_ share_memory softmax "
+    "log_softmax transpose".split()
 )
 """Methods that give back their object, or one of the same form."""
 _SAME_ATTRIBUTES = frozenset(("data", "grad", "real"))
-_SAME_CALLS = frozenset("deepcopy copy list tuple iter tqdm reversed sorted dict prepare set relu tanh sigmoid".split())
+_SAME_CALLS = frozenset(
+    "deepcopy copy list tuple iter tqdm reversed sorted dict prepare set relu tanh sigmoid softmax log_softmax".split()
+)
+_OF_SCALARS = frozenset("tensor array LongTensor FloatTensor IntTensor".split())
+"""What makes a tensor or an array of plain numbers."""
 _FIRST = frozenset(("next", "choice"))
 _SHAPES = frozenset(("shape", "size"))
 
@@ -56,6 +61,7 @@ class Frame:
             case ast.With() | ast.AsyncWith():
                 for item in node.items:
                     value = self.value(item.context_expr)
+                    _kind(value, "context")
                     if item.optional_vars is not None:
                         self.bind(item.optional_vars, value, None)
                 self.run(node.body)
@@ -66,8 +72,8 @@ class Frame:
                 self.environment[node.name] = node
             case ast.ClassDef():
                 pass
-            case ast.If(test=ast.Name() | ast.Attribute() as test):
-                _kind(self.value(test), "flag")
+            case ast.If():
+                self._condition(node.test)
                 self.run(node.body)
                 self.run(node.orelse)
             case _:
@@ -76,6 +82,15 @@ class Frame:
                         self.value(child)
                 for block in blocks(node):
                     self.run(block)
+
+    def _condition(self, test: ast.expr) -> None:
+        """Note what a branch tells of the truth values that it asks for."""
+        parts = test.values if isinstance(test, ast.BoolOp) else [test]
+        for part in parts:
+            inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else part
+            value = self.value(inner)
+            if isinstance(inner, (ast.Name, ast.Attribute, ast.Subscript)):
+                _kind(value, "flag")
 
     def bind(self, target: ast.expr, value: Value, source: ast.expr | None) -> None:
         """Bind the names of a target."""
@@ -89,7 +104,9 @@ class Frame:
                 if isinstance(owner, Usage) and isinstance(value, Usage) and owner.owner is not None:
                     owner.attributes[target.attr] = value.called(target.attr)
             case ast.Subscript():
-                self.value(target.value)
+                owner = self.value(target.value)
+                if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+                    _kind(owner, "mapping")
             case ast.Starred():
                 self.bind(target.value, None, source)
             case _:
@@ -174,7 +191,7 @@ class Frame:
         owner = self.value(node.value)
         if not isinstance(owner, Usage):
             return None
-        if node.attr in _SAME_ATTRIBUTES:
+        if node.attr in _SAME_ATTRIBUTES and not any(conventions.CONFIGS.fullmatch(name) for name in owner.names):
             return owner
         found = owner.attribute(node.attr)
         if node.attr in _SHAPES:
@@ -192,7 +209,7 @@ class Frame:
         if not isinstance(owner, Usage):
             return None
         if owner.shape_of is not None:
-            owner.shape_of.reach([index])
+            owner.shape_of.reach([index.lower] if isinstance(index, ast.Slice) and index.lower else [index])
             return None
         match index:
             case ast.Constant(value=str(key)):
@@ -339,6 +356,8 @@ class Frame:
             if keyword.arg is None:
                 _kind(self.value(keyword.value), "mapping")
         torch_uses.read_method(name, owner, node, values)
+        if name == "load_state_dict" and values and isinstance(values[0], Usage):
+            values[0].state_of = owner
         given = owner.method(name)
         if name == "size":
             if node.args:
@@ -368,6 +387,8 @@ class Frame:
         for value in values:
             _kind(value, "passed")
         given = target.call(node)
+        if id(node) in self._tracer.whole_calls:
+            given.kinds.add("whole")
         model = self._tracer.model_for(target)
         if model is not None:
             found = self._tracer.forward_of(model, self, node)
@@ -398,12 +419,16 @@ class Frame:
             return first.attribute(str(node.args[1].value)) if len(node.args) == 2 else None
         if last == "load" and isinstance(first, Usage):
             return first.method("load")
+        if last in _OF_SCALARS and node.args:
+            self._scalars(node.args[0], first)
         if last in ("tensor", "as_tensor", "stack", "cat", "from_numpy", "asarray", "array", "where") and isinstance(
             first, Usage
         ):
-            _kind(first, "list" if last in ("stack", "cat") else "plain")
+            if last in ("stack", "cat"):
+                _kind(first, "list")
             return first if last not in ("stack", "cat") else None
         if called.startswith("torch.") and last[:1].isupper():
+            torch_uses.read_constructor(called, values)
             inner = node.args[0] if node.args else None
             if last == "Sequential" and isinstance(inner, ast.Call):
                 return Usage(made=self._tracer.full_name(inner.func))
@@ -411,6 +436,17 @@ class Frame:
                 return first
             return Usage(made=called)
         return None
+
+    def _scalars(self, given: ast.expr, value: Value) -> None:
+        """Note that what becomes a tensor is a number, or several."""
+        if isinstance(given, (ast.List, ast.Tuple)):
+            for part in value if isinstance(value, tuple) else ():
+                _kind(part, "scalar")
+        elif isinstance(given, ast.ListComp):
+            inner = value.item if isinstance(value, Usage) else None
+            _kind(inner, "scalar")
+        else:
+            _kind(value, "numbers")
 
 
 _Reader: TypeAlias = Callable[[Frame, Any], Value]

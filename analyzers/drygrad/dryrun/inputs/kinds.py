@@ -9,6 +9,7 @@ from drygrad.dryrun.inputs import annotations, configuration, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode
 from drygrad.dryrun.inputs.constructing import Constructors
 from drygrad.dryrun.inputs.hints import Hints
+from drygrad.dryrun.inputs.known_names import KnownNames
 from drygrad.dryrun.inputs.nodes import (
     BATCH,
     FEATURES,
@@ -30,14 +31,18 @@ from drygrad.dryrun.inputs.recognising import (
     is_mapping,
     is_module,
     is_tensor,
+    is_used,
     own_members,
     plain_text,
 )
 from drygrad.dryrun.inputs.siblings import is_optimizer_like
+from drygrad.dryrun.inputs.stand_ins import is_structured, stand_in_models
 from drygrad.dryrun.inputs.tracing import Tracer
 from drygrad.dryrun.inputs.usage import Usage
 
 _DEPTH = 5
+_SIZES = (8, 16, 32, 64)
+"""What a list of sizes has."""
 _ROWS = 4
 """How many elements a list of samples has."""
 _LOADING = frozenset("DataLoader Iterable Iterator Generator IterableDataset".split())
@@ -50,6 +55,7 @@ class Proposer:
     def __init__(self, tree: ast.Module, hints: Hints) -> None:
         self._tree = tree
         self.hints = hints
+        self.names = KnownNames()
         self.tracer = Tracer(tree)
         self.constructors = Constructors(tree, self.tracer, self)
         self.tracer.model_for = self.constructors.model_class
@@ -62,6 +68,9 @@ class Proposer:
 
     def of(self, usage: Usage, depth: int = 0) -> Node:
         """Return the proposal for a value."""
+        holder = self.names.of(usage.state_of) if usage.state_of is not None else ""
+        if holder:
+            return text(f"{holder}.state_dict()", "search")
         optional = False
         for annotation in usage.annotations:
             kinds = annotations.members(annotation)
@@ -180,18 +189,19 @@ class Proposer:
         if is_module(usage) or (usage.calls and any(conventions.is_model_name(name) for name in usage.names)):
             return self._model(usage, depth)
         members = own_members(usage)
+        config = conventions.CONFIGS if members else conventions.SURE_CONFIGS
+        if usage.attributes and not usage.methods and any(config.fullmatch(name.lower()) for name in usage.names):
+            return self._configuration(usage, depth)
         if not members:
             return None
-        config = any(conventions.CONFIGS.fullmatch(name.lower()) for name in usage.names)
-        if config and not usage.methods:
-            return self._configuration(usage, depth)
         made = self.constructors.fitting(usage, depth + 1)
         if made is not None:
             return made
         silent = next((k for n in usage.names if (k := conventions.by_name(n)) and conventions.is_silent(k)), None)
         if silent is not None:
             return silent
-        if is_tensor(usage) and len(members) < 2:
+        helps = any("context" in part.kinds for part in usage.methods.values())
+        if is_tensor(usage) and len(members) < 2 and not helps:
             return None
         return self._stand_in(usage, depth)
 
@@ -200,7 +210,7 @@ class Proposer:
         if known is not None and depth > 0 and "setting" not in usage.kinds and conventions.is_plain(known):
             known = None  # a part of a batch is data, however short its name
         if known is not None and known["kind"] == "text" and not is_tensor(usage):
-            if "CrossEntropyLoss" in known["text"]:
+            if conventions.is_criterion(known):
                 return conventions.criterion()
             if usage.calls and conventions.is_word(known):
                 return self._callable(usage, depth)
@@ -212,11 +222,13 @@ class Proposer:
     def _value(self, usage: Usage, depth: int) -> Node:
         if usage.calls:
             return self._callable(usage, depth)
+        if "scalar" in usage.kinds:
+            return self._scalar(usage)
         if usage.choices and not is_tensor(usage):
             return self._choice(usage)
         known = conventions.by_names(usage.names)
         surely = is_tensor(usage)
-        if usage.kinds == {"flag"} and not surely and known is None:
+        if "flag" in usage.kinds and usage.kinds <= {"flag", "number"} and not surely and known is None:
             return with_others(text("False", "search"), *self._anything(), self._tensor(usage, ""))
         setting = "setting" in usage.kinds
         named = known is None and depth == 0 and conventions.is_number_name(usage.names)
@@ -225,7 +237,23 @@ class Proposer:
             return with_others(conventions.number_by_names(usage.names), *others, self._tensor(usage, ""))
         if "list" in usage.kinds and usage.item is not None and not surely:
             return self._list(usage, depth)
+        if "numbers" in usage.kinds and not surely:
+            return self._numbers(usage, depth)
         return self._tensor(usage, "")
+
+    def _scalar(self, usage: Usage) -> Node:
+        """Return a number that is put into a tensor: a class, a reward."""
+        known = (conventions.by_name(name) for name in usage.names)
+        counts = any(k is not None and k.get("dtype") == "int64" for k in known) or usage.kinds & {"ids", "classes"}
+        first, second = number(1), text("0.5", "search")
+        return with_others(*((first, second) if counts else (second, first)), self._tensor(usage, ""))
+
+    def _numbers(self, usage: Usage, depth: int) -> Node:
+        """Return numbers that are put into a tensor; those of one sample where they are a part of it."""
+        whole = self._tensor(usage, "")
+        shape = whole["shape"] if whole["kind"] == "tensor" else ()
+        own = {**whole, "shape": shape[1:]} if depth and len(shape) > 1 else whole
+        return with_others(changed(own, ".tolist()"), whole)
 
     def _anything(self) -> tuple[Node, ...]:
         return (text("0.5", "search"), number(8), _NONE, row("tuple", [number(8), number(16)]))
@@ -283,22 +311,26 @@ class Proposer:
         item = usage.any_item()
         if not item.names and usage.names and usage.names[0].endswith("s"):
             item.called(_singular(usage.names[0]))
+        if "number" in item.kinds and "setting" in usage.kinds and not is_tensor(item):
+            sizes = [number(size) for size in _SIZES]
+            return with_others(*(row("list", sizes[:count]) for count in (3, 2, 4, 1)))
         made = self.of(item, depth + 1)
         return with_others(row("list", [made] * _ROWS), self._tensor(usage, ""))
 
     def _model(self, usage: Usage, depth: int) -> Node:
         """Return a model of the file that fits, else one that stands in."""
         made = self.constructors.models_for(usage, depth)
-        stand_ins = conventions.stand_in_models(usage)
+        stand_ins = stand_in_models(usage)
         anything = conventions.is_any_layer(usage.names)
-        found = [*stand_ins[:2], *made[:3], *stand_ins[2:]] if anything else [*made[:3], *stand_ins]
+        first = 2 if anything or (is_structured(usage) and not self.constructors.gives_several(usage)) else 0
+        found = [*stand_ins[:first], *made[:3], *stand_ins[first:]]
         return with_others(found[0], *found[1:])
 
     def _configuration(self, usage: Usage, depth: int) -> Node:
         parts: dict[str, Node] = {}
         for name, part in usage.attributes.items():
             nested = part.attributes and not is_tensor(part) and name not in self._defaults
-            whole = part.owner is not None or part.calls or is_tensor(part)
+            whole = part.owner is not None or part.calls or is_tensor(part) or "load" in part.methods
             parts[name] = (
                 self.of(part, depth + 1) if nested or whole else configuration.value(name, self._defaults, part)
             )
@@ -314,13 +346,15 @@ class Proposer:
 
     def _given(self, usage: Usage, depth: int) -> Node:
         """Return what a call gives; nothing where nothing is done with it."""
-        used = usage.used or usage.kinds or usage.width or usage.keys or usage.elements or usage.item or usage.ranks
-        return self.of(usage, depth + 1) if used or len(usage.names) > 1 else _NONE
+        if "context" in usage.kinds:
+            return text("__import__('contextlib').nullcontext()", "search")
+        return self.of(usage, depth + 1) if is_used(usage) else _NONE
 
     def _callable(self, usage: Usage, depth: int) -> Node:
         found = [*conventions.callables()]
         result = usage.result
-        if result is not None and (result.width or result.keys or own_members(result) or result.elements):
+        formed = result is not None and (result.width or result.keys or own_members(result) or result.elements)
+        if result is not None and (formed or "mapping" in result.kinds):
             found.insert(0, function(self.of(result, depth + 1)))
         found += self.constructors.models_for(usage, depth)[:2] if depth < 2 else []
         return with_others(found[0], *found[1:], number(8))
@@ -339,8 +373,12 @@ class Proposer:
         return with_others(found[0], *found[1:], *self._anything(), self._tensor(usage, ""))
 
     def _path(self, usage: Usage, depth: int) -> Node:
-        """Return the path of a file; one with what is read from it where that is told."""
+        """Return the path of a file; one with what is read from it where that is told, or that of a folder."""
+        if "folder" in usage.kinds:
+            return text(conventions.FOLDER, conventions.SOURCE)
         content = usage.methods.get("load")
+        if content is not None and self.names.of(content.state_of):
+            return saved(self.of(content, depth + 1))
         if content is not None and (content.keys or content.item is not None or content.used):
             for part in content.keys.values():
                 part.kinds.add("setting")

@@ -38,6 +38,7 @@ def propose(source: Source, target: Target) -> Proposal | None:
             strict=True,
         )
     )
+    proposer.names.enter(dict(used))
     parts: dict[str, Node] = {}
     if has_object and target.owner is not None:
         receiver = str(target.receiver)
@@ -50,6 +51,12 @@ def propose(source: Source, target: Target) -> Proposal | None:
     parts |= _in_order({name: proposer.of(used[name]) for name in wanted}, used)
     inputs: Node = {**group("inputs", parts), "text": target.receiver or ""}
     return Proposal(inputs, frozenset(name for written in texts(inputs) for name in free_of_text(written)))
+
+
+def makes_objects(node: Node) -> bool:
+    """Say whether objects are made that are no modules: a buffer, a trainer, which a program could change before."""
+    own = node["kind"] == "call" and not node.get("is_module")
+    return own or any(makes_objects(part) for _, part in node.get("parts", ()))
 
 
 def _in_order(found: dict[str, Node], used: Mapping[str, Usage]) -> dict[str, Node]:

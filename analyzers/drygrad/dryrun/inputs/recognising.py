@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drygrad.dryrun.inputs import conventions
 from drygrad.dryrun.inputs.usage import Usage
 
 OF_TENSORS = frozenset(
@@ -47,6 +48,14 @@ _OF_LOADERS = frozenset(("dataset", "batch_size", "sampler", "batch_sampler", "n
 _OF_SCALERS = frozenset("scale unscale_ step update is_enabled get_scale state_dict load_state_dict".split())
 _OF_GENERATORS = frozenset("manual_seed seed initial_seed get_state set_state device".split())
 _OF_DISTRIBUTIONS = frozenset("log_prob sample rsample entropy mean stddev".split())
+
+
+def is_used(usage: Usage) -> bool:
+    """Say whether anything is done with a value."""
+    return bool(
+        usage.used or usage.kinds or usage.width or usage.keys or usage.elements or usage.item or usage.ranks
+        or len(usage.names) > 1
+    )  # fmt: skip
 
 
 def is_tensor(usage: Usage) -> bool:
@@ -103,7 +112,11 @@ def is_mapping(usage: Usage) -> bool:
 
 def is_loader(usage: Usage) -> bool:
     """Say whether a value is asked for what only a loader has."""
-    return bool(usage.used & _OF_LOADERS)
+    return bool(usage.used & _OF_LOADERS) and usage.used <= _OF_LOADERS and not _is_configuration(usage)
+
+
+def _is_configuration(usage: Usage) -> bool:
+    return any(conventions.CONFIGS.fullmatch(name.lower()) for name in usage.names)
 
 
 def is_array(usage: Usage) -> bool:

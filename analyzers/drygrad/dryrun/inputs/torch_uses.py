@@ -26,6 +26,13 @@ _OF_MODULES: dict[str, tuple[str, int]] = {
     "Linear": ("tensor", 0), "LayerNorm": ("tensor", 0), "BatchNorm1d": ("tensor", 0),
 }  # fmt: skip
 """What a module calls for: a kind, and the rank that a batch has."""
+_RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
+_OF_IMAGES = frozenset(
+    "interpolate grid_sample conv2d max_pool2d avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d conv_transpose2d "
+    "pixel_shuffle pixel_unshuffle unfold make_grid".split()
+)
+"""Functions whose first argument is a batch of images, as a rule."""
+_OF_SIZES = frozenset((*_OF_MODULES, "GroupNorm", "TransformerEncoderLayer", "RNNCell", "LSTMCell", "GRUCell"))
 _LOSSES: dict[str, str] = {
     "cross_entropy": "classes", "CrossEntropyLoss": "classes", "nll_loss": "classes", "NLLLoss": "classes",
     "mse_loss": "alike", "MSELoss": "alike", "l1_loss": "alike", "L1Loss": "alike", "smooth_l1_loss": "alike",
@@ -38,7 +45,11 @@ _INDEXED: dict[str, int] = {
 }  # fmt: skip
 """The position of the index among the arguments of a tensor's method."""
 _OF_ARRAYS = frozenset("from_numpy asarray ascontiguousarray".split())
-_READING = frozenset("open load imread read_csv read_text imread loadtxt listdir exists isfile join abspath".split())
+_OF_FOLDERS = frozenset("join listdir makedirs mkdir scandir walk isdir".split())
+_READING = frozenset(
+    "open load imread read_csv read_text imread loadtxt listdir exists isfile join abspath makedirs mkdir "
+    "scandir walk isdir".split()
+)
 _NUMBERS = frozenset("int float round abs sqrt ceil floor log exp".split())
 
 
@@ -54,6 +65,8 @@ def read_call(called: str, node: ast.Call, values: Sequence[Value]) -> None:
     elif last in _READING and not isinstance(node.func, ast.Call):
         for value in values[: None if last == "join" else 1]:
             _add(value, "path")
+        if last in _OF_FOLDERS and (last != "join" or "path" in called):
+            _add(first, "folder")
     elif last in _OF_ARRAYS:
         _add(first, "array")
     elif last in _NUMBERS and "torch" not in called:
@@ -64,16 +77,31 @@ def read_call(called: str, node: ast.Call, values: Sequence[Value]) -> None:
     _read_loss(last, values)
     if last == "einsum":
         _read_equation(node, values)
+    if last in _OF_IMAGES and "nn" in called and isinstance(first, Usage):
+        first.ranks.append(4)
     if last in ("embedding", "one_hot"):
         _add(first, "ids")
     if last in _INDEXED and len(values) > _INDEXED[last] + 1:
         _add(values[_INDEXED[last] + 1], "ids")
 
 
+def read_constructor(made: str, values: Sequence[Value]) -> None:
+    """Note what the constructor of a class of torch's says of what it is called with."""
+    last = made.rpartition(".")[2]
+    kind = "number" if last in _OF_SIZES else "tensor" if last == "TensorDataset" else ""
+    for value in values if kind else ():
+        _add(value, kind)
+
+
 def read_module(made: str, values: Sequence[Value]) -> None:
     """Note what a module of torch's says of what it is called with."""
     last = made.rpartition(".")[2]
     _read_loss(last, values)
+    if last in _RECURRENT and len(values) > 1 and isinstance(values[1], Usage):
+        state = values[1]
+        state.width = 2 if last == "LSTM" else 0
+        for part in [state.element(0), state.element(1)] if state.width else [state]:
+            part.ranks.append(3)
     if last in _OF_MODULES and values and isinstance(values[0], Usage):
         kind, rank = _OF_MODULES[last]
         values[0].kinds.add(kind)
@@ -111,6 +139,8 @@ def _read_dims(last: str, node: ast.Call, first: Value) -> None:
 
 
 def _read_loss(last: str, values: Sequence[Value]) -> None:
+    if last in ("ctc_loss", "CTCLoss") and values and isinstance(values[0], Usage):
+        values[0].ranks.append(3)
     kind = _LOSSES.get(last)
     if kind is not None and len(values) > 1:
         _add(values[1], kind)

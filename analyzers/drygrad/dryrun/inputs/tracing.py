@@ -13,6 +13,7 @@ from functools import cached_property
 from drygrad.dryrun.inputs import annotations
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
 from drygrad.dryrun.inputs.frames import Environment, Frame, has_no_self, unpacked
+from drygrad.dryrun.inputs.recognising import OF_TENSORS
 from drygrad.dryrun.inputs.usage import Usage, Value
 from drygrad.dryrun.names import bound_names
 from drygrad.dryrun.slicing import Imports
@@ -38,6 +39,21 @@ class Tracer:
     @cached_property
     def _imports(self) -> Imports:
         return Imports(self._tree)
+
+    @cached_property
+    def whole_calls(self) -> frozenset[int]:
+        """The calls whose results are passed on, or used as tensors are, in one piece; by the ids of their nodes."""
+        found: set[int] = set()
+        for node in ast.walk(self._tree):
+            parts: Sequence[ast.expr] = ()
+            if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
+                parts = node.args
+            elif isinstance(node, ast.Attribute) and node.attr in OF_TENSORS:
+                parts = (node.value,)
+            elif isinstance(node, ast.BinOp):
+                parts = (node.left, node.right)
+            found.update(id(part) for part in parts if isinstance(part, ast.Call))
+        return frozenset(found)
 
     def function(self, function: FunctionNode, owner: ast.ClassDef | None) -> tuple[Usage, ...]:
         """Return how a function uses its parameters, in their order; ``owner``: the class of the first."""

@@ -42,6 +42,8 @@ class Usage:
     """What of torch's has made it."""
     shape_of: Usage | None = None
     """The value whose shape it is."""
+    state_of: Usage | None = None
+    """The value that takes it as its state."""
 
     @property
     def is_called(self) -> bool:

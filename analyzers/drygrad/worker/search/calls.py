@@ -200,7 +200,11 @@ def _joined(call: Call) -> Iterator[Want]:
 def _timed(call: Call) -> Iterator[Want]:
     """Read ``ctc_loss``: targets for each of the batch, lengths that fit."""
     given, targets = call.argument(0, "log_probs"), call.argument(1, "targets")
-    if not (_is_tensor(given) and _is_tensor(targets) and given.dim() == 3):
+    if not (_is_tensor(given) and _is_tensor(targets)):
+        return
+    if given.dim() != 3:
+        yield Want("rank", 3, given.dim(), paths=call.origins(given), why="the loss wants steps, batch and classes")
+        yield Want("other")
         return
     time, batch, classes = given.shape
     why = "the loss wants labels of each of the batch"

@@ -11,11 +11,13 @@ from types import FrameType
 
 import torch
 
+from drygrad.worker import errors
 from drygrad.worker.search.nodes import Node, Path
 from drygrad.worker.search.trial import Failure
 from drygrad.worker.search.want import Want
 
 _MISSING = re.compile(r"missing \d+ required (?:positional|keyword-only) arguments?: (?P<names>.+)")
+_WORD = re.compile(r"\b[a-z]+(?:_[a-z\d]+)+\b|(?<=[`'])\w+(?=[`'])")
 _FRAMES, _MOST_NAMES = 4, 5
 _NUMBERS: tuple[tuple[str, int], ...] = (
     (r".*(heads?|experts|groups)", 4), (r".*(depth|layers|blocks|steps|epochs|levels)", 2),
@@ -39,6 +41,13 @@ def lacking(failure: Failure) -> Iterator[Want]:
     if isinstance(failure.error, (AssertionError, ValueError)) or "NoneType" in text:
         for name in _absent(failure):
             yield Want("lack", text=name, paths=owners, why=f"`{name}` must be given")
+
+
+def named(failure: Failure) -> Iterator[Want]:
+    """Yield the parts whose names the words of an error have in them: ``label_smoothing must be between 0 and 1``."""
+    if isinstance(failure.error, (ValueError, RuntimeError, AssertionError)):
+        for name in dict.fromkeys(_WORD.findall(errors.first_line(failure.error))):
+            yield Want("named", text=name, why=f"`{name}` is complained of")
 
 
 def _attributes(failure: Failure) -> Iterator[Want]:

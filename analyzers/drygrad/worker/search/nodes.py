@@ -77,9 +77,12 @@ class Node:
         return any(self.at(path[:end]).kind == "loader" for end in range(len(path)))
 
     def replaced(self, path: Path, node: Node) -> Node:
-        """Return the tree with the node at a path replaced."""
+        """Return the tree with the node at a path replaced; the elements of a list that are alike stay so."""
         if not path:
             return node
+        if self.kind == "list" and len(self.parts) > 1 and all(part == self.parts[0][1] for _, part in self.parts):
+            changed = dict(self.parts)[path[0]].replaced(path[1:], node)
+            return replace(self, parts=tuple((name, changed) for name, _ in self.parts))
         return self.with_part(path[0], dict(self.parts)[path[0]].replaced(path[1:], node))
 
 

@@ -26,10 +26,11 @@ _MOST_CHANGES = 60
 
 
 class Change(NamedTuple):
-    """A proposal to try, and how far-fetched it is."""
+    """A proposal to try, how far-fetched it is, and whether the error asks for it."""
 
     proposal: Node
     cost: float
+    is_asked: bool = False
 
 
 def repairs(proposal: Node, failure: Failure) -> list[Change]:
@@ -39,7 +40,8 @@ def repairs(proposal: Node, failure: Failure) -> list[Change]:
     found: list[Change] = []
     for number, want in enumerate(wants(failure)):
         changed = _CHANGES[want.kind](proposal, want)
-        found += [Change(other, 1 + 0.2 * number + 0.1 * index) for index, other in enumerate(changed)]
+        asked = want.kind != "other"
+        found += [Change(other, 1 + 0.2 * number + 0.1 * index, asked) for index, other in enumerate(changed)]
     touched = failure.call.origins(failure.call.tensors()) if failure.call is not None else frozenset[Path]()
     found += [Change(other, 3 + 0.1 * index) for index, other in enumerate(_guesses(proposal, touched or None))]
     return found[:_MOST_CHANGES]
@@ -73,6 +75,23 @@ def _sized(proposal: Node, want: Want) -> Iterator[Node]:
         yield from _sized(proposal, replace(want, paths=None))
         return
     yield from _scaled(proposal, want, new)
+    if not places:
+        yield from _related(proposal, want, new)
+
+
+def _related(proposal: Node, want: Want, new: int) -> Iterator[Node]:
+    """Change the sizes that one could be a part of: of a chunk, or of what a slice leaves."""
+    for path, leaf in _tensors(proposal, want.paths):
+        for axis in reversed(range(len(leaf.shape))):
+            size = leaf.shape[axis]
+            factor, rest = divmod(size, want.got)
+            found = [new * factor] if factor > 1 and not rest else []
+            for other in (*found, size + new - want.got):
+                if other > 0:
+                    together = [*_places(proposal, size, want.paths)]
+                    yield _with_sizes(proposal, together, other, want.why)
+                    if len(together) > 1:
+                        yield _with_sizes(proposal, [(path, axis)], other, want.why)
 
 
 def _places(proposal: Node, size: int, paths: frozenset[Path] | None) -> Iterator[tuple[Path, int]]:
@@ -141,7 +160,9 @@ def _ranked(proposal: Node, want: Want) -> Iterator[Node]:
         between = want.want - want.got if want.got else 0  # dimensions may have been added on the way
         for new in dict.fromkeys((rank + between, want.want)):
             if new != rank and new in _USUAL:
-                yield proposal.replaced(path, replace(leaf, shape=_reshaped(leaf.shape, new), why=want.why))
+                shapes = [_reshaped(leaf.shape, new), *([leaf.shape[rank - new :]] if new < rank else [])]
+                for shape in dict.fromkeys(shapes):
+                    yield proposal.replaced(path, replace(leaf, shape=shape, why=want.why))
 
 
 def _reshaped(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -168,6 +189,8 @@ def _ranged(proposal: Node, want: Want) -> Iterator[Node]:
 
 def _shaped(proposal: Node, want: Want) -> Iterator[Node]:
     for path, leaf in _tensors(proposal, want.paths):
+        if want.old is not None and leaf.shape != want.old:
+            continue
         value = 1 if want.text == "unit" else leaf.value
         changed = replace(leaf, shape=want.shape, dtype=want.dtype, high=want.want, value=value, why=want.why)
         if changed != leaf:
@@ -196,6 +219,20 @@ def _others(proposal: Node, want: Want) -> Iterator[Node]:
         for other in node.others:
             rest = tuple(o for o in node.others if o is not other)
             yield proposal.replaced(path, replace(other, others=rest))
+
+
+def _named(proposal: Node, want: Want) -> Iterator[Node]:
+    """Give another value to what an error speaks of by its name."""
+    for path, node in proposal.nodes():
+        if path[-1] != want.text:
+            continue
+        for other in node.others:
+            yield proposal.replaced(path, replace(other, others=tuple(o for o in node.others if o is not other)))
+        if node.kind == "number":
+            yield proposal.replaced(path, replace(node, kind="text", text="0.5", why=want.why))
+            for value in (1, 2, 0, 4, 16):
+                if value != node.value:
+                    yield proposal.replaced(path, replace(node, value=value, why=want.why))
 
 
 def _tensors(proposal: Node, paths: frozenset[Path] | None) -> Iterator[tuple[Path, Node]]:
@@ -231,6 +268,7 @@ _CHANGES: dict[str, Callable[[Node, Want], Iterator[Node]]] = {
     "unit": _unit,
     "device": _placed,
     "other": _others,
+    "named": _named,
     "lack": with_argument,
     "entry": with_entry,
     "attribute": with_attribute,

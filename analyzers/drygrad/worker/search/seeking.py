@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from drygrad.worker.errors import first_line
 from drygrad.worker.search.moving import ASSUMPTION, moved
@@ -49,6 +50,19 @@ class Found:
         return f"what {' and '.join(f'`{name}`' for name in loaders)} yields is on the CPU" if loaders else ""
 
 
+class _Waiting(NamedTuple):
+    """A proposal to try; ``credit`` is how far the one had come that it was made from, as an error asked.
+
+    What an error asks for may let the code fail earlier, until one more thing is changed with it.
+    """
+
+    order: int
+    cost: float
+    number: int
+    proposal: Node
+    credit: int
+
+
 class Search:
     """A search of one target's inputs; ``better`` hears of each advance.
 
@@ -66,11 +80,11 @@ class Search:
 
     def run(self, start: Node) -> Found:
         """Search from a proposal on."""
-        waiting = [(0, 0.0, next(self._count), start)]
+        waiting = [_Waiting(0, 0.0, next(self._count), start, 0)]
         while waiting and self._has_time():
             if self.best is not None and self._is_stuck(self.best) and self._is_independent(self.best):
                 return replace(self.best, trials=self.made, is_independent=True)
-            _, cost, _, proposal = heapq.heappop(waiting)
+            _, cost, _, proposal, credit = heapq.heappop(waiting)
             if not self._is_new(proposal):
                 continue
             failure = self._try(proposal)
@@ -80,8 +94,11 @@ class Search:
                 self.best = Found(proposal, failure, self.made)
                 self._better(self.best)
             for change in repairs(proposal, failure):
-                entry = (-failure.progress, cost + change.cost, next(self._count), change.proposal)
-                heapq.heappush(waiting, entry)
+                progress = max(failure.progress, credit) if change.is_asked else failure.progress
+                before = failure.progress if change.is_asked else 0
+                heapq.heappush(
+                    waiting, _Waiting(-progress, cost + change.cost, next(self._count), change.proposal, before)
+                )
         assert self.best is not None
         return replace(self.best, trials=self.made, is_independent=self._is_independent(self.best))
 
@@ -154,10 +171,13 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
     """Return which sizes or devices do not fit; None where that cannot be told, or the inputs could not be made."""
     if failure.call is None or failure.building is not None:
         return None
-    if not failure.call.origins(failure.call.tensors()) or unmoved(proposal, failure):
-        return failure.call.name, *[str(tensor.device) for tensor in failure.call.tensors()]
+    tensors = failure.call.tensors()
+    if unmoved(proposal, failure):
+        return failure.call.name, *[str(tensor.device) for tensor in tensors]
     if any(node.is_module and node.kind == "text" for _, node in proposal.nodes()):
         return None  # a model that stands in gives its own sizes
+    if not failure.call.origins(tensors):  # or they were lost: an array, a number of the shape
+        return failure.call.name, *[(str(tensor.device), *tensor.shape) for tensor in tensors]
     size = next((want for want in wants(failure) if want.kind == "size"), None)
     return (failure.call.name, size.got, size.want) if size is not None else None
 
@@ -175,6 +195,22 @@ def _varied(proposal: Node) -> Iterator[Node]:
         for axis, size in enumerate(leaf.shape):
             shape = (*leaf.shape[:axis], size * 2, *leaf.shape[axis + 1 :])
             yield proposal.replaced(path, replace(leaf, shape=shape))
+    yield from _varied_together(proposal)
+
+
+def _varied_together(proposal: Node) -> Iterator[Node]:
+    """Yield the proposal with all that has a size doubled at once: inputs may have to agree in it to get anywhere."""
+    tensors = [(path, leaf) for path, leaf in proposal.leaves() if leaf.kind == "tensor"]
+    numbers = [(path, leaf) for path, leaf in proposal.leaves() if leaf.kind == "number"]
+    for size in dict.fromkeys(size for _, leaf in tensors for size in leaf.shape):
+        doubled = proposal
+        for path, leaf in tensors:
+            shape = tuple(2 * own if own == size else own for own in leaf.shape)
+            doubled = doubled.replaced(path, replace(leaf, shape=shape))
+        yield doubled
+        for path, leaf in numbers:
+            doubled = doubled.replaced(path, replace(leaf, value=2 * size)) if leaf.value == size else doubled
+        yield doubled
 
 
 def said(found: Found) -> str:

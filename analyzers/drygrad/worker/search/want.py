@@ -13,8 +13,9 @@ class Want:
 
     ``kind``: size (``got`` should be ``want``, or a multiple of it) · rank · dtype · range (values below ``want``) ·
     shape · larger · unit (probabilities) · device · other (anything else in this place) · lack (an argument of the
-    name ``text``) · entry (of a mapping) · attribute (of an object; ``want``: it is called). ``paths`` are the parts
-    that it concerns; None: any.
+    name ``text``) · named (another value for what is called ``text``) · entry (of a mapping) · attribute (of an object;
+    ``want``: it is called). ``paths`` are the parts that it concerns; None: any; ``old`` is the shape that such a part
+    has now.
     """
 
     kind: str
@@ -23,6 +24,7 @@ class Want:
     multiple: bool = False
     dtype: str = ""
     shape: tuple[int, ...] = ()
+    old: tuple[int, ...] | None = None
     text: str = ""
     paths: frozenset[Path] | None = None
     why: str = ""

@@ -85,10 +85,20 @@ _OF_TYPE = re.compile(
 )  # fmt: skip
 
 
+_STATE = re.compile(r"Expected hidden(?:\[\d\])? size \((?P<want>[\d, ]+)\), got \[(?P<got>[\d, ]+)\]")
+_SCALAR = re.compile(r"a Tensor with \d+ elements cannot be converted to Scalar|only one element tensors can be")
+
+
 def by_words(failure: Failure) -> Iterator[Want]:
     """Yield what an error's words ask for."""
     text = text_of(failure.error)
     paths = all_origins(failure.call)
+    state = _STATE.search(text)
+    if state is not None:
+        want, got = (tuple(map(int, re.findall(r"\d+", state[name]))) for name in ("want", "got"))
+        yield Want("shape", dtype="float32", shape=want, old=got, why="it is the state of a recurrent layer")
+    if _SCALAR.search(text):
+        yield Want("rank", 0, 1, paths=paths, why="one number comes of it")
     yield from _sizes(text, paths)
     for pattern in _RANKS:
         match = pattern.search(text)
