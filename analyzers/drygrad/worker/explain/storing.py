@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -81,7 +82,7 @@ def _calls(node: ast.Call, owner: str, method: str) -> bool:
 
 
 def _is_within(node: ast.Call, frame: FrameType) -> bool:
-    last = max((line for _, _, line in frame.f_code.co_lines() if line), default=0)
+    last = max((line for _, line in dis.findlinestarts(frame.f_code) if line), default=0)
     return frame.f_code.co_firstlineno <= node.lineno <= last
 
 

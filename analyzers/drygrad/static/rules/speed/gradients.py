@@ -17,7 +17,7 @@ def first_reading(loop: ast.For, ctx: Context) -> ast.Call | None:
     of_gradients = _is_of_gradients(loop.iter, ctx)
     for call in calls_in(loop):
         match call:
-            case ast.Call(func=ast.Attribute(value=read, attr="item"), args=[]) if not is_guarded(call, loop, ctx):
+            case ast.Call(func=ast.Attribute(value=read, attr="item"), args=[]) if not _depends(call, loop, ctx):
                 names = [n for n in walk(read) if isinstance(n, ast.Name) and n.id in targets]
                 if any(of_gradients or _reads_gradient(name, ctx) for name in names):
                     return call
@@ -34,6 +34,33 @@ def step_loops_around(node: ast.stmt, ctx: Context) -> Iterator[tuple[Loop, ast.
         for loop in ctx.loops(place):
             if loop is not node and trains(loop) and is_step_loop(loop, ctx) and not is_guarded(place, loop, ctx):
                 yield loop, place
+
+
+def _depends(node: ast.AST, loop: ast.For, ctx: Context) -> bool:
+    """Say whether a condition decides if a turn reaches a node, other than whether there is a gradient."""
+    inner = node
+    for ancestor in ctx.ancestors(node):
+        if ancestor is loop:
+            return False
+        if isinstance(ancestor, ast.If) and inner in ancestor.body and _asks_for_gradient(ancestor.test):
+            inner = ancestor
+            continue
+        if isinstance(ancestor, (ast.If, ast.IfExp, ast.ExceptHandler, ast.match_case)):
+            return True
+        inner = ancestor
+    return False
+
+
+def _asks_for_gradient(test: ast.expr) -> bool:
+    match test:
+        case ast.Compare(left=ast.Attribute(attr="grad"), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return True
+        case ast.Attribute(attr="requires_grad"):
+            return True
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(map(_asks_for_gradient, values))
+        case _:
+            return False
 
 
 def _is_of_gradients(node: ast.expr, ctx: Context) -> bool:

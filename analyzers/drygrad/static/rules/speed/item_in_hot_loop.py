@@ -173,7 +173,8 @@ class ItemInHotLoop(Rule):
             def clip(model, limit):
                 total = 0.0
                 for p in model.parameters():
-                    total += p.grad.norm().item() ** 2
+                    if p.grad is not None:
+                        total += p.grad.norm().item() ** 2
                 for p in model.parameters():
                     p.grad.mul_(min(1.0, limit / (total**0.5 + 1e-6)))
 
@@ -185,7 +186,7 @@ class ItemInHotLoop(Rule):
                     clip(model, 1.0)
                     optimizer.step()
             """,
-            at=(6, 17, 6, 37),
+            at=(7, 21, 7, 41),
         ),
     ]
 

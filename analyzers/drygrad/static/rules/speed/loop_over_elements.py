@@ -23,7 +23,8 @@ class LoopOverElements(Rule):
     """
     ## What it does
     Finds `for` loops over the elements of a tensor that use each as an index or turn it into a number, Python's `sum`,
-    `max` or `sorted` of a tensor, and nested loops over ranges that write one element of a tensor in each turn.
+    `max` or `sorted` of a tensor, nested loops over ranges that write one element of a tensor in each turn, and loops
+    that fill the rows of a mask up to a length (`mask[i, : lengths[i]] = 1`).
 
     ## Why is this bad?
     Each turn makes tensors without dimensions and starts operations on single elements: some microseconds each,
@@ -40,7 +41,8 @@ class LoopOverElements(Rule):
     index = target.flatten() * classes + prediction.flatten()
     matrix += torch.bincount(index, minlength=classes**2).view(classes, classes)
     ```
-    Where the numbers are needed one by one, `tensor.tolist()` gets them all at once.
+    Where the numbers are needed one by one, `tensor.tolist()` gets them all at once. A mask of lengths is
+    `torch.arange(longest) < lengths[:, None]`.
     """
 
     code, name, since = "DG607", "loop-over-elements", "0.1"
@@ -87,6 +89,27 @@ class LoopOverElements(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            def length_mask(lengths: torch.Tensor, longest):
+                mask = torch.zeros(len(lengths), longest)
+                for i in range(len(lengths)):
+                    mask[i, : lengths[i]] = 1
+                return mask
+            """,
+            at=(4, 8, 4, 33),
+        ),
+        Invalid(
+            """
+            def padding(lengths, longest):
+                mask = torch.zeros(len(lengths), longest, dtype=torch.bool, device="cuda")
+                for row, length in enumerate(lengths):
+                    mask[row, length:] = True
+                return mask
+            """,
+            at=(4, 8, 4, 33),
+            severity="warning",
+        ),
         Invalid("def total(x: torch.Tensor):\n    return sum(x.flatten())", at=(2, 11, 2, 27)),
         Invalid(
             """
@@ -142,6 +165,23 @@ class LoopOverElements(Rule):
         if isinstance(ctx.value(node.func), Reference) and tensor is not None and _is_flat(tensor):
             message = f"Python's {name} takes the tensor element by element: {_GOES_THROUGH[name]} takes it as a whole"
             yield ctx.finding(self, node, message, severity=_severity(given, ctx))
+
+    def visit_mask(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
+        """``mask[i, : lengths[i]] = 1`` writes a constant into each row."""
+        match node:
+            case ast.Assign(
+                targets=[ast.Subscript(value=mask, slice=ast.Tuple(elts=[ast.Name(id=row), ast.Slice() as part]))],
+                value=ast.Constant(value=int() | float() | bool()),
+            ):
+                loops = ctx.loops(node)[:1]
+            case _:
+                return
+        loop = loops[0] if loops else None
+        if isinstance(loop, ast.For) and len(loop.body) == 1 and ctx.tensor(mask) is not None:
+            length = _length_of(loop, row, part, ctx)
+            if length is not None:
+                message = f"each row of the mask is filled alone: torch.arange(n) < {length}[:, None] makes all of it"
+                yield ctx.finding(self, node, message, severity=_severity(mask, ctx))
 
     def visit_write(self, node: ast.Assign | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
@@ -220,6 +260,25 @@ def _counted(loop: ast.AST, ctx: Context) -> set[str]:
             return bound_names(target)
         case _:
             return set()
+
+
+def _length_of(loop: ast.For, row: str, part: ast.Slice, ctx: Context) -> str | None:
+    """Return the name of the lengths that a slice of a row ends, or begins, at."""
+    bound = part.upper if part.lower is None else part.lower if part.upper is None else None
+    match loop, bound:
+        case ast.For(target=ast.Name(id=counter)), ast.Subscript(value=lengths, slice=ast.Name(id=index)):
+            is_ours = counter == row == index and bool(_counted(loop, ctx))
+        case (
+            ast.For(
+                target=ast.Tuple(elts=[ast.Name(id=counter), ast.Name(id=length)]),
+                iter=ast.Call(func=ast.Name(id="enumerate"), args=[lengths]),
+            ),
+            ast.Name(id=used),
+        ):
+            is_ours = counter == row and length == used
+        case _:
+            return None
+    return ctx.text(lengths) if is_ours else None
 
 
 def _reads_at(names: set[str], node: ast.expr, ctx: Context) -> bool:

@@ -1,0 +1,164 @@
+"""Rule DG618: a tensor that stays the same, and is copied to the device in every step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context, Loop
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import Function, Tensor
+from drygrad.static.loops import is_guarded, is_step_loop
+from drygrad.static.syntax import assigned_in, bound_names, calls_in, nodes_within
+from drygrad.static.tree import walk
+
+_MOVES = frozenset({"to", "cuda"})
+
+
+class ConstantCopiedAnew(Rule):
+    """
+    ## What it does
+    Finds tensors of the CPU that are copied to the device in each step of a loop, or in each call of a module's
+    `forward`, though they stay the same.
+
+    ## Why is this bad?
+    The copy is made anew each time, and the CPU waits for it. Once before the loop is enough; in a module,
+    `register_buffer` lets `model.to(device)` move the tensor together with the weights, and saves it with them.
+
+    ## Example
+    ```python
+    for x, y in loader:
+        loss = F.mse_loss(adjacency.to(device) @ model(x), y)
+    ```
+    Use instead:
+    ```python
+    adjacency = adjacency.to(device)
+    for x, y in loader:
+        loss = F.mse_loss(adjacency @ model(x), y)
+    ```
+
+    ## Fix safety
+    Unsafe: other uses of the name see the tensor on the device.
+    """
+
+    code, name, since = "DG618", "constant-copied-anew", "0.1"
+    severity = "info"
+    VALID = [
+        Valid(
+            """
+            class Graph(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.lin = nn.Linear(4, 4)
+                    self.register_buffer("adjacency", torch.rand(4, 4))
+                    self.cached = torch.rand(4, 4)
+
+                def forward(self, x):
+                    if self.cached.device != x.device:
+                        self.cached = self.cached.to(x.device)
+                    return self.adjacency.to(x.device) @ self.lin(x) + self.cached
+
+            def train(model, loader, optimizer, device, weight):
+                mean = torch.zeros(4)
+                for step, (x, y) in enumerate(loader):
+                    mean = 0.9 * mean + 0.1 * x.mean(0)
+                    loss = F.mse_loss(model(x.to(device)) * weight.to(device), y.to(device) - mean.to(device))
+                    loss.backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def train(model, loader, optimizer):
+                weight = torch.tensor([0.2, 0.8])
+                for x, y in loader:
+                    loss = F.cross_entropy(model(x.cuda()), y.cuda(), weight=weight.cuda())
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            """,
+            """
+            def train(model, loader, optimizer):
+                weight = torch.tensor([0.2, 0.8])
+                weight = weight.cuda()
+                for x, y in loader:
+                    loss = F.cross_entropy(model(x.cuda()), y.cuda(), weight=weight)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            """,
+            at=(4, 65, 4, 78),
+        ),
+        Invalid(
+            """
+            class Graph(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.lin = nn.Linear(4, 4)
+                    self.adjacency = torch.rand(4, 4)
+
+                def forward(self, x):
+                    return self.adjacency.to(x.device) @ self.lin(x)
+            """,
+            at=(5, 8, 5, 41),
+        ),
+    ]
+
+    def visit_loop(self, node: ast.For | ast.While, ctx: Context) -> Iterator[Finding]:
+        if not is_step_loop(node, ctx):
+            return
+        bound = {name for name, _ in assigned_in(node)} | bound_names(node)
+        for call in calls_in(node):
+            name = _copied(call, ctx)
+            if name is None or bound & {name, name.partition(".")[0]} or is_guarded(call, node, ctx):
+                continue
+            if ctx.loops(call)[:1] == [node]:
+                message = f"`{name}` is the same in every step, and is copied to the device in each of them"
+                yield ctx.finding(self, call, message, fixes=[_fix(call, name, node, ctx)])
+
+    def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        for cls in ctx.classes():
+            forward, begin = cls.members.get("forward"), cls.members.get("__init__")
+            if not (isinstance(forward, Function) and isinstance(begin, Function)) or not ctx.is_module_class(cls.node):
+                continue
+            kept = {name for name, _ in assigned_in(forward.node)}
+            for call in nodes_within(forward.node):
+                name = _copied(call, ctx) if isinstance(call, ast.Call) else None
+                if not isinstance(call, ast.Call) or name is None or not name.startswith("self.") or name in kept:
+                    continue
+                if is_guarded(call, forward.node, ctx):
+                    continue
+                made = [statement for bound, statement in assigned_in(begin.node) if bound == name]
+                if len(made) == 1:
+                    message = (
+                        f"`{name}` is copied to the device at each call: register_buffer lets it move with the module"
+                    )
+                    yield ctx.finding(self, made[0], message, related=[("the copy", call)])
+
+
+def _copied(call: ast.Call, ctx: Context) -> str | None:
+    """Return the name of the tensor of the CPU that a call copies to another device."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES:
+        return None
+    name, before, after = dotted_text(call.func.value), ctx.tensor(call.func.value), ctx.tensor(call)
+    if name is None or before is None or after is None or before.device != "cpu" or before.buffer or before.parameter:
+        return None
+    return name if after.device not in (None, "cpu") and not _is_of_data(before) else None
+
+
+def _is_of_data(tensor: Tensor) -> bool:
+    """Say whether a loop over data has given a tensor."""
+    return tensor.made_by("batch")
+
+
+def _fix(call: ast.Call, name: str, loop: Loop, ctx: Context) -> Fix | None:
+    """Copy it before the loop, under its own name."""
+    used = {n.id for a in (*call.args, *(k.value for k in call.keywords)) for n in walk(a) if isinstance(n, ast.Name)}
+    if used & bound_names(loop):
+        return None
+    text = f"{name} = {ctx.source_of(call)}"
+    return ctx.fix("Copy it once, before the loop", ctx.insert_statement(loop, text), ctx.replace(call, name))
