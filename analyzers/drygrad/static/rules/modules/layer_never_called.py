@@ -102,6 +102,17 @@ class LayerNeverCalled(Rule):
                     return x
             """
         ),
+        Valid(
+            """
+            class Base(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.table = nn.Embedding(8, 8)
+
+                def forward(self, x):
+                    raise NotImplementedError
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -155,7 +166,9 @@ class LayerNeverCalled(Rule):
         start, forward = method(node, "__init__"), method(node, "forward")
         if cls is None or start is None or forward is None or not ctx.is_module_class(node):
             return
-        if not _is_plain(cls) or _is_extended(cls, ctx) or any(_reads_by_name(n) for n in walk(node)):
+        if not _is_plain(cls) or _is_extended(cls, ctx) or _is_to_be_extended(node):
+            return
+        if any(_reads_by_name(n) for n in walk(node)):
             return
         made = _layers(start, ctx)
         for name, (statement, layer) in made.items():
@@ -180,6 +193,13 @@ def _is_plain(cls: Class) -> bool:
 
 def _is_extended(cls: Class, ctx: Context) -> bool:
     return any(cls in other.bases for other in ctx.classes())
+
+
+def _is_to_be_extended(node: ast.ClassDef) -> bool:
+    """Say whether a class leaves a method to those that inherit from it, perhaps in another file."""
+    return any(isinstance(n, ast.Raise) and "NotImplementedError" in ast.unparse(n) for n in walk(node)) or any(
+        "abstract" in ast.unparse(decorator) for m in methods_of(node) for decorator in m.decorator_list
+    )
 
 
 def _reads_by_name(node: ast.AST) -> bool:
