@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
+    from drygrad.worker.departures import Departure
     from drygrad.worker.instruments.graph import Cut
     from drygrad.worker.ledger import Held, Origin
     from drygrad.worker.lines import Instruction, Lines
@@ -86,6 +87,8 @@ class Run:
         """Tells what is known of a tensor's memory, there, too."""
         self.cut_of: Callable[[Any], Cut | None] = _unknown
         """Tells where a tensor without a graph, or what it was computed from, has left one."""
+        self.departure_of: Callable[[int], Departure | None] = _unknown
+        """Tells where what is computed from a leaf (by its identity) leaves the graph for good."""
         self.made_at: Callable[[Any], Instruction | None] = _unknown
         """Tells where a module was made."""
         self.on_change: list[Callable[[], None]] = []

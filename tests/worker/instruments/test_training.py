@@ -24,6 +24,8 @@ FIRST = SETUP.count("\n") + 1
 
 FAULTS = {
     "head(model(x)).sum().backward()\noptimizer.step()": ("DG703", 0),
+    "other = torch.optim.SGD([torch.ones(1)], lr=0.1)\nother.zero_grad()\nhead(model(x)).sum().backward()\n"
+    "optimizer.step()": ("DG703", 2),
     "head(model(x)).sum().backward()\noptimizer.zero_grad()\noptimizer.step()": ("DG708", 1),
     "head(model(x)).sum().backward()\nmodel.zero_grad()\nhead.zero_grad()\noptimizer.step()": ("DG708", 1),
     "optimizer.zero_grad()\nloss = head(model(x)).sum()\noptimizer.step()\nloss.backward()": ("DG701", 2),

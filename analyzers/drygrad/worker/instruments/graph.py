@@ -81,7 +81,7 @@ class Graph(Instrument):
         self._stepped: deque[tuple[int, set[int]]] = deque(maxlen=_STEPS)
         self._missing: dict[int, Missing] = {}
         self._known: tuple[BaseException, Fault] | None = None
-        run.cut_of = self._cut_of
+        run.cut_of, run.departure_of = self._cut_of, self._departures.of
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for the forward pass."""

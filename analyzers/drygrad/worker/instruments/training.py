@@ -191,8 +191,9 @@ class Training(Instrument):
         if len(before) + 1 not in self._kept.get(step.subject or 0, []):
             return None
         since = _since(before, lambda e: e.subject == step.subject and e.kind.startswith("step"))
-        backwards = [e for e in since if e.kind == "backward"]
-        if not backwards or any(e.kind in ("clear", "empty step") for e in since):
+        backwards = [e for e in _since(since, _is_step) if e.kind == "backward"]
+        cleared = any(e.kind == "empty step" or (e.kind == "clear" and self._share(e, step)) for e in since)
+        if not backwards or cleared:
             return None
         return Fault(
             "DG703",

@@ -1,0 +1,61 @@
+"""Rule DG329: targets that the loss does not take, or that the model can never give."""
+
+from __future__ import annotations
+
+from drygrad.model import Invalid, Rule, Valid
+
+
+class TargetOutOfReach(Rule):
+    """
+    ## What it does
+    Reports targets of `binary_cross_entropy_with_logits` outside [0, 1]; labels of `cosine_embedding_loss`,
+    `margin_ranking_loss`, `hinge_embedding_loss` and `soft_margin_loss` other than -1 and 1; and targets of `mse_loss`,
+    `smooth_l1_loss` and `huber_loss` outside the range of the `sigmoid`, `softmax`, `tanh` or `relu` that made the
+    prediction (at least 5% of them).
+
+    ## Why is this bad?
+    None of this raises. With labels -1 and 1, or a mask of 0 and 255, the binary cross-entropy has no lower bound: it
+    falls below zero, and the logits run away. With the label 0 the losses for pairs are 0, or push nothing apart. A
+    decoder that ends in a sigmoid cannot give images that were normalised to [-1, 1], nor a regressor that ends
+    in a relu a negative target: the error has a floor.
+
+    ## Example
+    ```python
+    labels = torch.sign(scores)
+    loss = F.binary_cross_entropy_with_logits(logits, labels)
+    ```
+    Use instead:
+    ```python
+    labels = (scores > 0).float()
+    loss = F.binary_cross_entropy_with_logits(logits, labels)
+    ```
+    """
+
+    code, name, since = "DG329", "target-out-of-reach", "0.1"
+    severity = "warning"
+    run_only = True
+    VALID = [
+        Valid(
+            """
+            import torch
+            import torch.nn.functional as F
+
+            # dry-run: logits=torch.tensor([0.5, -2.0]), labels=torch.tensor([1.0, 0.0])
+            def loss_of(logits, labels):
+                return F.binary_cross_entropy_with_logits(logits, labels) + F.mse_loss(torch.tanh(logits), labels)
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            import torch
+            import torch.nn.functional as F
+
+            # dry-run: logits=torch.tensor([0.5, -2.0]), labels=torch.tensor([1.0, -1.0])
+            def loss_of(logits, labels):
+                return F.binary_cross_entropy_with_logits(logits, labels)
+            """,
+            at=(6, 11, 6, 61),
+        ),
+    ]

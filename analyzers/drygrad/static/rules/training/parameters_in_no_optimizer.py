@@ -1,0 +1,69 @@
+"""Rule DG739: parameters that get gradients at each step, and that no optimizer holds."""
+
+from __future__ import annotations
+
+from drygrad.model import Invalid, Rule, Valid
+
+
+class ParametersInNoOptimizer(Rule):
+    """
+    ## What it does
+    Reports parameters of modules that had a gradient at each step of a dry run, and that none of its optimizers holds.
+    Modules in evaluation mode, and those that were given saved weights, are left out.
+
+    ## Why is this bad?
+    They keep the random numbers they were made with. The optimizer was given the decoder's parameters and not the
+    encoder's, or the loss has parameters of its own (class centres, a temperature, the weights of several tasks) that
+    nobody thought of. The rest of the model learns to live with that, so the loss falls. What is not meant to learn
+    needs `requires_grad_(False)`, which also saves its gradients.
+
+    ## Example
+    ```python
+    optimizer = torch.optim.Adam(decoder.parameters())
+    loss = criterion(decoder(encoder(x)), y)
+    ```
+    Use instead:
+    ```python
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
+    loss = criterion(decoder(encoder(x)), y)
+    ```
+    """
+
+    code, name, since = "DG739", "parameters-in-no-optimizer", "0.1"
+    severity = "warning"
+    run_only = True
+    VALID = [
+        Valid(
+            """
+            import torch
+            import torch.nn as nn
+
+            # dry-run: x=torch.randn(3, 4)
+            def train(x):
+                encoder, head = nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 1)
+                optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+                for _ in range(3):
+                    optimizer.zero_grad()
+                    head(encoder(x)).sum().backward()
+                    optimizer.step()
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            import torch
+            import torch.nn as nn
+
+            # dry-run: x=torch.randn(3, 4)
+            def train(x):
+                encoder, head = nn.Linear(4, 4), nn.Linear(4, 1)
+                optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+                for _ in range(3):
+                    optimizer.zero_grad()
+                    head(encoder(x)).sum().backward()
+                    optimizer.step()
+            """,
+            at=(7, 16, 7, 58),
+        ),
+    ]
