@@ -64,7 +64,7 @@ class Targets(Instrument):
         for name, original in self._restore.items():
             setattr(torch.nn.functional, name, original)
 
-    def wants(self, hook: str, func: Any) -> bool:
+    def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for the losses that are operations."""
         return func._schema.name == _WITH_LOGITS or func._schema.name in _DISTANCES
 
