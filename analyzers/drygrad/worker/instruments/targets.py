@@ -66,11 +66,12 @@ class Targets(Instrument):
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for the losses that are operations."""
-        return func._schema.name == _WITH_LOGITS or func._schema.name in _DISTANCES
+        name = func._schema.name
+        return phase == "forward" and (name == _WITH_LOGITS or name in _DISTANCES)
 
     def before_op(self, op: Op) -> None:
         """Look at what a loss is to compare."""
-        if op.phase != "forward" or len(op.args) < 2 or not isinstance(op.args[1], torch.Tensor):
+        if len(op.args) < 2 or not isinstance(op.args[1], torch.Tensor):
             return
         given, target = op.args[0], op.args[1]
         if target.requires_grad or not is_readable(target):
