@@ -443,3 +443,23 @@ def test_a_wait_that_another_thread_ends_in_the_program_is_no_endless_one(tmp_pa
         place = Place(str(plan.path), 10)
         result = Result("deadline", faults=(Fault("DG604", "waits for ever", place),))
         assert [f.code for f in findings(result, plan, plan.source, Settings(), "run")] == codes
+
+
+WALK = """\
+class Walk:
+    def __init__(self, n=4):
+        self.state = torch.randn(n, 4)
+
+    def step(self, action):
+        reward = ((self.state[:, 0] > 0) == (action == 1)).float()
+        done = torch.rand(len(action)) < 0.1
+        self.state = torch.where(done[:, None], torch.randn_like(self.state), self.state)
+        return self.state, reward, done
+"""
+
+
+def test_the_length_of_a_sequence_that_was_searched_is_no_fault_of_the_code(
+    worker: WorkerClient, tmp_path: Path
+) -> None:
+    _, found = ran(worker, planned(tmp_path, IMPORTS + WALK, "Walk.step"))
+    assert [f.message for f in found if f.severity in ("error", "warning")] == []

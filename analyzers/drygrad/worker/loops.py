@@ -45,7 +45,6 @@ class Loops:
         self.run = run
         self.progress = progress
         self.limit = max(1, int(run.plan.get("loop_limit") or 3))
-        self.stopped = 0
         self.fetching: Batches | None = None
         """The loader whose batch was fetched last."""
         self._ended: set[tuple[str | None, int]] = set()
@@ -67,7 +66,7 @@ class Loops:
     def stop(self, place: tuple[str | None, int], count: int, batches: Batches | None, total: int | None) -> None:
         """Write down that a loop was stopped."""
         path, line = place
-        self.stopped += 1
+        self.run.loops_stopped += 1
         truncated = self.run.result.setdefault("truncated", [])
         if any((entry["line"], entry["path"]) == (line, path) for entry in truncated):
             return
@@ -84,12 +83,12 @@ class _Bound:
         self.loops = loops
         self.count = 0
         progress = loops.progress
-        self._steps, self._backwards, self._stopped = progress.steps, progress.backwards, loops.stopped
+        self._steps, self._backwards, self._stopped = progress.steps, progress.backwards, loops.run.loops_stopped
 
     def enough(self, over_data: bool) -> bool:
         """Say whether the loop should stop before its next pass."""
         progress, limit = self.loops.progress, self.loops.limit
-        around = self.loops.stopped > self._stopped
+        around = self.loops.run.loops_stopped > self._stopped
         if self.count < (min(limit, PASSES) if around else limit):
             return False
         steps = progress.steps - self._steps

@@ -79,6 +79,8 @@ class Run:
         """The user's call of the optimizer's step that is at work, where no other code of the user's has a part."""
         self.probing = False
         """While the backward probe is at work, whose copies and waits are not the target's."""
+        self.loops_stopped = 0
+        """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
         self.transforms = 0
         """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
         self.origin_of: Callable[[Any], Origin | None] = _unknown

@@ -54,6 +54,15 @@ _RETURNS_NUMBER = frozenset(
     {"item", "dim", "numel", "nelement", "ndimension", "element_size", "storage_offset", "size"}
 )
 
+_OF_ITSELF = frozenset(
+    "exp log log2 log10 log1p sqrt rsqrt sigmoid tanh relu erf erfinv reciprocal square sign abs neg floor ceil".split()
+)
+"""Methods that a tensor has without any argument."""
+_BY_NUMBERS = frozenset(
+    "softmax log_softmax logsumexp unsqueeze permute expand chunk unbind narrow cumprod amax amin movedim".split()
+)
+"""Methods whose first argument is a number, or several."""
+
 
 def torch_call(
     node: ast.Call,
@@ -346,7 +355,7 @@ def call_unknown_method(frame: Frame, node: ast.Call, name: str, arguments: Argu
     """Return the value of a method call on an unknown value: a tensor's, if only tensors have such a method."""
     expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
     compared = name in CASTS and _is_comparison(expression)
-    if name not in TENSOR_METHODS and not compared:
+    if not compared and (name not in TENSOR_METHODS or _is_given_a_tensor(name, arguments)):
         forget_mutable(frame, node)
         return UNKNOWN
     unknown = Tensor(dtype="bool", requires_grad=False, leaf=True, cut=expression) if compared else Tensor()
@@ -373,6 +382,16 @@ def _is_comparison(node: ast.expr) -> bool:
             return _is_comparison(operand)
         case _:
             return False
+
+
+def _is_given_a_tensor(name: str, arguments: Arguments) -> bool:
+    """Say whether a call gives a tensor to what takes none as a tensor's method: a layer ``norm``, ``ops.exp(x)``."""
+    given = arguments.positional[:1]
+    if name.removesuffix("_") in _OF_ITSELF:
+        return bool(given)
+    if name in _BY_NUMBERS:
+        return any(isinstance(value, Tensor) for value in given)
+    return name == "norm" and any(not isinstance(value, (Constant, Number)) for value in given)
 
 
 # -- objects ----------------------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ class Training(Instrument):
         self._inside = 0
         self._half: Place | None = None
         self._scaled = False
+        self._stopped = 0
 
     def start(self) -> None:
         """Listen to what torch has no hooks for."""
@@ -80,6 +81,9 @@ class Training(Instrument):
     def _note(self, kind: str, place: Place | None, subject: int | None = None) -> None:
         """Note an event, unless it is in a closure: there an optimizer has backward run as often as it needs."""
         if len(self._events) < _EVENTS and not self._inside:
+            if self.run.loops_stopped > self._stopped:
+                self._stopped = self.run.loops_stopped
+                self._events.append(Event("stopped", None))
             self._events.append(Event(kind, place, subject))
 
     def _cleared(self, receiver: Any) -> None:
@@ -237,7 +241,7 @@ def _cleared_between(
 ) -> Fault | None:
     since = _since(before, _is_step)
     backward = next((e for e in reversed(since) if e.kind == "backward"), None)
-    cleared = any(e.kind == "clear" for e in _since(since, lambda e: e.kind == "backward"))
+    cleared = any(e.kind in ("clear", "stopped") for e in _since(since, lambda e: e.kind == "backward"))
     following = next((e for e in after if e.kind == "backward" or e.kind in _STEPS), None)
     began = next((e.kind for e in [*before, *after] if e.kind == "backward" or e.kind in _STEPS), "")
     if backward is None or cleared or following is None or began == "empty step":

@@ -185,6 +185,9 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
 def _varied(proposal: Node) -> Iterator[Node]:
     for path, node in proposal.nodes():
         yield from (proposal.replaced(path, other) for other in node.others if node.is_module)
+        if node.kind in ("tuple", "list") and node.parts:
+            longer = (*node.parts, (str(len(node.parts)), node.parts[-1][1]))
+            yield proposal.replaced(path, replace(node, parts=longer))
     for path, leaf in proposal.leaves():
         if leaf.kind == "number":
             yield proposal.replaced(path, replace(leaf, value=leaf.value * 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
@@ -10,6 +11,8 @@ from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.events import ShapeMismatch
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.rules.loss.shape_origins import flattened
+from drygrad.static.syntax import parameter_names
+from drygrad.static.tree import walk
 
 
 class ShapeMismatchInOperation(Rule):
@@ -51,6 +54,41 @@ class ShapeMismatchInOperation(Rule):
                 return extended(torch.ones(2, 3))
             """
         ),
+        Valid(
+            """
+            class Trunk(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.stem, self.fc = nn.Linear(8, 16), nn.Linear(16, 1000)
+
+                def forward(self, x):
+                    return self.fc(self.stem(x))
+
+            class Classifier(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.trunk = Trunk()
+                    self.trunk.fc = nn.Identity()
+                    self.head = nn.Linear(16, 5)
+
+                def forward(self, x):
+                    return self.head(self.trunk(x))
+
+            Classifier()(torch.randn(2, 8))
+            """
+        ),
+        Valid(
+            """
+            def is_latent(x):
+                return x.dtype == torch.float
+
+            def channels_first(x):
+                return x.permute(0, 2, 1) if is_latent(x) else x
+
+            channels_first(torch.randint(0, 8, (2, 120)))
+            """
+        ),
+        Valid("def encode(vit, x: torch.Tensor):\n    y = vit.norm(x)\n    return y[:, 0], vit.norm(y)[:, 1]"),
         Valid(
             """
             def conv_nd(dims, *args):
@@ -150,6 +188,8 @@ class ShapeMismatchInOperation(Rule):
     def visit_mismatch(self, event: ShapeMismatch, ctx: Context) -> Iterator[Finding]:
         if event.operation in LOSSES or flattened(event) is not None or is_expected(event.node, ctx):
             return
+        if _is_for_others(event.node, ctx):
+            return
         module = event.call.module if event.call is not None else None
         made = module.node if module is not None and module.node is not None else None
         yield ctx.finding(
@@ -158,3 +198,28 @@ class ShapeMismatchInOperation(Rule):
             f"{event.operation} raises here: {event.message}",
             related=[("the layer is made here", made)] if made is not None else [],
         )
+
+
+def _is_for_others(node: ast.expr, ctx: Context) -> bool:
+    """Say whether a branch is for some of the tensors that a parameter may be, perhaps not for those that we see."""
+    function = ctx.function(node)
+    if function is None:
+        return False
+    used = {part.id for part in walk(node) if isinstance(part, ast.Name)}.intersection(parameter_names(function))
+    branches = (a for a in ctx.ancestors(node) if isinstance(a, (ast.If, ast.IfExp)))
+    return any(_asks_what_kind(branch.test, used) for branch in branches)
+
+
+def _asks_what_kind(test: ast.expr, names: set[str]) -> bool:
+    """Say whether a test asks a function about one of these tensors, or asks for its dtype."""
+    for part in walk(test):
+        match part:
+            case ast.Attribute(value=ast.Name(id=name), attr="dtype" | "is_floating_point" | "is_complex"):
+                pass
+            case ast.Call(func=ast.Name(), args=[ast.Name(id=name), *_]):
+                pass
+            case _:
+                continue
+        if name in names:
+            return True
+    return False

@@ -8,11 +8,17 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.values import UNKNOWN, Object
+from drygrad.static.facts.values import NONE, UNKNOWN, Arguments, Constant, Object, Value
 from drygrad.static.syntax import assigned_in
 from drygrad.static.tree import walk
 
 _LOADER = "torch.utils.data.DataLoader"
+_CONSEQUENCES: dict[bool | None, str] = {
+    True: "the workers start again and all indices are shuffled again",
+    False: "the others are never seen",
+    None: "unless it draws at random, that is the same batch every time",
+}
+"""What comes of it, by whether the loader shuffles."""
 
 
 class IteratorMadeAnew(Rule):
@@ -23,7 +29,7 @@ class IteratorMadeAnew(Rule):
     ## Why is this bad?
     Each `iter()` begins an epoch: the workers are started again, all indices are shuffled again, and only the first
     batch is used. A loader that does not shuffle gives the same batch every time, and the rest of the data is
-    never seen.
+    never seen. One that shuffles gives others, at that cost; this is an info.
 
     ## Example
     ```python
@@ -67,6 +73,17 @@ class IteratorMadeAnew(Rule):
             """,
             at=(3, 15, 3, 39),
         ),
+        Invalid(
+            """
+            from torch.utils.data import DataLoader
+            import torch
+
+            loader = DataLoader(torch.randn(64, 3), batch_size=8, shuffle=True)
+            for _ in range(10):
+                print(next(iter(loader)).mean())
+            """,
+            severity="info",
+        ),
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
@@ -84,8 +101,18 @@ class IteratorMadeAnew(Rule):
             return
         if any(_binds(loop, text) for loop in loops[:1]):
             return
-        message = f"each turn begins an epoch of {text} and takes its first batch only: the others are never seen"
-        yield ctx.finding(self, node, message)
+        shuffles = _shuffles(ctx.value(loader))
+        message = f"each turn begins an epoch of {text} anew, for its first batch only: {_CONSEQUENCES[shuffles]}"
+        yield ctx.finding(self, node, message, severity="info" if shuffles else None)
+
+
+def _shuffles(loader: Value) -> bool | None:
+    """Say whether a loader gives another batch every time; None where nothing tells."""
+    arguments = loader.arguments if isinstance(loader, Object) else Arguments(complete=False)
+    given = [arguments.get(name, i) for i, name in ((2, "shuffle"), (3, "sampler"), (4, "batch_sampler"))]
+    if all(value in (None, NONE, Constant(False)) for value in given):
+        return False
+    return True if given[0] == Constant(True) else None
 
 
 def _is_loader(loader: ast.expr, text: str, ctx: Context) -> bool:
