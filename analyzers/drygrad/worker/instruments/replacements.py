@@ -59,6 +59,8 @@ class Replacements(Instrument):
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Note the parameters that get gradients, and that no optimizer holds."""
+        if self._owners.keys() <= self._held:
+            return  # as in most programs, whose graph nobody has to walk through for that
         for leaf in graphs.leaves(roots):
             if id(leaf) not in self._held and self._owner(leaf) is not None:
                 self._reached.setdefault(id(leaf), weakref.ref(leaf))
