@@ -1,0 +1,202 @@
+"""Rule DG765: a parameter that holds whatever was in memory."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Constant, Number, Sequence, Tensor
+from drygrad.static.rules.modules.methods import methods_of
+from drygrad.static.syntax import called
+from drygrad.static.tree import walk
+
+_PARAMETER = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+_EMPTY = frozenset({"torch.empty"})
+_TYPES = frozenset({"torch.Tensor", "torch.FloatTensor"})
+_ALL = frozenset(
+    {"parameters", "named_parameters", "apply", "state_dict", "__dict__", "getattr", "vars", "_parameters"}
+)
+
+
+class ParameterUninitialised(Rule):
+    """
+    ## What it does
+    Finds `nn.Parameter(torch.empty(...))` and `nn.Parameter(torch.Tensor(rows, columns))` as an attribute of a module,
+    where nothing in the file writes into it.
+
+    ## Why is this bad?
+    Both are memory as it comes: zeros today, numbers like 1e30 or NaN tomorrow. Training starts from garbage, differs
+    from run to run whatever the seed, and now and then is NaN from the first step.
+
+    ## Example
+    ```python
+    class Gate(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.weight = nn.Parameter(torch.Tensor(n, n))
+    ```
+    Use instead:
+    ```python
+    class Gate(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.weight = nn.Parameter(torch.Tensor(n, n))
+            nn.init.xavier_uniform_(self.weight)
+    ```
+
+    ## Fix safety
+    Unsafe: it changes the values that training starts from.
+    """
+
+    code, name, since = "DG765", "parameter-uninitialised", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            class A(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.empty(n, n))
+                    self.bias = nn.Parameter(torch.Tensor([1.0, 2.0]))
+                    self.reset_parameters()
+
+                def reset_parameters(self):
+                    nn.init.xavier_uniform_(self.weight)
+            """
+        ),
+        Valid(
+            """
+            class B(nn.Module):
+                def __init__(self, n, values):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.empty(n, n))
+                    self.scale = nn.Parameter(torch.Tensor(values))
+                    for p in self.parameters():
+                        p.data.uniform_(-1, 1)
+            """
+        ),
+        Valid(
+            """
+            class C(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.empty(n, n).normal_())
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            class Bilinear(nn.Module):
+                def __init__(self, a, b):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.Tensor(a, b))
+                    self.bias = nn.Parameter(torch.zeros(1))
+
+                def forward(self, x, y):
+                    return (x @ self.weight * y).sum(-1) + self.bias
+            """,
+            """
+            class Bilinear(nn.Module):
+                def __init__(self, a, b):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.Tensor(a, b))
+                    nn.init.xavier_uniform_(self.weight)
+                    self.bias = nn.Parameter(torch.zeros(1))
+
+                def forward(self, x, y):
+                    return (x @ self.weight * y).sum(-1) + self.bias
+            """,
+            at=(4, 22, 4, 54),
+        ),
+        Invalid(
+            """
+            class Prompt(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.tokens = nn.Parameter(torch.empty(n))
+
+                def forward(self, x):
+                    return x + self.tokens
+            """
+        ),
+    ]
+
+    def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
+        if not ctx.is_module_class(node) or any(_treats_all(part) for part in walk(node)) or _is_extended(node, ctx):
+            return
+        for method in methods_of(node):
+            for statement in walk(method):
+                match statement:
+                    case ast.Assign(
+                        targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as made
+                    ) if _is_empty(made, ctx) and not _is_written(name, statement, ctx):
+                        message = f"self.{name} holds whatever was in memory: nothing gives it values"
+                        yield ctx.finding(self, made, message, fixes=[self._fix(ctx, statement, name, made)])
+                    case _:
+                        pass
+
+    def _fix(self, ctx: Context, statement: ast.Assign, name: str, made: ast.Call) -> Fix | None:
+        inner = made.args[0]
+        init = ctx.imported_as("torch.nn")
+        if init is None or not isinstance(inner, ast.Call) or len(inner.args) < 2:
+            return None
+        text = f"{init}.init.xavier_uniform_(self.{name})"
+        return ctx.fix("Give it values", ctx.insert_statement(statement, text, after=True))
+
+
+def _is_empty(made: ast.Call, ctx: Context) -> bool:
+    """Say whether a call makes a parameter of memory that nothing was written to."""
+    match made:
+        case ast.Call(func=function, args=[ast.Call(func=factory, args=sizes)]) if ctx.name(function) in _PARAMETER:
+            name = ctx.name(factory)
+        case _:
+            return False
+    if name in _EMPTY:
+        return True
+    return name in _TYPES and bool(sizes) and (len(sizes) > 1 or _is_size(sizes[0], ctx))
+
+
+def _is_size(node: ast.expr, ctx: Context) -> bool:
+    value = ctx.value(node)
+    if isinstance(value, (Sequence, Tensor)):
+        return False
+    return isinstance(value, Number) or (isinstance(value, Constant) and isinstance(value.value, int))
+
+
+def _is_written(name: str, made: ast.Assign, ctx: Context) -> bool:
+    """Say whether something in the file may give an attribute of that name its values."""
+    for read in ctx.nodes(ast.Attribute):
+        if read.attr != name or ctx.parent(read) is made:
+            continue
+        parent = ctx.parent(read)
+        if isinstance(parent, ast.Call) and read in parent.args and called(parent).endswith("_"):
+            return True
+        if isinstance(parent, ast.Call) and read in parent.args and "init" in ast.unparse(parent.func).lower():
+            return True
+        if isinstance(parent, ast.Attribute) and (parent.attr.endswith("_") or parent.attr in ("data", "copy_")):
+            return True
+        if isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store):
+            return True
+        if isinstance(parent, (ast.Tuple, ast.List, ast.For)):
+            return True
+    return False
+
+
+def _treats_all(node: ast.AST) -> bool:
+    """Say whether all parameters of a module are treated alike somewhere."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name in _ALL or ("init" in name.lower() and name not in ("__init__", "init"))
+        case _:
+            return False
+
+
+def _is_extended(node: ast.ClassDef, ctx: Context) -> bool:
+    """Say whether a class of the file, or one of another, may fill the parameter."""
+    cls = ctx.class_of(node)
+    if cls is None or any(cls in other.bases for other in ctx.classes()):
+        return True
+    return any(called(call) == "apply" for call in ctx.nodes(ast.Call)) or not cls.known_bases
