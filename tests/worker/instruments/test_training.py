@@ -129,6 +129,21 @@ def test_two_optimizers_in_turn(tmp_path: Path) -> None:
     assert said(watch(tmp_path, GAN, Training)) == []
 
 
+def test_clearing_for_another_optimizer_is_none(tmp_path: Path) -> None:
+    text = GAN.replace("    for_generator.zero_grad()\n", "")
+    assert spots(watch(tmp_path, text, Training)) == [
+        ("DG703", text.splitlines().index("    loss(critic(fake), one).backward()") + 1)
+    ]
+
+
+def test_where_the_gradients_are_cleared_is_told(tmp_path: Path) -> None:
+    for text in (SETUP.replace("for i", "optimizer.zero_grad()\nfor i"), SETUP):
+        after = "" if "zero_grad" in text else "optimizer.zero_grad()\n"
+        whole = text + "    head(model(x)).sum().backward()\n    optimizer.step()\n" + after
+        (fault,) = watch(tmp_path, whole, Training).faults
+        assert related(fault)["they are cleared only here"] == whole.splitlines().index("optimizer.zero_grad()") + 1
+
+
 def test_torch_is_left_as_it_was(tmp_path: Path) -> None:
     before = torch.optim.Optimizer.zero_grad, nn_zero_grad(), torch.amp.GradScaler.scale
     watch(tmp_path, SETUP + "    pass", Training)

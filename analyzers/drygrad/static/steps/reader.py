@@ -160,7 +160,7 @@ class Reader:
             case "train" | "eval" if not node.args or method == "train":
                 mode = node.args[0] if node.args else None
                 off = method == "eval" or (isinstance(mode, ast.Constant) and not mode.value)
-                if role in ("model", None) and (mode is None or isinstance(mode, ast.Constant)):
+                if role in ("model", None):
                     yield self._event("eval" if off else "train", node, place, text)
             case "load_state_dict" if role == "model":
                 yield self._event("load", node, place, text)

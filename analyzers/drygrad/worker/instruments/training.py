@@ -188,23 +188,29 @@ class Training(Instrument):
         if event.kind == "schedule":
             return _scheduled_early(event, before, after)
         if event.kind == "step":
-            return self._not_cleared(event, before) or _bypasses(event, before)
+            return self._not_cleared(event, before, after) or _bypasses(event, before)
         return None
 
-    def _not_cleared(self, step: Event, before: list[Event]) -> Fault | None:
+    def _not_cleared(self, step: Event, before: list[Event], after: list[Event]) -> Fault | None:
         if len(before) + 1 not in self._kept.get(step.subject or 0, []):
             return None
         since = _since(before, lambda e: e.subject == step.subject and e.kind.startswith("step"))
         backwards = [e for e in _since(since, _is_step) if e.kind == "backward"]
-        cleared = any(e.kind == "empty step" or (e.kind == "clear" and self._share(e, step)) for e in since)
-        if not backwards or cleared:
+        if not backwards or any(e.kind == "empty step" or self._clears(e, step) for e in since):
             return None
+        cleared = next((e for e in (*reversed(before), *after) if self._clears(e, step)), None)
         return Fault(
             "DG703",
             "the gradients were not cleared since the last step: the next one applied the sum of both batches",
             backwards[0].place,
-            related=_at("the step applied them here", step.place),
+            related=[
+                *_at("the step applied them here", step.place),
+                *_at("they are cleared only here", cleared.place if cleared is not None else None),
+            ],
         )
+
+    def _clears(self, event: Event, step: Event) -> bool:
+        return event.kind == "clear" and self._share(event, step)
 
     def _half_unscaled(self, half: Place) -> None:
         steps = [e for e in self._events if e.kind == "step"]

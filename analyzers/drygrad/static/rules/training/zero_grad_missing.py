@@ -16,7 +16,8 @@ from drygrad.static.steps import Event, Training, plain_trainings
 class ZeroGradMissing(Rule):
     """
     ## What it does
-    Finds training loops that run `backward()` and `step()` in each turn and never clear the gradients.
+    Finds training loops that run `backward()` and `step()` in each turn and never clear the gradients, or clear them
+    only outside of it.
 
     ## Why is this bad?
     `backward()` adds to the gradients that are there. Without `zero_grad()` every step applies the sum of all batches
@@ -109,6 +110,29 @@ class ZeroGradMissing(Rule):
                             optimizer.step()  # once in four
                             optimizer.zero_grad()
             """,
+            at=(9, 16, 9, 32),
+        ),
+        Invalid(
+            """
+            def train(model, optimizer, loader, epochs):
+                for epoch in range(epochs):
+                    optimizer.zero_grad()
+                    for x, y in loader:
+                        loss = F.mse_loss(model(x), y)
+                        loss.backward()
+                        optimizer.step()
+            """,
+            """
+            def train(model, optimizer, loader, epochs):
+                for epoch in range(epochs):
+                    optimizer.zero_grad()
+                    for x, y in loader:
+                        loss = F.mse_loss(model(x), y)
+                        optimizer.zero_grad()
+                        loss.backward()
+                        optimizer.step()
+            """,
+            at=(3, 8, 3, 29),
         ),
         Invalid(
             """
@@ -153,19 +177,44 @@ class ZeroGradMissing(Rule):
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        reported: set[Loop] = set()
         for training in plain_trainings(ctx):
             for loop in training_loops(training):
                 step = self._uncleared(training, loop)
-                if step is not None:
-                    backward = training.within(loop, "backward")[0]
-                    yield ctx.finding(
-                        self,
-                        backward.node,
-                        "the gradients are never cleared in this loop: backward() adds to those of all batches so far, "
-                        "and each step applies the sum",
-                        related=[("the step applies them here", step.node)],
-                        fixes=[self._fix(ctx, training, loop, step)],
-                    )
+                if step is not None and loop not in reported:
+                    reported.add(loop)
+                    yield self._finding(ctx, training, loop, step)
+
+    def _finding(self, ctx: Context, training: Training, loop: Loop, step: Event) -> Finding:
+        """Put the fault where a clearing is missing, or where one stands that misses the loop."""
+        backward = training.within(loop, "backward")[0]
+        outside = _clearing_around(training, loop, step)
+        if _waits_for_group(backward, step):
+            place, message = step.node, "nothing clears the gradients after this step: the next one applies them again"
+        elif outside is not None:
+            place, message = (
+                outside.node,
+                (
+                    "this clears the gradients outside of the loop over the batches: backward() adds to those of all "
+                    "batches so far, and each step applies the sum"
+                ),
+            )
+        else:
+            place, message = (
+                backward.node,
+                (
+                    "the gradients are never cleared in this loop: backward() adds to those of all batches so far, "
+                    "and each step applies the sum"
+                ),
+            )
+        others = [("backward() adds to them here", backward.node), ("the step applies them here", step.node)]
+        return ctx.finding(
+            self,
+            place,
+            message,
+            related=[(words, other) for words, other in others if other is not place],
+            fixes=[self._fix(ctx, training, loop, step)],
+        )
 
     def _uncleared(self, training: Training, loop: Loop) -> Event | None:
         """Return the optimizer step of a loop in which nothing clears the gradients."""
@@ -187,3 +236,18 @@ class ZeroGradMissing(Rule):
         if together and backward.loops == step.loops and backward.via == step.via:
             return ctx.fix(f"Insert {text} before backward()", inserted(ctx, backward.statement, text))
         return ctx.fix(f"Insert {text} after the step", inserted(ctx, step.statement, text, after=True))
+
+
+def _waits_for_group(backward: Event, step: Event) -> bool:
+    """Say whether a step comes once in several backward passes."""
+    return not step.surely_with(backward) or len(backward.loops) > len(step.loops)
+
+
+def _clearing_around(training: Training, loop: Loop, step: Event) -> Event | None:
+    """Return what clears the gradients once for all turns of a loop: in a loop around it, or just before it."""
+    cleared = [e for e in training.of("zero_grad") if e.receiver is not None and not e.branches]
+    same = [e for e in cleared if "optimizer" not in e.roles or e.receiver == step.receiver]
+    around = step.loops[step.loops.index(loop) + 1 :]
+    beside = [e for e in same if e.loops == around]
+    before = [e for e in same if e.index < step.index and set(e.loops) <= set(around)]
+    return next(iter([*beside, *reversed(before)]), None)
