@@ -92,7 +92,9 @@ class Run:
         self.departure_of: Callable[[int], Departure | None] = _unknown
         """Tells where what is computed from a leaf (by its identity) leaves the graph for good."""
         self.made_at: Callable[[Any], Instruction | None] = _unknown
-        """Tells where a module was made."""
+        """Tells where a module was made that holds parameters or buffers itself."""
+        self.built_at: Callable[[Any], Instruction | None] = _unknown
+        """Tells which line called the constructor of a module of any kind."""
         self.on_change: list[Callable[[], None]] = []
         """What to call when an instrument was switched off."""
         self._instruments: list[Instrument] = []

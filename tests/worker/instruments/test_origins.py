@@ -80,6 +80,29 @@ def run(batch):
 """
 
 FURTHER: dict[str, tuple[list[Any], dict[str, int]]] = {
+    "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.body = nn.Sequential(nn.Linear(3, 2))\n"
+    "    def forward(self, x):\n        return self.body(x)\n"
+    "class Agent:\n    def __init__(self):\n        self.online = Net().cuda()\n        self.target = Net()\n"
+    "    def step(self, x):\n        return self.online(x) - self.target(x)\n"
+    "Agent().step(torch.ones(1, 3).cuda())": (
+        ["DG201", 10],
+        {"the bias of `self.body[0]` is made here": 4, "it fails here": 6},
+    ),
+    "class Schedule:\n    def __init__(self, device):\n        self.device = device\n"
+    "        self.table = torch.linspace(0, 1, 9).cumsum(0)\n"
+    "    def at(self, t):\n        return self.table[t]\n"
+    "Schedule('cuda').at(torch.zeros(2).long().cuda())": (
+        ["DG205", 4],
+        {"it fails here": 6},
+    ),
+    "class Boxes(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.sizes = [torch.ones(2), torch.ones(2)]\n"
+    "    def forward(self, x):\n        return [x * size for size in self.sizes]\n"
+    "Boxes()(torch.ones(2).cuda())": (
+        ["DG204", 4],
+        {"it fails here": 6},
+    ),
     HANDED + "run([torch.ones(1, 3)])": (
         ["DG201", 5],
         {"`each` is made here": 6, "`layer` is made here": 4, "it fails here": 2},

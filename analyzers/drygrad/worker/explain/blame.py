@@ -12,6 +12,7 @@ import ast
 import dis
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import CodeType
 from typing import NamedTuple
 
 import torch
@@ -23,7 +24,7 @@ from drygrad.worker.reading import share_storage
 from drygrad.worker.run import Place, Run
 from drygrad.worker.spelling import whole_text_of
 
-_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """Before Python 3.12 these are functions of their own, but no text hands them anything."""
 
 Same = Callable[[torch.Tensor], bool]
@@ -45,7 +46,7 @@ def owner(calls: Sequence[Call], tensor: torch.Tensor, same: Same) -> Owned:
     """Return the call, of these from the innermost outward, whose function was not itself handed the operand."""
     owned = Owned(calls[0], tensor)
     for call, outer in zip(calls, calls[1:]):
-        if call.code.co_name in _COMPREHENSIONS:
+        if call.code.co_name in COMPREHENSIONS:
             continue
         handed = [v for v in call.arguments().values() if isinstance(v, torch.Tensor) and same(v)]
         if not handed:
@@ -58,7 +59,7 @@ def put_together(calls: Sequence[Call], tensors: Sequence[torch.Tensor]) -> Call
     """Return the call whose function was not itself handed all of some operands, just as they are."""
     for call, outer in zip(calls, calls[1:]):
         handed = {id(value) for value in call.arguments().values()}
-        if call.code.co_name not in _COMPREHENSIONS and not handed.issuperset(map(id, tensors)):
+        if call.code.co_name not in COMPREHENSIONS and not handed.issuperset(map(id, tensors)):
             return call
         if outer.place is None:
             return call
@@ -114,6 +115,16 @@ def moves(call: Call, lines: Lines) -> bool:
     """Say whether the function of a call moves something that it has a name for."""
     source = lines.source(call.code.co_filename)
     return source is not None and _moves("\n".join(source), call.code.co_firstlineno)
+
+
+def function_moves(code: CodeType, lines: Lines) -> bool:
+    """Say whether a function moves anything, what it has just made included."""
+    source = lines.source(code.co_filename)
+    if source is None:
+        return False
+    function = _function_at("\n".join(source), code.co_firstlineno)
+    calls = (n.func for n in ast.walk(function) if isinstance(n, ast.Call))
+    return any(isinstance(called, ast.Attribute) and called.attr in ("to", "cuda") for called in calls)
 
 
 class Size(NamedTuple):

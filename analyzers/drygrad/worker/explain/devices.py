@@ -5,11 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 
-from drygrad.worker.explain.blame import Owned, is_delivered, made_too_early, made_unaware, moves, of_device, owner
+from drygrad.worker.explain.blame import (
+    COMPREHENSIONS,
+    Owned,
+    function_moves,
+    is_delivered,
+    made_too_early,
+    made_unaware,
+    moves,
+    of_device,
+    owner,
+)
 from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.ledger import Origin
 from drygrad.worker.lines import Instruction
@@ -20,6 +30,7 @@ from drygrad.worker.spelling import text_of
 
 _MODEL, _IN_METHOD, _ATTRIBUTE, _TENSORS, _NUMPY = "DG201", "DG203", "DG204", "DG205", "DG207"
 
+_ITEMS = 64
 _MISMATCH = re.compile(
     r"on the same device|at the same device|at least two devices|but got device|device type|"
     r"torch\.(cuda\.)?\w+Tensor\) and \w+ type \(torch\.|[Ee]xpected .* to be on"
@@ -86,10 +97,11 @@ def _culprit(scene: Scene, wrong: Operand) -> _Culprit:
     """Say whose line it is that an operand is not on the device."""
     if wrong.is_parameter:
         of_loss = scene.run.made_at(scene.module[0]) if scene.is_loss and scene.module else None
-        return _Culprit(scene.elsewhere(of_loss or _copied_early(scene, wrong)))
+        return _Culprit(scene.elsewhere(of_loss or _copied_early(scene, wrong) or _never_moved(scene, wrong)))
     kept = _plain_attribute(scene, wrong)
     if kept is not None:
-        return _Culprit(kept.place, kept.name, _ATTRIBUTE)
+        is_module = isinstance(_receiver(scene), torch.nn.Module)
+        return _Culprit(kept.place, kept.name, _ATTRIBUTE if is_module else None)
     if _is_made_in_method(scene, wrong):
         place = scene.made_at(wrong)
         return _Culprit(place, code=_IN_METHOD if place is not None else None)
@@ -125,19 +137,32 @@ def _copied_early(scene: Scene, wrong: Operand) -> Instruction | None:
     return made_too_early(held.origin, scene.calls)
 
 
+def _never_moved(scene: Scene, wrong: Operand) -> Instruction | None:
+    """Return the line that has made the whole module that a weight is of, where its function moves others."""
+    whole: torch.nn.Module | None = None
+    for call in scene.calls:
+        receiver = call.receiver()
+        if isinstance(receiver, torch.nn.Module) and any(p is wrong.tensor for p in receiver.parameters()):
+            whole = receiver
+    if whole is None or len({p.device for p in whole.parameters()}) != 1:
+        return None
+    made = scene.run.built_at(whole)
+    return made if made is not None and function_moves(made.code, scene.run.lines) else None
+
+
 class _Attribute(NamedTuple):
-    """An attribute of a module, and where ``__init__`` binds it."""
+    """An attribute of an object, and where ``__init__`` binds it."""
 
     name: str
     place: Place
 
 
 def _plain_attribute(scene: Scene, wrong: Operand) -> _Attribute | None:
-    """Return the attribute of the module in question that keeps a tensor, and is no buffer."""
-    module = scene.call.receiver()
-    if not isinstance(module, torch.nn.Module):
+    """Return the attribute that keeps a tensor, of the module in question, or of an object that knows its device."""
+    module = _receiver(scene)
+    if not isinstance(module, torch.nn.Module) and not _knows_device(module):
         return None
-    held = (n for n, v in vars(module).items() if isinstance(v, torch.Tensor) and share_storage(v, wrong.tensor))
+    held = (n for n, v in vars(module).items() if not n.startswith("_") and _keeps(v, wrong.tensor))
     name = next(held, None)
     origin = scene.run.origin_of(wrong.tensor)
     if name is None or origin is None or _names_device(scene, origin):
@@ -147,6 +172,33 @@ def _plain_attribute(scene: Scene, wrong: Operand) -> _Attribute | None:
     bound = ((f"{code.co_varnames[0]}.{name}", code) for code in users)
     places = ((text, binding_in(code, text, scene.run.lines)) for text, code in bound)
     return next((_Attribute(text, place) for text, place in places if place is not None), None)
+
+
+def _receiver(scene: Scene) -> object:
+    """Return the object whose method the error came from, or a comprehension in it."""
+    call = next((call for call in scene.calls if call.code.co_name not in COMPREHENSIONS), scene.call)
+    return call.receiver()
+
+
+def _keeps(value: object, tensor: torch.Tensor) -> bool:
+    """Say whether a value is a tensor, or a list, dict or distribution that holds it."""
+    if isinstance(value, torch.Tensor):
+        return share_storage(value, tensor)
+    if isinstance(value, torch.distributions.Distribution):
+        value = list(vars(value).values())
+    if isinstance(value, dict):
+        value = list(cast("dict[object, object]", value).values())
+    items = cast("list[object]", value)[:_ITEMS] if isinstance(value, (list, tuple)) else []
+    return any(isinstance(item, torch.Tensor) and share_storage(item, tensor) for item in items)
+
+
+def _knows_device(value: object) -> bool:
+    """Say whether an object of the user's keeps the name of an accelerator."""
+    kept = getattr(value, "__dict__", {}).values() if type(value).__module__ != "builtins" else ()
+    return any(
+        (isinstance(item, torch.device) and item.type != "cpu") or (isinstance(item, str) and item.startswith("cuda"))
+        for item in kept
+    )
 
 
 def _is_made_in_method(scene: Scene, wrong: Operand) -> bool:

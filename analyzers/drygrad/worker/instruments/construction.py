@@ -1,41 +1,64 @@
-"""Where modules are made: the lines that call the constructors of those that hold parameters or buffers."""
+"""Where modules are made: the lines that call their constructors."""
 
 from __future__ import annotations
 
 import weakref
+from types import FrameType
 from typing import Any, ClassVar
 
 import torch
 from torch.nn.modules import module as hooks
 
 from drygrad.worker.lines import Instruction
+from drygrad.worker.naming import locals_of
 from drygrad.worker.run import Instrument, Run
 
 
 class Construction(Instrument):
-    """Remembers the user's line in which a module got its first parameter or buffer."""
+    """Remembers the user's line in which a module got its first parameter or buffer, and the one that called for it."""
 
     name: ClassVar[str] = "construction"
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._made: weakref.WeakKeyDictionary[torch.nn.Module, Instruction] = weakref.WeakKeyDictionary()
+        self._built: weakref.WeakKeyDictionary[torch.nn.Module, Instruction] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
         run.made_at = self._made.get
+        run.built_at = self._built.get
 
     def start(self) -> None:
         """Listen to registrations."""
         self._handles = [
             hooks.register_module_parameter_registration_hook(self._registered),
             hooks.register_module_buffer_registration_hook(self._registered),
+            hooks.register_module_module_registration_hook(self._composed),
         ]
 
     def _registered(self, module: torch.nn.Module, name: str, value: Any) -> None:
         here = self.run.lines.here() if module not in self._made else None
         if here is not None:
             self._made[module] = here
+        self._composed(module, name, value)
+
+    def _composed(self, module: torch.nn.Module, name: str, value: Any) -> None:
+        if module in self._built:
+            return
+        frame = self.run.lines.frame(2)
+        while frame is not None and (not self.run.lines.is_user(frame.f_code) or _constructs(frame, module)):
+            frame = frame.f_back
+        if frame is not None:
+            self._built[module] = Instruction(frame.f_code, frame.f_lasti)
 
     def finish(self) -> None:
         """Listen no more."""
         for handle in self._handles:
             handle.remove()
+
+
+def _constructs(frame: FrameType, module: torch.nn.Module) -> bool:
+    """Say whether a frame is the module's own constructor, or that of a class that it derives from."""
+    code = frame.f_code
+    if code.co_name != "__init__" or not code.co_argcount:
+        return False
+    return locals_of(frame).get(code.co_varnames[0]) is module

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Safety, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import INTEGERS, Tensor
+from drygrad.static.facts.values import INTEGERS, Object, Tensor, TorchCall
 from drygrad.static.rules.device.meetings import Meeting, factory_of, meetings
 from drygrad.static.rules.device.mismatches import module_method
+from drygrad.static.syntax import called
+from drygrad.static.tree import walk
 
 _MOVES_ALL = frozenset({"_apply", "to", "cuda"})
 
@@ -119,6 +121,37 @@ class TensorAttributeNotBuffer(Rule):
     INVALID = [
         Invalid(
             """
+            class Grids(nn.Module):
+                def __init__(self, sizes=(8, 16)):
+                    super().__init__()
+                    self.grids = [torch.linspace(0, 1, size) for size in sizes]
+
+                def forward(self, x):
+                    outputs = []
+                    for grid in self.grids:
+                        outputs.append(x.exp() * grid)
+                    return outputs
+            """,
+            at=(4, 8, 4, 18),
+        ),
+        Invalid(
+            """
+            from torch.distributions import Normal, kl_divergence
+
+            class Encoder(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.net = nn.Linear(4, 4)
+                    self.prior = Normal(torch.zeros(2), torch.ones(2))
+
+                def forward(self, x):
+                    mean, scale = self.net(x).chunk(2, -1)
+                    return kl_divergence(Normal(mean, scale.exp()), self.prior)
+            """,
+            at=(7, 8, 7, 18),
+        ),
+        Invalid(
+            """
             class M(nn.Module):
                 def __init__(self):
                     super().__init__()
@@ -219,18 +252,54 @@ class TensorAttributeNotBuffer(Rule):
                 statement = held.pop(meeting.factory.node, None)
                 if statement is not None:
                     yield self._finding(init, statement, meeting, ctx)
+        for statement in init.body:
+            for use in _uses_of_distribution(statement, methods, ctx):
+                yield self._of_distribution(statement, use, ctx)
+                break
 
     def _finding(self, init: ast.FunctionDef, statement: ast.Assign, meeting: Meeting, ctx: Context) -> Finding:
         target = statement.targets[0]
         text = ctx.source_of(target)
+        kind = "is a plain tensor" if ctx.tensor(statement.value) is not None else "holds plain tensors"
         return ctx.finding(
             self,
             target,
-            f"`{text}` is a plain tensor, which `.to(device)` of the module leaves on the CPU; on a GPU the operation "
+            f"`{text}` {kind}, which `.to(device)` of the module leaves on the CPU; on a GPU the operation "
             f"on it and `{ctx.source_of(meeting.other)}` raises",
             related=[("they meet here", meeting.place)],
             fixes=[_fix(init, statement, ctx)],
         )
+
+    def _of_distribution(self, statement: ast.stmt, use: ast.Call, ctx: Context) -> Finding:
+        assert isinstance(statement, ast.Assign)
+        target = statement.targets[0]
+        text = ctx.source_of(target)
+        message = (
+            f"`{text}` is a distribution of plain tensors, which `.to(device)` of the module leaves on the CPU; "
+            f"on a GPU `{ctx.source_of(use.func)}` of it and another tensor raises"
+        )
+        return ctx.finding(self, target, message, related=[("they meet here", use)])
+
+
+def _uses_of_distribution(statement: ast.stmt, methods: list[ast.FunctionDef], ctx: Context) -> Iterator[ast.Call]:
+    """Yield where a distribution made of tensors of the CPU, that a statement assigns, meets something else."""
+    match statement:
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self")) as target], value=ast.Call() as made):
+            value = ctx.value(made)
+        case _:
+            return
+    if not isinstance(value, Object) or not value.type.startswith("torch.distributions."):
+        return
+    if not any(factory_of(ctx.tensor(a)) for a in (*made.args, *(k.value for k in made.keywords))):
+        return
+    name = ast.unparse(target)
+    for method in methods:
+        for call in walk(method):
+            if not isinstance(call, ast.Call) or method.name == "__init__" or not call.args:
+                continue
+            measured = called(call) == "kl_divergence" and name in map(ast.unparse, call.args)
+            if measured or (isinstance(call.func, ast.Attribute) and ast.unparse(call.func) == f"{name}.log_prob"):
+                yield call
 
 
 def _held_by(statement: ast.stmt, ctx: Context) -> Iterator[tuple[ast.Call, ast.Assign]]:
@@ -238,16 +307,31 @@ def _held_by(statement: ast.stmt, ctx: Context) -> Iterator[tuple[ast.Call, ast.
     match statement:
         case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=value):
             factory = factory_of(ctx.tensor(value))
-            if factory is not None:
-                yield factory.node, statement
+            for made in [factory] if factory is not None else filter(None, _listed(value, ctx)):
+                yield made.node, statement
         case _:
             pass
+
+
+def _listed(value: ast.expr, ctx: Context) -> Iterator[TorchCall | None]:
+    """Yield the factory calls of the tensors that a list, tuple or dict holds, if that is what is assigned."""
+    match value:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Dict(values=parts):
+            pass
+        case ast.ListComp(elt=part) | ast.DictComp(value=part):
+            parts = [part]
+        case _:
+            return
+    for part in parts:
+        yield factory_of(ctx.tensor(part))
 
 
 def _fix(init: ast.FunctionDef, statement: ast.Assign, ctx: Context) -> Fix | None:
     target = statement.targets[0]
     before = [ast.unparse(s) for s in init.body if s.lineno < statement.lineno]
     if not isinstance(target, ast.Attribute) or not any("__init__(" in text for text in before):
+        return None
+    if ctx.tensor(statement.value) is None:
         return None
     value = ctx.source_of(statement.value)
     text = f'self.register_buffer("{target.attr}", {value}, persistent=False)'

@@ -17,17 +17,20 @@ from drygrad.static.rules.modules.methods import (
     self_name,
 )
 
+_CONVERSIONS = frozenset({"to", "cuda", "half", "double", "bfloat16", "type", "type_as"})
 _TAKES_CARE = frozenset({"parameters", "named_parameters", "__setattr__", "_apply"})
 
 
 class LearnableAttributeNotParameter(Rule):
     """
     ## What it does
-    Finds `self.weight = torch.randn(..., requires_grad=True)` in the `__init__` of an `nn.Module`.
+    Finds `self.weight = torch.randn(..., requires_grad=True)` in the `__init__` of an `nn.Module`, and
+    `self.weight = nn.Parameter(...).to(device)`.
 
     ## Why is this bad?
     Autograd computes a gradient for the tensor, yet the module knows nothing of it: `parameters()` leaves it out, so
     the optimizer never changes it; `.to(device)` leaves it where it is, and `state_dict()` does not save it.
+    `nn.Parameter(...).cuda()` is the same: the copy on the GPU is computed from the parameter, and nobody keeps that.
 
     ## Example
     ```python
@@ -96,6 +99,27 @@ class LearnableAttributeNotParameter(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Gate(nn.Module):
+                def __init__(self, dim, device):
+                    super().__init__()
+                    self.scale = nn.Parameter(torch.ones(dim)).to(device)
+
+                def forward(self, x):
+                    return x * self.scale
+            """,
+            """
+            class Gate(nn.Module):
+                def __init__(self, dim, device):
+                    super().__init__()
+                    self.scale = nn.Parameter(torch.ones(dim))
+
+                def forward(self, x):
+                    return x * self.scale
+            """,
+            at=(4, 8, 4, 18),
+        ),
         Invalid(
             """
             class Scale(nn.Module):
@@ -181,6 +205,15 @@ class LearnableAttributeNotParameter(Rule):
         init, cls = method(node, "__init__"), ctx.class_of(node)
         if init is None or cls is None or not ctx.is_module_class(node):
             return
+        for target, statement in attributes_assigned(init):
+            moved = _moved_parameter(statement.value, ctx)
+            if moved is not None:
+                text = ctx.source_of(target)
+                message = (
+                    f"`{text}` is what `{moved.attr}` returns: on another device or of another dtype that is no "
+                    "`nn.Parameter`, so `parameters()` leaves it out, and the optimizer never changes it"
+                )
+                yield ctx.finding(self, target, message, fixes=[_fix_moved(moved, statement.value, ctx)])
         if any(cls.member(name) is not None for name in _TAKES_CARE):
             return
         for target, statement in attributes_assigned(init):
@@ -194,6 +227,25 @@ class LearnableAttributeNotParameter(Rule):
                 "the optimizer never changes it",
                 fixes=[_fix(target, statement.value, init, ctx)],
             )
+
+
+def _moved_parameter(value: ast.expr | None, ctx: Context) -> ast.Attribute | None:
+    """Return the method that converts an ``nn.Parameter(...)`` as soon as it is made."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Call() as made, attr=name) as method) if name in _CONVERSIONS:
+            tensor = ctx.tensor(made)
+            return method if tensor is not None and tensor.parameter else None
+        case _:
+            return None
+
+
+def _fix_moved(moved: ast.Attribute, value: ast.expr | None, ctx: Context) -> Fix | None:
+    """Leave the conversion to the module, which converts its parameters together."""
+    if value is None:
+        return None
+    span = Span(ctx.source.end(moved.value), ctx.source.end(value))
+    text = ctx.source.slice(span)
+    return ctx.fix(f"Leave {moved.attr} to the module", None if "#" in text else Edit(span, ""))
 
 
 def _is_learnable(tensor: Tensor) -> bool:

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import Constant, Tensor
+from drygrad.static.facts.values import Constant, Object, ParameterList, Tensor
+from drygrad.static.roles import is_optimizer_class
 
 _VANISHES = 2.0**-25
 """Half of the smallest number that float16 can hold: what is not above it is rounded to 0."""
+_DIVIDING = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop"})
 _DEFAULTS = {"normalize": 1e-12, "cosine_similarity": 1e-8}
 
 
@@ -24,7 +26,9 @@ class EpsilonUnderflows(Rule):
     ## Why is this bad?
     The smallest number of float16 is 6e-8. `x + 1e-8` is `x`: the division or the logarithm that it was to protect
     gives NaN or infinity all the same, and only in half precision. `F.normalize` and `F.cosine_similarity`, whose
-    own eps are 1e-12 and 1e-8, give NaN for a float16 vector of zeros.
+    own eps are 1e-12 and 1e-8, give NaN for a float16 vector of zeros. `Adam` divides by the root of squared gradients
+    plus 1e-8: in float16 the squares of small gradients are 0, too, and 0 / 0 makes weights NaN in the first step.
+    Mixed precision (`autocast` with a `GradScaler`) keeps the weights in float32.
 
     ## Example
     ```python
@@ -53,6 +57,11 @@ class EpsilonUnderflows(Rule):
             "        return (p + 1e-8).log(), layer(x).float() + 1e-8, layer(x) + 1e-5"
         ),
         Valid("def f(x: torch.Tensor):\n    return F.normalize(x.half(), eps=1e-5), F.normalize(x), x.half() + 0"),
+        Valid(
+            "half, whole = nn.Linear(8, 8).half(), nn.Linear(8, 8)\n"
+            "first = torch.optim.Adam(half.parameters(), eps=1e-4)\nsecond = torch.optim.AdamW(whole.parameters())\n"
+            "third = torch.optim.SGD(half.parameters(), lr=0.1)"
+        ),
     ]
     INVALID = [
         Invalid(
@@ -73,6 +82,10 @@ class EpsilonUnderflows(Rule):
             at=(5, 29, 5, 32),
         ),
         Invalid("def f(x):\n    return F.normalize(x.half(), dim=-1)", at=(2, 11, 2, 40)),
+        Invalid(
+            "model = nn.Linear(8, 8).cuda().half()\noptimizer = torch.optim.Adam(model.parameters(), lr=1e-3)",
+            at=(2, 12, 2, 57),
+        ),
     ]
 
     def visit_sum(self, node: ast.BinOp, ctx: Context) -> Iterator[Finding]:
@@ -97,6 +110,18 @@ class EpsilonUnderflows(Rule):
             amount = call.operands[1]
         if amount is not None:
             yield from self._check(given, amount, ctx)
+
+    def visit_optimizer(self, statement: ast.Assign, ctx: Context) -> Iterator[Finding]:
+        node = statement.value
+        made = ctx.value(node)
+        if not isinstance(made, Object) or made.node is not node or made.type.rpartition(".")[2] not in _DIVIDING:
+            return
+        given = made.arguments.get("params", 0)
+        eps = made.arguments.get("eps", 3)
+        module = given.module if isinstance(given, ParameterList) else None
+        if eps is None and is_optimizer_class(made.type) and isinstance(module, Object) and module.dtype == "float16":
+            message = "the default eps of 1e-8 is 0 in float16: 0 / 0 makes weights of float16 NaN in the first step"
+            yield ctx.finding(self, node, message)
 
     def _check(self, tensor: ast.expr, amount: ast.expr, ctx: Context) -> Iterator[Finding]:
         value = ctx.value(amount)

@@ -10,7 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.events import InplaceWrite
 from drygrad.static.facts.values import INTEGERS, Tensor, TorchCall
-from drygrad.static.rules.numerics.numbers import number_of
+from drygrad.static.numbers import number_of
 
 _POSITIONS = {"full_like": 1, "new_full": 2, "masked_fill": 2, "fill": 1, "index_fill": 3}
 _FRACTIONS = ("rand", "rand_like", "softmax", "sigmoid", "div", "mean")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Tensor
-from drygrad.static.rules.numerics.numbers import number_of
+from drygrad.static.numbers import number_of
 from drygrad.static.tree import walk
 
 _HALF_STEPS = {"float32": 2.0**-25, "float16": 2.0**-12, "bfloat16": 2.0**-9}

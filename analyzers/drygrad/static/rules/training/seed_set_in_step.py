@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.values import Constant
-from drygrad.static.loops import trains
+from drygrad.static.loops import is_guarded, is_step_loop, trains
+from drygrad.static.numbers import number_of
 
 _SEEDS = frozenset({"torch.manual_seed", "torch.random.manual_seed", "torch.cuda.manual_seed", "numpy.random.seed"})
+_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
 _METHODS = frozenset({"forward", "training_step", "__getitem__"})
 
 
@@ -18,7 +20,8 @@ class SeedSetInStep(Rule):
     """
     ## What it does
     Finds `torch.manual_seed` with a fixed number in a loop that runs `backward()`, in a `forward`, or in a
-    `__getitem__`.
+    `__getitem__`, and generators that are made there with a fixed seed (`torch.Generator().manual_seed(0)`,
+    `np.random.default_rng(0)`).
 
     ## Why is this bad?
     Each step draws the same random numbers: dropout leaves out the same units throughout, the same noise is added
@@ -71,6 +74,21 @@ class SeedSetInStep(Rule):
     INVALID = [
         Invalid(
             """
+            def noisy(x, seed=0):
+                generator = torch.Generator(device=x.device).manual_seed(seed)
+                return x + torch.randn(x.shape, generator=generator, device=x.device)
+
+            def train(model, loader, optimizer):
+                for x, y in loader:
+                    loss = F.mse_loss(model(noisy(x)), y)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            """,
+            at=(2, 16, 2, 66),
+        ),
+        Invalid(
+            """
             def train(model, loader):
                 for x, y in loader:
                     torch.manual_seed(0)
@@ -89,7 +107,7 @@ class SeedSetInStep(Rule):
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        if ctx.name(node.func) not in _SEEDS or not node.args or not isinstance(ctx.value(node.args[0]), Constant):
+        if not _seeds(node, ctx) or not node.args or not _is_fixed(node.args[0], ctx):
             return
         function = ctx.function(node)
         loop = next(iter(ctx.loops(node)), None)
@@ -97,9 +115,30 @@ class SeedSetInStep(Rule):
             inner = [s for s in loop.body if isinstance(s, (ast.For, ast.While))]
             repeated = trains(loop) and not inner and ctx.statement(node) in loop.body
         else:
-            repeated = function is not None and _is_step(function, ctx) and ctx.statement(node) in function.body
+            repeated = function is not None and ctx.statement(node) in function.body
+            repeated = (
+                repeated and function is not None and (_is_step(function, ctx) or _is_called_in_steps(function, ctx))
+            )
         if repeated:
             yield ctx.finding(self, node, "this is run in each step: all of them draw the same random numbers")
+
+
+def _seeds(node: ast.Call, ctx: Context) -> bool:
+    """Say whether a call sets the seed of all that is drawn, or of a generator that it makes."""
+    match node.func:
+        case ast.Attribute(value=ast.Call() as made, attr="manual_seed"):
+            return _made(made, ctx) == "torch.Generator"
+        case _:
+            return ctx.name(node.func) in _SEEDS or _made(node, ctx) in _GENERATORS
+
+
+def _made(call: ast.Call, ctx: Context) -> str | None:
+    return ctx.name(call.func) or getattr(ctx.value(call), "type", None)
+
+
+def _is_fixed(seed: ast.expr, ctx: Context) -> bool:
+    value = ctx.value(seed)
+    return (isinstance(value, Constant) and value.value is not None) or number_of(seed, ctx) is not None
 
 
 def _is_step(function: FunctionNode, ctx: Context) -> bool:
@@ -107,3 +146,12 @@ def _is_step(function: FunctionNode, ctx: Context) -> bool:
     if function.name not in _METHODS or not isinstance(owner, ast.ClassDef):
         return False
     return function.name == "__getitem__" or ctx.is_module_class(owner)
+
+
+def _is_called_in_steps(function: FunctionNode, ctx: Context) -> bool:
+    """Say whether every call of a function in the file stands in the steps of a training, and there is one."""
+    loops = [ctx.loops(site.node) for site in ctx.callers(function)]
+    return bool(loops) and all(
+        around and trains(around[0]) and is_step_loop(around[0], ctx) and not is_guarded(site.node, around[0], ctx)
+        for around, site in zip(loops, ctx.callers(function), strict=True)
+    )
