@@ -19,6 +19,13 @@ EXPECTED = [
     ("status", "import sys\nsys.exit(2)\n", "failed", ("DG907", 2), "status 2"),
     ("exit", "import sys\nsys.exit()\n", "passed", None, ""),
     ("question", "x = 1\nname = input('? ')\n", "blocked", ("DG903", 2), "nobody to ask"),
+    (
+        "command line",
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('data')\np.parse_args()\n",
+        "blocked",
+        ("DG903", 4),
+        "no arguments of the command line: the following arguments are required: data",
+    ),
     ("memory", "import torch\ntorch.zeros(1 << 45)\n", "out-of-memory", ("DG507", 2), ""),
     ("no memory", "raise MemoryError\n", "out-of-memory", ("DG507", 1), ""),
     ("loop", "def f():\n    while True: i = 1\nf()\n", "deadline", ("DG902", 2), "after 1 s"),

@@ -36,6 +36,23 @@ if __name__ == "__main__":
     assert output(worker, tmp_path, text, "f", setup=wanted, arguments=[argument("size")]) == "f 3\n"
 
 
+def test_the_arguments_of_a_call_in_a_method_see_the_self_of_that_method(worker: WorkerClient, tmp_path: Path) -> None:
+    text = """\
+class Model:
+    def forward(self, x):
+        print(x)
+class Trainer:
+    device = "cuda"
+self = Trainer()
+model = Model()
+"""
+    given = argument("self.device", "x", source="call")
+    receiver = {**argument("model", "self"), "source": "call"}
+    setup = [[1, 0], [4, 0], [6, 0], [7, 0]]
+    said = output(worker, tmp_path, text, "Model.forward", setup=setup, arguments=[given], receiver=receiver)
+    assert said == "cuda\n"
+
+
 def test_arguments_of_every_kind(worker: WorkerClient, tmp_path: Path) -> None:
     text = "def f(a, b, *rest, c=0, **more):\n    print(a, b, rest, c, more)\n"
     arguments = [

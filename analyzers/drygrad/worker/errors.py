@@ -60,7 +60,7 @@ def outcome_of(error: BaseException, run: Run) -> str:
         return "unsupported"
     if _blocked(error):
         return "blocked"
-    if isinstance(error, EOFError) and _ASKING in text:
+    if (isinstance(error, EOFError) and _ASKING in text) or _wanted_arguments(error) is not None:
         return "blocked"
     if isinstance(error, MemoryError) or kind.__name__ == "OutOfMemoryError":
         return "out-of-memory"
@@ -79,9 +79,23 @@ def _blocked(error: BaseException | None) -> bool:
     return False
 
 
+def _wanted_arguments(error: BaseException) -> str | None:
+    """Return what argparse has said of the command line before it ended the program; None for another error."""
+    trace = error.__traceback__ if isinstance(error, SystemExit) else None
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code.co_name == "error" and frame.f_globals.get("__name__") == "argparse":
+            return str(frame.f_locals.get("message"))
+        trace = trace.tb_next
+    return None
+
+
 def _blocked_sentence(error: BaseException) -> str:
     if isinstance(error, EOFError):
         return "input() has nobody to ask in a dry run: the run could not go on"
+    wanted = _wanted_arguments(error)
+    if wanted is not None:
+        return shortened(f"a dry run has no arguments of the command line: {wanted}: the run could not go on")
     text = first_line(error).partition("drygrad: ")[2] or first_line(error)
     return f"{text}: the run could not go on"
 

@@ -11,6 +11,7 @@ from drygrad.worker import errors
 from drygrad.worker.namespace import Namespace
 
 _MAX_TEXT = 80
+_CALL = "call"
 
 Given = tuple[dict[str, Any], Any]
 """How an input was asked for, and its value."""
@@ -25,11 +26,15 @@ class InputError(Exception):
 
 
 def evaluate(namespace: Namespace, specs: list[dict[str, Any]], known: dict[str, Any] | None = None) -> list[Given]:
-    """Evaluate inputs from left to right, those ``known`` and earlier names visible to later ones."""
+    """Evaluate inputs from left to right, those ``known`` and earlier names visible to later ones.
+
+    The arguments of a call see the names of the caller alone.
+    """
     earlier: dict[str, Any] = {**(known or {})}
     values: list[Given] = []
     for spec in specs:
-        values.append((spec, evaluate_one(namespace, spec, earlier)))
+        visible = {} if spec.get("source") == _CALL else earlier
+        values.append((spec, evaluate_one(namespace, spec, visible)))
         if spec.get("name"):
             earlier[spec["name"]] = values[-1][1]
     return values
