@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from drygrad.static.facts.values import Class, Object, Reference, Tensor, Value
@@ -16,6 +17,13 @@ def moved_with(owner: Object, held: Value) -> Value:
     if isinstance(held, Tensor) and (held.parameter or held.buffer):
         return replace(held, device=owner.device)
     return held
+
+
+def has_fields(cls: Class) -> bool:
+    """Say whether what a class assigns are mere defaults of what its objects are given: a dataclass, a named tuple."""
+    return any(
+        "dataclass" in ast.unparse(decorator) for each in cls.lineage() for decorator in each.node.decorator_list
+    ) or cls.derives_from("typing.NamedTuple")
 
 
 def _somewhere(held: Value) -> Value:

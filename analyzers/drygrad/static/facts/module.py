@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from drygrad.static.facts import calls, contexts, expressions, iteration, modules
-from drygrad.static.facts.attributes import moved_with
+from drygrad.static.facts.attributes import has_fields, moved_with
 from drygrad.static.facts.calls import join_arguments
 from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
@@ -191,7 +191,7 @@ class ModuleFacts:
             return UNKNOWN
         held = self.attributes(owner).get(name)
         if held is None:
-            return member
+            return None if has_fields(owner.cls) else member
         if isinstance(held, Sequence) and self._is_reassigned(f"{name}[]"):
             return Sequence(held.kind)
         return moved_with(owner, held)

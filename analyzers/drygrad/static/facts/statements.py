@@ -190,6 +190,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
         return execute_block(frame, node.body if test.value else node.orelse)
     frame.state = _narrowed(frame, before.copy(), node.test, True)
     end_of_body = _end_of(frame, node.body)
+    frame.state = before
     frame.state = _narrowed(frame, before.copy(), node.test, False)
     end_of_else = _end_of(frame, node.orelse)
     joined = join_states(end_of_body, end_of_else)

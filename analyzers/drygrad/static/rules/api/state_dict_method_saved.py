@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
+from drygrad.static.facts.values import UNKNOWN
+from drygrad.static.roles import role_of
 from drygrad.static.tree import walk
 
 
@@ -41,6 +43,20 @@ class StateDictMethodSaved(Rule):
         Valid("save = model.state_dict\ntorch.save(save(), path)"),
         Valid('torch.save({"model": model.state_dict(), "get": fetch(model.state_dict)}, path)'),
         Valid("model.load_state_dict(checkpoint.model)"),
+        Valid("def restore(model: nn.Linear, saved):\n    model.load_state_dict(saved.state_dict)"),
+        Valid(
+            """
+            class EarlyStopping:
+                def __init__(self, model):
+                    self.model, self.state_dict = model, None
+
+                def keep(self):
+                    self.state_dict = copy.deepcopy(self.model.state_dict())
+
+                def restore(self):
+                    self.model.load_state_dict(self.state_dict)
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -66,7 +82,7 @@ class StateDictMethodSaved(Rule):
     ]
 
     def visit_attribute(self, node: ast.Attribute, ctx: Context) -> Iterator[Finding]:
-        if node.attr != "state_dict" or not isinstance(node.ctx, ast.Load):
+        if node.attr != "state_dict" or not isinstance(node.ctx, ast.Load) or _may_be_a_field(node, ctx):
             return
         severity = self._severity(ctx, node)
         if severity is None:
@@ -105,3 +121,11 @@ class StateDictMethodSaved(Rule):
             and ctx.text(call.args[0]) == name
             for call in walk(body)
         )
+
+
+def _may_be_a_field(node: ast.Attribute, ctx: Context) -> bool:
+    """Say whether an attribute of this name may hold a state: the file assigns one, or nothing tells of its owner."""
+    if any(isinstance(other.ctx, ast.Store) for other in ctx.nodes(ast.Attribute) if other.attr == node.attr):
+        return True
+    owner = ctx.value(node.value)
+    return owner is UNKNOWN and role_of(ctx, node.value) is None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.custom_functions import custom_function, gradient_names
-from drygrad.static.syntax import called, own_nodes
+from drygrad.static.syntax import called, calls_in, own_nodes
 from drygrad.static.tree import walk
 
 _NOTHING = frozenset({"zeros", "zeros_like", "new_zeros"})
@@ -149,6 +149,30 @@ class BackwardIgnoresGradient(Rule):
                     return ctx.slope
             """
         ),
+        Valid(
+            """
+            class Wait(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, request, x):
+                    ctx.request = request
+                    return x
+
+                @staticmethod
+                def backward(ctx, *unused):
+                    return None, ctx.request.gradient
+
+            class Gathered(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, request, x):
+                    ctx.request = request
+                    return x
+
+                @staticmethod
+                def backward(ctx, grad_output):
+                    ctx.request.wait()
+                    return None, ctx.request.gradient
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -218,8 +242,10 @@ class BackwardIgnoresGradient(Rule):
         function = custom_function(node, ctx)
         backward = function.method("backward") if function is not None else None
         names = gradient_names(backward) if backward is not None else set[str]()
-        if backward is None or not names or any(name.startswith("_") for name in names) or _reads(backward, names):
+        if backward is None or not names or any(_is_said_unused(name) for name in names) or _reads(backward, names):
             return
+        if any(called(call) == "wait" for call in calls_in(backward)):
+            return  # a request of another function brings the gradient
         returned = [r for r in own_nodes(*backward.body) if isinstance(r, ast.Return)]
         gradients = {r: [g for g in _gradients(r) if not _is_nothing(g, backward)] for r in returned}
         first = next((r for r in returned if gradients[r]), None)
@@ -234,6 +260,11 @@ class BackwardIgnoresGradient(Rule):
             related=[("never read", backward.args.args[1] if len(backward.args.args) > 1 else backward)],
             fixes=[_fix([g for each in gradients.values() for g in each], names, backward, ctx)],
         )
+
+
+def _is_said_unused(name: str) -> bool:
+    """Say whether a name tells that nothing reads it: what is wanted comes by another way, such as a request."""
+    return name.startswith("_") or "unused" in name.lower() or "dummy" in name.lower()
 
 
 def _reads(backward: FunctionNode, names: set[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
@@ -10,6 +11,9 @@ from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.rules.device.meetings import Meeting, input_names, meetings
+
+_MAKES = re.compile(r"__init__$|_?reset_parameters$|_?(re)?init(iali[sz]e)?(_?weights|_?parameters)?$")
+"""Methods that begin a module's life, as a rule before it is moved."""
 
 
 class FactoryWithoutDeviceInForward(Rule):
@@ -98,6 +102,25 @@ class FactoryWithoutDeviceInForward(Rule):
                     if x.is_cuda:
                         mask = mask.cuda()
                     return x * mask
+            """
+        ),
+        Valid(
+            """
+            class Pool(nn.Module):
+                def __init__(self, dim):
+                    super().__init__()
+                    self.scale = nn.Parameter(torch.empty(dim, 1))
+                    self.reset_parameters()
+
+                def reset_parameters(self):
+                    with torch.no_grad():
+                        self.scale.normal_().add_(torch.ones(len(self.scale), 1))
+
+                def forward(self, x):
+                    x = x.float()
+                    places = torch.arange(4).unsqueeze(0).repeat(x.size(0), 1)
+                    noise = torch.rand(x.size(0), 1).expand(x.size(0), 4)
+                    return x * (places + noise).to(x.device)
             """
         ),
     ]
@@ -241,7 +264,7 @@ class FactoryWithoutDeviceInForward(Rule):
     def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
         if not ctx.is_module_class(node):
             return
-        methods = [m for m in node.body if isinstance(m, ast.FunctionDef) and m.name != "__init__"]
+        methods = [m for m in node.body if isinstance(m, ast.FunctionDef) and not _MAKES.match(m.name)]
         seen: set[ast.Call] = set()
         for meeting in (meeting for method in methods for meeting in meetings(method, ctx)):
             factory = meeting.factory

@@ -152,7 +152,7 @@ def _is_input(node: ast.expr, inputs: list[str], ctx: Context) -> bool:
             return _is_input(operand, inputs, ctx)
         case ast.Call(func=function, args=arguments):
             call = ctx.call(node)
-            if call is None or call.operation in ("to", "cuda", "cpu", "item") or is_plain_factory(call):
+            if call is None or call.operation in ("to", "cuda", "cpu", *_ABOUT) or is_plain_factory(call):
                 return False
             receiver = [function.value] if call.form == "method" and isinstance(function, ast.Attribute) else []
             return any(_is_input(argument, inputs, ctx) for argument in (*receiver, *arguments[:1]))

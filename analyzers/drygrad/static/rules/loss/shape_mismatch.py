@@ -56,6 +56,40 @@ class ShapeMismatchInOperation(Rule):
         ),
         Valid(
             """
+            def places(x: torch.Tensor, kinds=None):
+                b, n = x.shape[:2]
+                if kinds is None:
+                    kinds = torch.zeros([b, n, n, 2])
+                else:
+                    kinds = kinds.unsqueeze(-1).repeat(1, 1, n)
+                return kinds
+            """
+        ),
+        Valid(
+            """
+            def alike(a, b):
+                if b.size(0) > a.size(0):
+                    a = a.expand(b.size(0), a.size(1))
+                return a
+
+            alike(torch.rand(4, 3), torch.rand(1, 3))
+            """
+        ),
+        Valid(
+            """
+            from dataclasses import dataclass
+
+            @dataclass
+            class Hypothesis:
+                tokens: torch.Tensor = torch.tensor([])
+                length: torch.Tensor = torch.tensor(0)
+
+            def best(hypotheses: Hypothesis):
+                return hypotheses.tokens[0, 1:], hypotheses.length[0]
+            """
+        ),
+        Valid(
+            """
             class Trunk(nn.Module):
                 def __init__(self):
                     super().__init__()
@@ -211,10 +245,12 @@ def _is_for_others(node: ast.expr, ctx: Context) -> bool:
 
 
 def _asks_what_kind(test: ast.expr, names: set[str]) -> bool:
-    """Say whether a test asks a function about one of these tensors, or asks for its dtype."""
+    """Say whether a test asks a function about one of these tensors, or asks for its dtype or one of its sizes."""
     for part in walk(test):
         match part:
-            case ast.Attribute(value=ast.Name(id=name), attr="dtype" | "is_floating_point" | "is_complex"):
+            case ast.Attribute(
+                value=ast.Name(id=name), attr="dtype" | "is_floating_point" | "is_complex" | "size" | "shape"
+            ):
                 pass
             case ast.Call(func=ast.Name(), args=[ast.Name(id=name), *_]):
                 pass

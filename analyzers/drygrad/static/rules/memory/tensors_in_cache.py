@@ -47,6 +47,17 @@ class TensorsInCache(Rule):
                 return torch.ones(length, length).triu(1)
             """
         ),
+        Valid(
+            """
+            import functools
+
+            @functools.cache
+            def compiled(dtype: str, rows: int):
+                return dtype * rows
+
+            compiled(str(torch.ones(2).dtype), torch.ones(2).max())
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -101,6 +112,9 @@ def _is_tensor_class(annotation: ast.expr, ctx: Context) -> bool:
 
 
 def _gets_tensor(node: FunctionNode, ctx: Context) -> bool:
+    given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    if given and all(parameter.annotation is not None for parameter in given):
+        return False  # the annotations know better what it is given
     return any(
         isinstance(value, Tensor)
         for site in ctx.callers(node)

@@ -108,6 +108,14 @@ class MissingSuperInit(Rule):
                     self.fc = nn.Linear(2, 2)
             """
         ),
+        Valid(
+            """
+            class Wrapper(nn.Module):
+                def __init__(self):
+                    self.inner: nn.Linear
+                    super().__init__()
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -228,6 +236,9 @@ def _registered_too_soon(init: ast.FunctionDef, ctx: Context) -> ast.Attribute |
 
 
 def _is_registered(target: ast.Attribute, ctx: Context) -> bool:
+    parent = ctx.parent(target)
+    if isinstance(parent, ast.AnnAssign) and parent.value is None:
+        return False
     value = ctx.value(target)
     if isinstance(value, Tensor):
         return value.parameter

@@ -11,6 +11,7 @@ from drygrad.static.editing import inserted
 from drygrad.static.rules.training.iterations import repeats
 from drygrad.static.rules.training.scalers import may_be_disabled, scaled_steps, text_of_scaler
 from drygrad.static.steps import Event, plain_trainings
+from drygrad.static.syntax import bound_names
 
 
 class ScalerUpdateMissing(Rule):
@@ -72,6 +73,14 @@ class ScalerUpdateMissing(Rule):
                 scaler.scale(model(x).mean()).backward()
                 scaler.step(optimizer)
         """),
+        Valid(
+            """
+            def step_all(optimizers, scaler):
+                for name, optimizer in optimizers.items():
+                    scaler.unscale_(optimizer)
+                    scaler.step(optimizer)
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -127,7 +136,7 @@ class ScalerUpdateMissing(Rule):
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
         for training in plain_trainings(ctx):
-            steps = [s for s in scaled_steps(training) if s.loops and repeats(s.loops[0])]
+            steps = [s for s in scaled_steps(training) if s.loops and repeats(s.loops[0]) and not _is_another(s)]
             if not steps or training.of("update") or training.hides(None, "scaler") or may_be_disabled(ctx, training):
                 continue
             yield ctx.finding(
@@ -141,3 +150,8 @@ class ScalerUpdateMissing(Rule):
     def _fix(self, ctx: Context, step: Event) -> Fix | None:
         text = f"{text_of_scaler(ctx, step)}.update()"
         return ctx.fix(f"Insert {text}", inserted(ctx, step.statement, text, after=True))
+
+
+def _is_another(step: Event) -> bool:
+    """Say whether each turn of the loop steps another optimizer: a scaler steps each of them once, then is updated."""
+    return step.receiver is not None and step.receiver.partition(".")[0] in bound_names(step.loops[0])
