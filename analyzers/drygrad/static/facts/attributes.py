@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from drygrad.static.facts.values import Class, Object, Reference, Tensor, Value
+from drygrad.static.facts.values import NONE, UNKNOWN, Class, Function, Object, Reference, Tensor, Value
 
 
 def moved_with(owner: Object, held: Value) -> Value:
@@ -17,6 +17,24 @@ def moved_with(owner: Object, held: Value) -> Value:
     if isinstance(held, Tensor) and (held.parameter or held.buffer):
         return replace(held, device=owner.device)
     return held
+
+
+def given_device(made: Object) -> Value | None:
+    """Return the ``device`` that a constructor gets, on which it may make its layers; None where it gets none."""
+    init = made.cls.member("__init__") if made.cls is not None else None
+    if not isinstance(init, Function):
+        return None
+    parameters = init.node.args
+    positional = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
+    defaults = dict(zip(reversed(positional), reversed(parameters.defaults), strict=False))
+    defaults |= {p.arg: d for p, d in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True) if d is not None}
+    if "device" not in (*positional, *(parameter.arg for parameter in parameters.kwonlyargs)):
+        return None
+    given = made.arguments.get("device", positional.index("device") - 1 if "device" in positional else None)
+    if given is not None:
+        return None if given == NONE else given
+    default = defaults.get("device")
+    return None if default is None or (isinstance(default, ast.Constant) and default.value is None) else UNKNOWN
 
 
 def has_fields(cls: Class) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from drygrad.static.facts import calls, contexts, expressions, iteration, modules
-from drygrad.static.facts.attributes import has_fields, moved_with
+from drygrad.static.facts.attributes import given_device, has_fields, moved_with
 from drygrad.static.facts.calls import join_arguments
 from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
@@ -22,6 +22,7 @@ from drygrad.static.facts.notes import Body, CallSite, Derivations, Ground, Note
 from drygrad.static.facts.receivers import adopt_attributes, bound, is_static, self_name
 from drygrad.static.facts.state import OFF, Autocast, State
 from drygrad.static.facts.statements import execute_block
+from drygrad.static.facts.tensors import device_name
 from drygrad.static.facts.values import (
     NONE,
     UNKNOWN,
@@ -161,7 +162,9 @@ class ModuleFacts:
     def construct(self, cls: Class, arguments: Arguments, node: ast.expr) -> Object:
         """Return an instance of a class of the file."""
         made = Object(cls.name, node, arguments, cls)
-        made = replace(made, device=self.default_device if made.is_module else None)
+        chosen = given_device(made)
+        device = self.default_device if chosen is None else device_name(chosen)
+        made = replace(made, device=device if made.is_module else None)
         self._note_instance(made)
         if isinstance(cls.member("__init__"), Function):
             self.attributes(made)

@@ -120,7 +120,9 @@ def write(
     if not isinstance(shape, shapes.Outputs):
         after = replace(after, shape=shape)
     if frame.state.grad is False:  # the tensor stays what it was to autograd
-        after = replace(after, requires_grad=target.requires_grad, leaf=target.leaf, origin=target.origin)
+        after = replace(after, requires_grad=target.requires_grad, leaf=target.leaf)
+        if target.parameter or target.requires_grad:
+            after = replace(after, origin=target.origin)
     _forget_signs(frame, target.storage)
     name = dotted_text(expression)
     if name is not None:

@@ -141,6 +141,22 @@ class ModelAndInputOnDifferentDevices(Rule):
                     yield model(x)
             """
         ),
+        Valid(
+            """
+            class Toy(nn.Module):
+                def __init__(self, size, device=None):
+                    super().__init__()
+                    self.device = device
+                    self.layer = nn.Linear(size, size, device=device)
+
+                def forward(self, x):
+                    return self.layer(x)
+
+            def check(device):
+                model = Toy(4, device=device)
+                return model(torch.randn(2, 4, device=model.device)), Toy(4, "cuda")(torch.randn(2, 4, device="cuda"))
+            """
+        ),
     ]
     INVALID = [
         Invalid(

@@ -49,6 +49,16 @@ class KlDivInputNotLog(Rule):
         Valid("def f(x, y):\n    return nn.KLDivLoss(reduction='none', log_target=True)(x, y.log_softmax(1)).sum(1)"),
         Valid("def f(p, q):\n    return torch.kl_div(p.log(), q).sum(1)  # this form reduces nothing"),
         Valid("def f(x, y, **kwargs):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), **kwargs)"),
+        Valid(
+            """
+            def smoothed(logits, target):
+                log_p = F.log_softmax(logits, dim=-1)
+                with torch.no_grad():
+                    wanted = log_p.clone().fill_(0.1)
+                    wanted.scatter_(1, target.unsqueeze(1), 0.9)
+                return F.kl_div(log_p, wanted, reduction="batchmean")
+            """
+        ),
     ]
     INVALID = [
         Invalid(

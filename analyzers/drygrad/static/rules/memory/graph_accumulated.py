@@ -17,7 +17,8 @@ from drygrad.static.rules.memory.graphs import (
     is_only_read,
     repeated_around,
 )
-from drygrad.static.syntax import assigned_in
+from drygrad.static.syntax import assigned_in, body_nodes
+from drygrad.static.tree import walk
 
 
 class GraphAccumulated(Rule):
@@ -126,6 +127,22 @@ class GraphAccumulated(Rule):
                     shown += loss
                     print(shown)
         """),
+        Valid(
+            """
+            class Language(nn.Module):
+                def __init__(self, cell):
+                    super().__init__()
+                    self.cell = cell
+
+                def forward(self, x, y):
+                    loss, log_likelihood, state = 0, 0, None
+                    for i in range(x.shape[1]):
+                        state, each = self.cell(state, x[:, i], y[:, i])
+                        loss += each.mean()
+                        log_likelihood += torch.sum(each)
+                    return loss / len(x)
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -294,7 +311,7 @@ class GraphAccumulated(Rule):
         carrier, graph = _carrier(added, step, ctx)
         if graph is None or _is_reset(name, node, step) or is_differentiated(name, node, ctx):
             return
-        if graph == "whole" and not is_only_read(name, node, ctx):
+        if graph == "whole" and (not is_only_read(name, node, ctx) or _feeds_another(node, added, step, ctx)):
             return
         kept = (
             "backward() has freed its saved tensors, but every step adds its graph's nodes to those in memory"
@@ -341,3 +358,19 @@ def _is_reset(name: str, addition: ast.stmt, loop: Loop | FunctionNode) -> bool:
 def _begins_anew(name: str, addition: ast.stmt, loop: Loop | FunctionNode) -> bool:
     """Say whether some iterations begin a new total, as after a group of micro-batches: the graph stays short."""
     return any(bound == name and isinstance(at, ast.Assign) and at is not addition for bound, at in assigned_in(loop))
+
+
+def _feeds_another(addition: ast.stmt, added: ast.expr, loop: Loop | FunctionNode, ctx: Context) -> bool:
+    """Say whether the same values are summed to another total that is handed on: its backward frees their graphs."""
+    names = _names_in(added)
+    for other in body_nodes(loop):
+        if other is addition or not isinstance(other, ast.AugAssign) or not names & _names_in(other.value):
+            continue
+        total = dotted_text(other.target)
+        if total is not None and not is_only_read(total, other, ctx):
+            return True
+    return False
+
+
+def _names_in(node: ast.expr) -> set[str]:
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}

@@ -60,6 +60,16 @@ class HandwrittenSoftmax(Rule):
         ),
         Valid("def f(x, m):\n    e = torch.exp(x - m)\n    return e / e.sum(-1, keepdim=True)"),
         Valid("def f(x):\n    e = x.tanh().exp()\n    return e / e.sum(-1, keepdim=True), e / e.max()"),
+        Valid(
+            """
+            @torch.no_grad()
+            def weights(log_weights: torch.Tensor):
+                log_weights = torch.cat([log_weights, log_weights])
+                log_weights -= torch.logsumexp(log_weights, dim=0)
+                probabilities = torch.exp(log_weights.view(-1))
+                return probabilities / probabilities.sum()
+            """
+        ),
     ]
     INVALID = [
         Invalid(
