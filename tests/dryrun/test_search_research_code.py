@@ -125,6 +125,17 @@ def collate(batch):
     return nn.utils.rnn.pad_sequence(ids, batch_first=True), label
 """,
     ),
+    "a dataset whose samples a loader puts together": (
+        "fit",
+        """\
+def fit(model, dataset, optimizer, batch_size=3):
+    for step, (x, y) in enumerate(torch.utils.data.DataLoader(dataset, batch_size, shuffle=True)):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+    ),
     "boxes of which two corners are taken": (
         "overlaps",
         """\

@@ -15,6 +15,7 @@ from drygrad.dryrun.inputs.classes import constructor_text, objects_of
 from drygrad.dryrun.inputs.comment import comments_above, comments_of_script, read_flag
 from drygrad.dryrun.inputs.docstrings import SOURCE as DOCSTRING
 from drygrad.dryrun.inputs.docstrings import example_of
+from drygrad.dryrun.inputs.neighbours import neighbours_of
 from drygrad.dryrun.inputs.proposing import makes_objects, propose
 from drygrad.dryrun.names import bound_names, needed_names
 from drygrad.dryrun.plan import Elsewhere, Missing, Plan, RunOptions
@@ -163,7 +164,11 @@ class _Planner:
 
     def _searched(self) -> list[Plan] | None:
         """Plan a run whose inputs the worker searches; None where nothing can be proposed."""
-        proposal = propose(self.source, self.target) if self.options.search_seconds > 0 else None
+        if self.options.search_seconds <= 0:
+            return None
+        root = self.options.root or self.path.parent
+        neighbours = neighbours_of(self.source.tree, self.path, root, self.options.buffers)
+        proposal = propose(self.source, self.target, neighbours)
         if proposal is None:
             return None
         wanted = {str(self.target.qualname).partition(".")[0]} | proposal.names

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from drygrad.dryrun.inputs import annotations, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
+from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import Node, call, group, texts
 from drygrad.dryrun.inputs.preparing import preparations
 from drygrad.dryrun.inputs.recognising import is_module, is_used, own_members
@@ -33,21 +34,23 @@ class _Proposer(Protocol):
 class Constructors:
     """The classes of a file and how to make objects of them."""
 
-    def __init__(self, tree: ast.Module, tracer: Tracer, proposer: _Proposer) -> None:
+    def __init__(self, tree: ast.Module, tracer: Tracer, proposer: _Proposer, neighbours: Neighbours) -> None:
         self._tracer = tracer
         self._proposer = proposer
         found = [(name, node) for name, node in definitions(tree.body) if isinstance(node, ast.ClassDef)]
         self._classes = dict(found)
-        self._names = {id(node): name for name, node in found}
+        self._names = {**neighbours.texts, **{id(node): name for name, node in found}}
+        imported = {name: node for name, node in neighbours.imported.items() if isinstance(node, ast.ClassDef)}
+        self._reachable = {**imported, **self._classes}
         self._making: list[ast.ClassDef] = []
 
     def has(self, name: str) -> bool:
-        """Say whether the file defines a class of that name."""
-        return name in self._classes
+        """Say whether the file or one that it imports from defines a class of that name."""
+        return self._tracer.class_named(name) is not None
 
     def object_named(self, name: str, usage: Usage, depth: int = 0) -> Node | None:
         """Return an object of a class of the file; None where there is no such class or it cannot be made."""
-        owner = self._classes.get(name)
+        owner = self._tracer.class_named(name)
         return self.object_of(owner, usage, depth) if owner is not None else None
 
     def object_of(self, owner: ast.ClassDef, usage: Usage | None = None, depth: int = 0) -> Node | None:
@@ -123,11 +126,18 @@ class Constructors:
 
     def _ranked(self, usage: Usage) -> list[ast.ClassDef]:
         wanted = own_members(usage)
-        modules = [node for node in self._classes.values() if self._is_module(node) and node not in self._making]
+        known = self._reachable.values()
+        modules = [node for node in known if self._is_module(node) and node not in self._making]
         modules = [node for node in modules if self._takes(node, usage.calls)]
         modules = [node for node in modules if self._gives(node, usage.result)]
         having = [n for n in modules if wanted <= self._tracer.members(n)] if wanted else modules
-        return sorted(having, key=lambda n: (not self._is_alike(n, usage.names), not _WHOLE.search(n.name), -n.lineno))
+        own = {id(node) for node in self._classes.values()}
+        return sorted(
+            having,
+            key=lambda n: (
+                not self._is_alike(n, usage.names), id(n) not in own, not _WHOLE.search(n.name), -n.lineno
+            ),
+        )  # fmt: skip
 
     def fits(self, usage: Usage) -> bool:
         """Say whether a class of the file has all that is used of a value."""
@@ -176,7 +186,7 @@ class Constructors:
 
     def _is_module(self, node: ast.ClassDef) -> bool:
         bases = [annotations.last_name(base) for base in node.bases]
-        known = any(base.endswith(("Module", "Model")) or base in self._classes for base in bases)
+        known = any(base.endswith(("Module", "Model")) or self.has(base) for base in bases)
         return known and self._tracer.member(node, "forward") is not None
 
     def _is_abstract(self, owner: ast.ClassDef) -> bool:
@@ -186,7 +196,7 @@ class Constructors:
 
     def _concrete(self, owner: ast.ClassDef, usage: Usage | None, depth: int) -> Node | None:
         """Return an object of a class that completes an abstract one."""
-        for node in self._classes.values():
+        for node in self._reachable.values():
             if node is not owner and owner in self._tracer.ancestry(node) and not self._is_abstract(node):
                 return self.object_of(node, usage, depth + 1)
         return None

@@ -17,14 +17,14 @@ OF_OPTIMIZERS = frozenset(
     "step zero_grad param_groups state state_dict load_state_dict add_param_group get_last_lr last_epoch defaults "
     "get_lr __class__".split()
 )
-_SILENT = "__import__('unittest.mock', fromlist=['MagicMock']).MagicMock()"
+SILENT = "__import__('unittest.mock', fromlist=['MagicMock']).MagicMock()"
 
 _TEXTS: tuple[tuple[str, str], ...] = (
     (r"(.+_)?device", DEVICE),
     (r"(criterion|loss_f(n|unc(tion)?)|loss_criterion|objective)", "torch.nn.CrossEntropyLoss()"),
     (r"(grad_?)?scaler", "torch.amp.GradScaler(enabled=False)"),
     (r"(generator|rng)", "torch.Generator()"),
-    (r"(.*_)?(summary_?)?(writer|logger|tb|log|wandb|run|progress|pbar|meter|tracker|console)", _SILENT),
+    (r"(.*_)?(summary_?)?(writer|logger|tb|log|wandb|run|progress|pbar|meter|tracker|console)", SILENT),
     (r"(.*_)?(dtype)", "torch.float32"),
     (r"(.*_)?(act|act_layer|activation|act_fn|nonlinearity|activation_fn|activation_layer)", "torch.nn.ReLU"),
     (r"(.*_)?(norm_layer|norm_fn)", "torch.nn.LayerNorm"),
@@ -53,6 +53,7 @@ MODELS = re.compile(
 _LAYERS = re.compile(r"(fn|func|layer|block|module|net|function|inner|wrapped|branch)s?")
 LOADERS = re.compile(r"(.*_)?(loader|dataloader|dl|data_?loader|iterator|data_iter|train_iter|batches|dataset|data)s?")
 CONFIGS = re.compile(r"(.*_)?(args|cfg|config|conf|opts?|hparams|hp|params|configs|configuration|options)")
+LOGGERS = re.compile(r"(.*_)?(logger|writer|wandb|tb|tracker|pbar|console)")
 SURE_CONFIGS = re.compile(r"(.*_)?(args|cfg|config|conf|hparams)")
 """Names of what is a configuration though all that is read of it could be read of a tensor, too."""
 
@@ -172,7 +173,7 @@ def is_optimizer_name(name: str) -> bool:
 
 def is_silent(node: Node) -> bool:
     """Say whether a node is what stands for loggers and their like."""
-    return node["kind"] == "text" and node["text"] == _SILENT
+    return node["kind"] == "text" and node["text"] == SILENT
 
 
 def is_plain(node: Node) -> bool:

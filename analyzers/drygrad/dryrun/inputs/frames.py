@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from drygrad.dryrun.inputs import conventions, torch_uses
@@ -34,8 +34,10 @@ Environment = dict[str, Value]
 class Frame:
     """One function's body as it is gone through."""
 
-    def __init__(self, tracer: Tracer, environment: Environment) -> None:
+    def __init__(self, tracer: Tracer, environment: Environment, names: Mapping[str, Value]) -> None:
+        """``names`` are the definitions that the code can refer to."""
         self.environment = environment
+        self._names = names
         self.returned: Value = None
         self._tracer = tracer
 
@@ -184,7 +186,7 @@ class Frame:
         """Return what a name stands for."""
         if node.id in self.environment:
             return self.environment[node.id]
-        return self._tracer.definition(node.id)
+        return self._names.get(node.id)
 
     def read_attribute(self, node: ast.Attribute) -> Value:
         """Return an attribute of something."""
@@ -329,7 +331,7 @@ class Frame:
             and isinstance(function, (ast.Attribute, ast.Name))
             and (not isinstance(function, ast.Name) or function.id not in self.environment)
         ):
-            target = self._tracer.definition(ast.unparse(function))
+            target = self._names.get(ast.unparse(function))
         match target:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 return self._tracer.called(target, self, node)
@@ -432,6 +434,8 @@ class Frame:
             inner = node.args[0] if node.args else None
             if last == "Sequential" and isinstance(inner, ast.Call):
                 return Usage(made=self._tracer.full_name(inner.func))
+            if last == "DataLoader" and isinstance(first, Usage):
+                return first.loaded_by(called, is_collated=all(k.arg != "collate_fn" for k in node.keywords))
             if last in ("DataParallel", "DistributedDataParallel") and first is not None:
                 return first
             return Usage(made=called)

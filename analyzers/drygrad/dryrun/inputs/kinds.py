@@ -10,6 +10,7 @@ from drygrad.dryrun.inputs.arguments import FunctionNode
 from drygrad.dryrun.inputs.constructing import Constructors
 from drygrad.dryrun.inputs.hints import Hints
 from drygrad.dryrun.inputs.known_names import KnownNames
+from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import (
     BATCH,
     FEATURES,
@@ -23,6 +24,7 @@ from drygrad.dryrun.inputs.nodes import (
     saved,
     tensor,
     text,
+    unbatched,
     with_others,
 )
 from drygrad.dryrun.inputs.recognising import (
@@ -47,17 +49,19 @@ _ROWS = 4
 """How many elements a list of samples has."""
 _LOADING = frozenset("DataLoader Iterable Iterator Generator IterableDataset".split())
 _NONE = text("None", "search")
+_PAIR = row("tuple", [tensor((BATCH, FEATURES)), tensor((BATCH,), "int64", high=2)])
+_SAMPLES = 8
 
 
 class Proposer:
     """Proposes values for the parameters of one function."""
 
-    def __init__(self, tree: ast.Module, hints: Hints) -> None:
+    def __init__(self, tree: ast.Module, hints: Hints, neighbours: Neighbours) -> None:
         self._tree = tree
         self.hints = hints
         self.names = KnownNames()
-        self.tracer = Tracer(tree)
-        self.constructors = Constructors(tree, self.tracer, self)
+        self.tracer = Tracer(tree, neighbours)
+        self.constructors = Constructors(tree, self.tracer, self, neighbours)
         self.tracer.model_for = self.constructors.model_class
 
     def receiver(self, usage: Usage, method: FunctionNode) -> Node | None:
@@ -160,6 +164,8 @@ class Proposer:
             return self._mapping(usage, depth)
         if "path" in usage.kinds:
             return self._path(usage, depth)
+        if "dataset" in usage.kinds and not own_members(usage):
+            return self._dataset(usage, depth)
         if is_loader(usage):
             return self._loader(usage, depth)
         if is_array(usage) and ("setting" not in usage.kinds or usage.used):
@@ -189,6 +195,8 @@ class Proposer:
         if is_module(usage) or (usage.calls and any(conventions.is_model_name(name) for name in usage.names)):
             return self._model(usage, depth)
         members = own_members(usage)
+        if usage.methods and any(conventions.LOGGERS.fullmatch(name.lower()) for name in usage.names):
+            return text(conventions.SILENT, conventions.SOURCE)
         config = conventions.CONFIGS if members else conventions.SURE_CONFIGS
         if usage.attributes and not usage.methods and any(config.fullmatch(name.lower()) for name in usage.names):
             return self._configuration(usage, depth)
@@ -304,8 +312,15 @@ class Proposer:
         if item is None and usage.elements:
             item = usage.element(0)
         if item is None or not (item.width or item.elements or item.names or item.keys or item.used):
-            return row("loader", [row("tuple", [tensor((BATCH, FEATURES)), tensor((BATCH,), "int64", high=2)])])
+            return row("loader", [_PAIR])
         return row("loader", [self.of(item, depth + 1)])
+
+    def _dataset(self, usage: Usage, depth: int) -> Node:
+        """Return samples: what a batch has, without its first dimension."""
+        item = usage.item
+        known = item is not None and (item.width or item.elements or item.keys or is_tensor(item))
+        batch = self.of(item, depth + 1) if item is not None and known else _PAIR
+        return row("list", [unbatched(batch)] * _SAMPLES)
 
     def _list(self, usage: Usage, depth: int) -> Node:
         item = usage.any_item()

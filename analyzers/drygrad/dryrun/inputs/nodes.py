@@ -78,6 +78,15 @@ def with_others(first: Node, *others: Node) -> Node:
     return {**first, "others": [*first.get("others", ()), *others]}
 
 
+def unbatched(node: Node) -> Node:
+    """Return what one of a batch is: tensors without their first dimension."""
+    if node["kind"] == "tensor":
+        return {**node, "shape": node["shape"][1:], "others": []}
+    if node["kind"] in ("tuple", "list", "mapping"):
+        return {**node, "parts": [(name, unbatched(part)) for name, part in node["parts"]]}
+    return node
+
+
 def texts(node: Node) -> Iterator[str]:
     """Yield the expressions in a node that read names of the file."""
     if node["kind"] in ("text", "call"):

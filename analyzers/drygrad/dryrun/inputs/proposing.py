@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from drygrad.dryrun.inputs.arguments import missing_parameters, parameter_names
 from drygrad.dryrun.inputs.hints import Hints
 from drygrad.dryrun.inputs.kinds import Proposer
+from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import Node, group, texts
 from drygrad.dryrun.inputs.siblings import with_optimizers
 from drygrad.dryrun.inputs.usage import Usage
@@ -24,13 +25,13 @@ class Proposal:
     names: frozenset[str]
 
 
-def propose(source: Source, target: Target) -> Proposal | None:
+def propose(source: Source, target: Target, neighbours: Neighbours) -> Proposal | None:
     """Return the proposal for a function's receiver and required parameters; None where some cannot be proposed."""
     function = target.function
     if function is None or function.args.posonlyargs:
         return None
     has_object = target.receiver is not None and not target.is_class_method
-    proposer = Proposer(source.tree, Hints(source))
+    proposer = Proposer(source.tree, Hints(source), neighbours)
     used = dict(
         zip(
             parameter_names(function, None),

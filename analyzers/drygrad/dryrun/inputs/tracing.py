@@ -13,6 +13,7 @@ from functools import cached_property
 from drygrad.dryrun.inputs import annotations
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
 from drygrad.dryrun.inputs.frames import Environment, Frame, has_no_self, unpacked
+from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.recognising import OF_TENSORS
 from drygrad.dryrun.inputs.usage import Usage, Value
 from drygrad.dryrun.names import bound_names
@@ -25,11 +26,13 @@ _MOST_CALLS = 400
 
 
 class Tracer:
-    """The functions and classes of a file, and how they use what they get."""
+    """The functions and classes of a file and of its neighbours, and how they use what they get."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, neighbours: Neighbours) -> None:
         self._tree = tree
-        self._every = dict(definitions(tree.body))
+        self._neighbours = neighbours
+        self._own = dict(definitions(tree.body))
+        self._every = {**neighbours.imported, **self._own}
         self._left = _MOST_CALLS
         self._stack: list[ast.AST] = []
         self._constructing: list[ast.ClassDef] = []
@@ -79,8 +82,8 @@ class Tracer:
     def _typed(self, usage: Usage) -> None:
         """Give a value the class of the file that its annotation names."""
         for annotation in usage.annotations if usage.owner is None else ():
-            found = (self._every.get(annotations.last_name(kind)) for kind in annotations.members(annotation))
-            usage.owner = usage.owner or next((c for c in found if isinstance(c, ast.ClassDef)), None)
+            found = (self.class_named(annotations.last_name(kind)) for kind in annotations.members(annotation))
+            usage.owner = usage.owner or next((c for c in found if c is not None), None)
         if usage.owner is not None and usage.given is None and usage.owner not in self._constructing:
             self._constructing.append(usage.owner)
             self._construct(usage, {})
@@ -89,7 +92,7 @@ class Tracer:
     def class_with(self, usage: Usage) -> ast.ClassDef | None:
         """Return the class of the file whose objects have all that is used of a value, best the last defined."""
         wanted = {name for name in usage.used if not name.startswith("__")}
-        found = [c for c in self._every.values() if isinstance(c, ast.ClassDef) and wanted <= self.members(c)]
+        found = [c for c in self._own.values() if isinstance(c, ast.ClassDef) and wanted <= self.members(c)]
         found = [c for c in found if not any("Enum" in ast.unparse(base) for base in c.bases)]
         return found[-1] if found and wanted else None
 
@@ -119,8 +122,8 @@ class Tracer:
             if id(node) not in seen:
                 seen.add(id(node))
                 yield node
-                bases = (self._every.get(ast.unparse(base)) for base in node.bases)
-                waiting += [base for base in bases if isinstance(base, ast.ClassDef)]
+                bases = (self.class_named(ast.unparse(base)) for base in node.bases)
+                waiting += [base for base in bases if base is not None]
 
     def methods(self, owner: ast.ClassDef) -> dict[str, FunctionNode]:
         """Return the methods that objects of a class have, by their names."""
@@ -172,7 +175,7 @@ class Tracer:
             environment[parameter.arg] = value.called(parameter.arg) if isinstance(value, Usage) else value
         self._stack.append(function)
         try:
-            frame = Frame(self, environment)
+            frame = Frame(self, environment, self._neighbours.names.get(id(function), self._every))
             frame.run(function.body)
             return frame.returned
         finally:
@@ -237,9 +240,10 @@ class Tracer:
         """Return a method that objects of a class have."""
         return self.methods(owner).get(name)
 
-    def definition(self, name: str) -> FunctionNode | ast.ClassDef | None:
-        """Return what the file defines under a dotted name."""
-        return self._every.get(name)
+    def class_named(self, name: str) -> ast.ClassDef | None:
+        """Return the class of a name: the file's, one that it imports, else one of the files that these are in."""
+        found = self._every.get(name)
+        return found if isinstance(found, ast.ClassDef) else self._neighbours.classes.get(name)
 
     def full_name(self, node: ast.expr) -> str:
         """Return the dotted name of what is called, through imports."""

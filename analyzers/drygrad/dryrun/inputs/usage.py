@@ -92,6 +92,11 @@ class Usage:
             self.result = Usage()
         return self.result
 
+    def loaded_by(self, made: str, *, is_collated: bool) -> Usage:
+        """Return a loader of this dataset, whose batches are its samples put together."""
+        self.kinds.add("dataset")
+        return Usage(made=made, item=self.any_item() if is_collated else None)
+
     def reach(self, dims: list[ast.expr]) -> None:
         """Remember that dimensions are read: the tensor must have them."""
         for dim in dims:

@@ -80,7 +80,8 @@ def _class_loss(call: Call) -> Iterator[Want]:
     classes = given.shape[1 if given.dim() > 1 else 0]
     shape = (given.shape[0], *given.shape[2:]) if given.dim() > 1 else ()
     why = f"the loss wants classes below {classes}"
-    yield Want("shape", classes, dtype="int64", shape=tuple(shape), paths=call.origins(target), why=why)
+    paths, count = call.origins(target), int(target.numel())
+    yield Want("shape", classes, count, dtype="int64", shape=tuple(shape), paths=paths, why=why)
     if target.dim() and target.shape[0] != given.shape[0]:
         yield Want("size", target.shape[0], given.shape[0], paths=call.origins(given), why=why)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -191,6 +192,10 @@ def _shaped(proposal: Node, want: Want) -> Iterator[Node]:
     for path, leaf in _tensors(proposal, want.paths):
         if want.old is not None and leaf.shape != want.old:
             continue
+        repeated, rest = divmod(want.got, math.prod(leaf.shape))
+        if repeated > 1 and not rest and math.prod(want.shape) % repeated == 0:  # one of several that were put together
+            shape = (math.prod(want.shape) // repeated,)
+            yield proposal.replaced(path, replace(leaf, shape=shape, dtype=want.dtype, high=want.want, why=want.why))
         value = 1 if want.text == "unit" else leaf.value
         changed = replace(leaf, shape=want.shape, dtype=want.dtype, high=want.want, value=value, why=want.why)
         if changed != leaf:
