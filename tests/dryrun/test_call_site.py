@@ -155,13 +155,29 @@ def test_definitions_bring_what_they_read() -> None:
         ("box = []\nfor x in range(3):\n    box.append(x)\nlog(box)", False),
         ("net = Net()\nfor x in range(3):\n    print(x)\n    net.train()\nlog(net)", False),
         ("net = Net()\nnet(1).backward()\nnorm(net)", True),
-        ("box = []\ndef fill(box): box.append(1)\nfill(box)\nlog(box)", True),
+        ("box = []\ndef fill(box): box.append(1)\nfill(box)\nlog(box)", False),
+        ("box = []\ndef show(box): tell(box)\nshow(box)\nlog(box)", True),
         ("box = []\nprint(box)\nlog(box)", False),
     ],
 )
 def test_what_may_have_changed_an_input_on_the_way_is_known(text: str, partial: bool) -> None:
     found = plan(MODEL + text, "norm" if "norm" in text else "log")
     assert found.partial is partial
+
+
+@pytest.mark.parametrize(
+    ("helper", "call", "taken"),
+    [
+        ("def fill(box, n):\n    for i in range(n): box.append(i)", "fill(box, 3)", True),
+        ("def fill(n, box):\n    box.rows[n] = 1", "fill(3, box=box)", True),
+        ("def fill(n, box):\n    box.rows[n] = 1", "fill(box, 3)", False),
+        ("def fit(box, net):\n    box.append(1)\n    net(1).backward()", "fit(box, 3)", False),
+        ("def show(box):\n    print(box)", "show(box)", False),
+    ],
+)
+def test_what_a_helper_fills_is_filled(helper: str, call: str, taken: bool) -> None:
+    found = plan(f"{MODEL}{helper}\nbox = []\n{call}\nlog(box)\n", "log")
+    assert (call in steps(found)) is taken
 
 
 def test_an_object_that_is_called_for_its_effect_is_called() -> None:

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from drygrad.dryrun.aliases import Affected, affected_before, assignments, origin
+from drygrad.dryrun.filling import Fillers, calls_filler, filled_by
 from drygrad.dryrun.names import blocks, bound_names, late_names, needed_names, read_names
 from drygrad.dryrun.targets import is_main_block
 from drygrad.static.source import Located
@@ -146,7 +147,8 @@ def backward_slice(
     ``called`` are names that a function will read later: they are taken if they are there, and not missed if not.
     ``gradients`` are wanted, too, where a function reads what an earlier ``backward()`` has left on its parameters.
     """
-    facts = [_Facts(step, imports) for step in steps]
+    fillers = {s.name: parameters for s in steps if isinstance(s, ast.FunctionDef) and (parameters := filled_by(s))}
+    facts = [_Facts(step, imports, fillers) for step in steps]
     for fact, affected in zip(facts, affected_before(fact.parsed for fact in facts), strict=True):
         fact.affected = affected
     wanted, late = set(wanted), set(called)
@@ -191,8 +193,9 @@ def _pass(
 class _Facts:
     """What a step reads, binds and changes."""
 
-    def __init__(self, step: Step, imports: Imports) -> None:
+    def __init__(self, step: Step, imports: Imports, fillers: Fillers) -> None:
         self.step = step
+        self._fillers = fillers
         self.affected: Affected = {}
         """Whose objects change with another name's, before the step."""
         self._imports = imports
@@ -286,10 +289,10 @@ class _Facts:
         if not isinstance(self.step, ast.stmt):
             return False
         alike = {name for name, others in self.affected.items() if not others.isdisjoint(needed)}
-        return _changes(self.step, needed | alike, (needed | alike) - fixed)
+        return _changes(self.step, needed | alike, (needed | alike) - fixed, self._fillers)
 
 
-def _changes(statement: ast.stmt, assigned: set[str], called: set[str]) -> bool:
+def _changes(statement: ast.stmt, assigned: set[str], called: set[str], fillers: Fillers) -> bool:
     """Say whether a statement changes an object by assignment, or by a call of its method or of an in-place function.
 
     A block does if all it does is change objects that are needed or come from them: layers frozen in a loop.
@@ -300,23 +303,23 @@ def _changes(statement: ast.stmt, assigned: set[str], called: set[str]) -> bool:
             if isinstance(statement, ast.For) and _root(statement.iter) in called
             else set[str]()
         )
-        return _body_changes(statement.body, assigned | inner, called | inner)
+        return _body_changes(statement.body, assigned | inner, called | inner, fillers)
     if isinstance(statement, ast.If):
-        return all(_changes(inside, assigned, called) for inside in (*statement.body, *statement.orelse))
+        return all(_changes(inside, assigned, called, fillers) for inside in (*statement.body, *statement.orelse))
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
         targets = statement.targets if isinstance(statement, (ast.Assign, ast.Delete)) else [statement.target]
         rebinds = not isinstance(statement, ast.AugAssign)
         return any(not (rebinds and isinstance(t, ast.Name)) and _root(t) in assigned for t in targets)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return _call_changes(statement.value, called)
+        return _call_changes(statement.value, called) or calls_filler(statement.value, called, fillers)
     return False
 
 
-def _body_changes(body: Sequence[ast.stmt], assigned: set[str], called: set[str]) -> bool:
+def _body_changes(body: Sequence[ast.stmt], assigned: set[str], called: set[str], fillers: Fillers) -> bool:
     """Say whether all that a loop's body does is change objects, or give them other names."""
     changes = False
     for statement in body:
-        if _changes(statement, assigned, called):
+        if _changes(statement, assigned, called, fillers):
             changes = True
             continue
         origins = [origin(value) for _, value in assignments(statement)]
