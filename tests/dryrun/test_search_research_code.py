@@ -136,6 +136,47 @@ def fit(model, dataset, optimizer, batch_size=3):
         optimizer.step()
 """,
     ),
+    "gradients that another function has computed": (
+        "norms",
+        """\
+def norms(model):
+    return {name: p.grad.norm().item() for name, p in model.named_parameters()}
+""",
+    ),
+    "an optimizer of one's own": (
+        "Lion.step",
+        """\
+class Lion(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, beta=0.9):
+        super().__init__(params, dict(lr=lr, beta=beta))
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                mean = state.setdefault("mean", torch.zeros_like(p))
+                p.add_(mean.mul_(group["beta"]).add_(p.grad).sign(), alpha=-group["lr"])
+""",
+    ),
+    "a class that the code asks for": (
+        "read",
+        """\
+class Reader:
+    def __init__(self, size):
+        self.size = size
+def read(reader, x):
+    if not isinstance(reader, Reader):
+        raise TypeError("a Reader is needed")
+    return x.sum() * reader.size
+""",
+    ),
+    "complex numbers in square matrices": (
+        "spectrum",
+        """\
+def spectrum(x):
+    return torch.linalg.eigvals(x.imag @ x.real)
+""",
+    ),
     "boxes of which two corners are taken": (
         "overlaps",
         """\
@@ -181,11 +222,13 @@ def worker() -> Iterator[WorkerClient]:
         yield client
 
 
-def ran(worker: WorkerClient, folder: Path, source: Source, qualname: str) -> tuple[Result, list[str]]:
+def ran(
+    worker: WorkerClient, folder: Path, source: Source, qualname: str, seconds: float = 20.0
+) -> tuple[Result, list[str]]:
     """Run a target of a text; return the result and the codes of what is claimed."""
     target = target_named(source, qualname)
     assert target is not None
-    options = RunOptions(root=folder, device="cpu", timeout=30.0, search_seconds=20.0)
+    options = RunOptions(root=folder, device="cpu", timeout=40.0, search_seconds=seconds)
     plans = plan_runs(source, folder / "program.py", target, options)
     assert not isinstance(plans, Missing), plans.message
     result = Result.read(worker.run(plans[0].as_json()))
@@ -201,6 +244,32 @@ def test_it_runs_to_its_end(worker: WorkerClient, tmp_path: Path, name: str) -> 
     assert not told
 
 
+LAYERS = """\
+class Net(nn.Module):
+    def __init__(self, words, size, layers):
+        super().__init__()
+        self.table, self.rnn = nn.Embedding(words, size), nn.GRU(size, size, layers, batch_first=True)
+    def forward(self, words):
+        return self.rnn(self.table(words), torch.zeros({state}, self.rnn.hidden_size))[0]
+"""
+
+
+def test_a_batch_has_a_size_of_its_own(worker: WorkerClient, tmp_path: Path) -> None:
+    text = LAYERS.format(state="self.rnn.num_layers, words.shape[0]")
+    result, _ = ran(worker, tmp_path, source_of(IMPORTS + text), "Net.forward")
+    assert result.outcome == "passed"
+    sizes = {given.name: given.value for given in result.inputs}
+    assert sizes["words"].startswith("int64 [6, ")
+
+
+def test_a_batch_has_the_size_that_the_code_asks_for(worker: WorkerClient, tmp_path: Path) -> None:
+    text = LAYERS.format(state="2, 2")
+    result, _ = ran(worker, tmp_path, source_of(IMPORTS + text), "Net.forward")
+    assert result.outcome == "passed"
+    sizes = {given.name: given.value for given in result.inputs}
+    assert sizes["words"].startswith("int64 [2, ")
+
+
 UNFITTING = """\
 import decimal
 def join(a, b, store):
@@ -210,7 +279,7 @@ def join(a, b, store):
 
 
 def test_sizes_that_must_change_together_are_no_fault(worker: WorkerClient, tmp_path: Path) -> None:
-    result, told = ran(worker, tmp_path, source_of(IMPORTS + UNFITTING), "join")
+    result, told = ran(worker, tmp_path, source_of(IMPORTS + UNFITTING), "join", seconds=1.0)
     assert result.outcome == "no-inputs"
     assert not told
 

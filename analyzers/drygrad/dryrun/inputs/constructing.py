@@ -9,6 +9,7 @@ from typing import Protocol
 
 from drygrad.dryrun.inputs import annotations, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
+from drygrad.dryrun.inputs.gradients import PARAMETERS
 from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import Node, call, group, texts
 from drygrad.dryrun.inputs.preparing import preparations
@@ -89,6 +90,8 @@ class Constructors:
             for parameter in used.values():
                 parameter.kinds.add("setting")
         parts = with_optimizers({p: self._proposer.of(u, depth + 1) for p, u in used.items()}, used)
+        if "params" in parts and any(annotations.last_name(base) == "Optimizer" for base in owner.bases):
+            parts["params"] = {"kind": "text", "text": PARAMETERS, "source": SOURCE}
         is_mapping = any(annotations.last_name(base) == "TypedDict" for base in owner.bases)
         found = group("mapping", parts) if is_mapping else call(name, _shared_first(parts), SOURCE)
         return {**found, "is_module": True} if self._is_module(owner) else found

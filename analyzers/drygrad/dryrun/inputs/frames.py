@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from drygrad.dryrun.inputs import conventions, torch_uses
+from drygrad.dryrun.inputs import conventions, foreign_calls, torch_uses
 from drygrad.dryrun.inputs.usage import MOST_ELEMENTS, Usage, Value
 from drygrad.dryrun.names import blocks
 
@@ -20,12 +20,6 @@ _SAME = frozenset(
 )
 """Methods that give back their object, or one of the same form."""
 _SAME_ATTRIBUTES = frozenset(("data", "grad", "real"))
-_SAME_CALLS = frozenset(
-    "deepcopy copy list tuple iter tqdm reversed sorted dict prepare set relu tanh sigmoid softmax log_softmax".split()
-)
-_OF_SCALARS = frozenset("tensor array LongTensor FloatTensor IntTensor".split())
-"""What makes a tensor or an array of plain numbers."""
-_FIRST = frozenset(("next", "choice"))
 _SHAPES = frozenset(("shape", "size"))
 
 Environment = dict[str, Value]
@@ -193,6 +187,8 @@ class Frame:
         owner = self.value(node.value)
         if not isinstance(owner, Usage):
             return None
+        if node.attr == "grad":
+            owner.kinds.add("gradient")
         if node.attr in _SAME_ATTRIBUTES and not any(conventions.CONFIGS.fullmatch(name) for name in owner.names):
             return owner
         found = owner.attribute(node.attr)
@@ -306,7 +302,7 @@ class Frame:
             if called == "range":
                 self.value(iterable)
                 return None
-            if called in _SAME_CALLS or "tqdm" in called or "progress" in called or "track" in called:
+            if called in foreign_calls.SAME or "tqdm" in called or "progress" in called or "track" in called:
                 return self.item_of(iterable.args[0]) if iterable.args else None
         value = self.value(iterable)
         if isinstance(value, tuple):
@@ -397,60 +393,17 @@ class Frame:
             return found if found is not None and not isinstance(found, Usage) else given
         return given
 
+    def known_class(self, node: ast.expr) -> bool:
+        """Say whether an expression is a class that the project defines."""
+        return isinstance(self._names.get(ast.unparse(node)), ast.ClassDef)
+
     def _foreign(self, node: ast.Call) -> Value:
         """Return what a call of something that the file does not define gives."""
-        called = self._tracer.full_name(node.func)
-        last = called.rpartition(".")[2]
         values = self._arguments(node)
-        torch_uses.read_call(called, node, values)
         for keyword in node.keywords:
             if keyword.arg is None:
                 _kind(self.value(keyword.value), "mapping")
-        first = values[0] if values else None
-        if last in _FIRST and isinstance(first, Usage):
-            first.kinds.add("iterated")
-            return first.any_item()
-        if (last in _SAME_CALLS or "tqdm" in last) and node.args:
-            return first
-        if (
-            last == "getattr"
-            and isinstance(first, Usage)
-            and len(node.args) > 1
-            and isinstance(node.args[1], ast.Constant)
-        ):
-            return first.attribute(str(node.args[1].value)) if len(node.args) == 2 else None
-        if last == "load" and isinstance(first, Usage):
-            return first.method("load")
-        if last in _OF_SCALARS and node.args:
-            self._scalars(node.args[0], first)
-        if last in ("tensor", "as_tensor", "stack", "cat", "from_numpy", "asarray", "array", "where") and isinstance(
-            first, Usage
-        ):
-            if last in ("stack", "cat"):
-                _kind(first, "list")
-            return first if last not in ("stack", "cat") else None
-        if called.startswith("torch.") and last[:1].isupper():
-            torch_uses.read_constructor(called, values)
-            inner = node.args[0] if node.args else None
-            if last == "Sequential" and isinstance(inner, ast.Call):
-                return Usage(made=self._tracer.full_name(inner.func))
-            if last == "DataLoader" and isinstance(first, Usage):
-                return first.loaded_by(called, is_collated=all(k.arg != "collate_fn" for k in node.keywords))
-            if last in ("DataParallel", "DistributedDataParallel") and first is not None:
-                return first
-            return Usage(made=called)
-        return None
-
-    def _scalars(self, given: ast.expr, value: Value) -> None:
-        """Note that what becomes a tensor is a number, or several."""
-        if isinstance(given, (ast.List, ast.Tuple)):
-            for part in value if isinstance(value, tuple) else ():
-                _kind(part, "scalar")
-        elif isinstance(given, ast.ListComp):
-            inner = value.item if isinstance(value, Usage) else None
-            _kind(inner, "scalar")
-        else:
-            _kind(value, "numbers")
+        return foreign_calls.read(node, values, self._tracer.full_name, self.known_class)
 
 
 _Reader: TypeAlias = Callable[[Frame, Any], Value]

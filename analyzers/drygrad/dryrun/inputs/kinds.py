@@ -8,6 +8,7 @@ from functools import cached_property
 from drygrad.dryrun.inputs import annotations, configuration, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode
 from drygrad.dryrun.inputs.constructing import Constructors
+from drygrad.dryrun.inputs.gradients import PARAMETER, has_gradients_read, with_gradients
 from drygrad.dryrun.inputs.hints import Hints
 from drygrad.dryrun.inputs.known_names import KnownNames
 from drygrad.dryrun.inputs.neighbours import Neighbours
@@ -60,6 +61,8 @@ class Proposer:
         self._tree = tree
         self.hints = hints
         self.names = KnownNames()
+        self.wants_gradients = False
+        """Whether the function reads gradients that it does not compute."""
         self.tracer = Tracer(tree, neighbours)
         self.constructors = Constructors(tree, self.tracer, self, neighbours)
         self.tracer.model_for = self.constructors.model_class
@@ -269,6 +272,8 @@ class Proposer:
     # -- what a value is -----------------------------------------------------------------------------------------
 
     def _tensor(self, usage: Usage, dtype: str) -> Node:
+        if self.wants_gradients and "gradient" in usage.kinds:
+            return text(PARAMETER, "search")
         known = (conventions.by_name(name) for name in usage.names)
         base = next((k for k in known if k is not None and k["kind"] == "tensor"), None)
         hint = self.hints.tensor(usage.names)
@@ -339,6 +344,8 @@ class Proposer:
         anything = conventions.is_any_layer(usage.names)
         first = 2 if anything or (is_structured(usage) and not self.constructors.gives_several(usage)) else 0
         found = [*stand_ins[:first], *made[:3], *stand_ins[first:]]
+        if self.wants_gradients and has_gradients_read(usage):
+            found[0] = with_gradients(found[0])
         return with_others(found[0], *found[1:])
 
     def _configuration(self, usage: Usage, depth: int) -> Node:

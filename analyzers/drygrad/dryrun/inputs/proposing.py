@@ -12,7 +12,7 @@ from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import Node, group, texts
 from drygrad.dryrun.inputs.siblings import with_optimizers
 from drygrad.dryrun.inputs.usage import Usage
-from drygrad.dryrun.slicing import free_of_text
+from drygrad.dryrun.slicing import free_of_text, reads_gradients
 from drygrad.dryrun.targets import Target
 from drygrad.static.source import Source
 
@@ -40,6 +40,7 @@ def propose(source: Source, target: Target, neighbours: Neighbours) -> Proposal 
         )
     )
     proposer.names.enter(dict(used))
+    proposer.wants_gradients = reads_gradients(function)
     parts: dict[str, Node] = {}
     if has_object and target.owner is not None:
         receiver = str(target.receiver)

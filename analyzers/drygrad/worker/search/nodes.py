@@ -9,7 +9,7 @@ from typing import Any
 
 Path = tuple[str, ...]
 
-FLOATS = frozenset(("float32", "float16", "bfloat16", "float64"))
+FLOATS = frozenset(("float32", "float16", "bfloat16", "float64", "complex64"))
 _BATCHES = 2
 _CLASSES = 10
 

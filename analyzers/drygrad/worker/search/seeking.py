@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from drygrad.worker.errors import first_line
+from drygrad.worker.search.distinguishing import distinguished
 from drygrad.worker.search.moving import ASSUMPTION, moved
 from drygrad.worker.search.nodes import Node, text_of
 from drygrad.worker.search.repair import repairs, unmoved
@@ -89,7 +90,7 @@ class Search:
                 continue
             failure = self._try(proposal)
             if failure is None:
-                return self._settled(self._smaller(proposal))
+                return self._settled(self._distinct(self._smaller(proposal)))
             if self.best is None or failure.progress > _progress(self.best):
                 self.best = Found(proposal, failure, self.made)
                 self._better(self.best)
@@ -141,6 +142,18 @@ class Search:
                     smaller = smaller.replaced(other, replace(node, shape=(*node.shape[:-2], size, size)))
                 if self._try(smaller) is None:
                     return smaller
+        return proposal
+
+    def _distinct(self, proposal: Node) -> Node:
+        """Return the proposal with a batch of a size that nothing else has, where the code takes it.
+
+        Where two sizes are equal by chance, axes that are mixed up go unnoticed.
+        """
+        for changed in distinguished(proposal):
+            if time.process_time() > self._until:
+                break
+            if self._try(changed) is None:
+                return changed
         return proposal
 
     def _is_independent(self, best: Found) -> bool:

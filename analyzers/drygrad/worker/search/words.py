@@ -26,6 +26,7 @@ _SIZES = tuple(
          r"\[\d+, (?P<want>\d+)\]", "both"),
         (r"[Ee]xpect(?:ed|ing|s)?\b[^.;]*?\b(?P<want>\d+)\b[^.;]*?\b(?:got|received|found|was)\b\D*?(?P<got>\d+)\b",
          "got"),
+        (r"must be (?:batches of )?square matrices, but they are (?P<got>\d+) by (?P<want>\d+)", "both"),
         (r"(?P<got>\d+) (?:!=|does not match|is not equal to|vs\.?) (?P<want>\d+)", "both"),
         (r"[Ii]nput.*?\((?P<got>\d+)\S*\).*?model.*?\((?P<want>\d+)\S*\)", "got"),
         (r"\b(?P<got>\d+) (?:is not|not|must be) divisible by (?:\D{0,20})(?P<multiple>\d+)", "got"),
@@ -69,6 +70,7 @@ _FLOATS = re.compile(
     r"Could not infer output dtype|only Tensors of floating point|not implemented for '(?:Long|Int|Bool)'|to be Float|"
     r"scalar type Float|floating point dtype|input dtype should be either floating|[Ff]loating point|result type Float"
 )
+_COMPLEX = re.compile(r"non-complex|only supported for (?:inputs of )?complex|complex (?:input|tensor|dtype)")
 _BOOLEANS = re.compile(r"expected.*[Bb]ool|must be bool|'~|logical_not|with dtype bool|boolean")
 _DEVICES = re.compile(
     r"same device|device type.*(?:cuda|cpu).*(?:cpu|cuda)|torch\.cuda\.FloatTensor|on the same device"
@@ -110,7 +112,8 @@ def by_words(failure: Failure) -> Iterator[Want]:
     yield from _dimensions(text, paths)
     if _SMALL.search(text):
         yield Want("larger", paths=paths, why="the layers want more room")
-    for pattern, dtype in ((_INTEGERS, "int64"), (_FLOATS, "float32"), (_BOOLEANS, "bool")):
+    dtypes = ((_INTEGERS, "int64"), (_FLOATS, "float32"), (_BOOLEANS, "bool"), (_COMPLEX, "complex64"))
+    for pattern, dtype in dtypes:
         if pattern.search(text):
             yield Want("dtype", dtype=dtype, paths=paths, why=f"it must be {dtype}")
     if "between 0 and 1" in text:
