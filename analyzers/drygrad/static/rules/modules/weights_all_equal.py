@@ -1,0 +1,129 @@
+"""Rule DG766: layers whose weights all begin with the same number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+
+_CONSTANT = frozenset({f"torch.nn.init.{name}_" for name in ("constant", "zeros", "ones")})
+_LAYERS = frozenset(
+    {f"torch.nn.{name}" for name in "Linear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d".split()}
+)
+
+
+class WeightsAllEqual(Rule):
+    """
+    ## What it does
+    Finds `init.constant_`, `init.zeros_` and `init.ones_` of the weight of every `nn.Linear` or convolution of a model:
+    behind `isinstance(m, nn.Linear)`.
+
+    ## Why is this bad?
+    All units of a layer compute the same, get the same gradient, and stay the same: the layer has one feature,
+    however wide it is. With zeros nothing behind the first layer gets a gradient at all. Biases may begin
+    with zero, and the weights of a last layer; hidden weights have to differ.
+
+    ## Example
+    ```python
+    for m in model.modules():
+        if isinstance(m, nn.Linear):
+            nn.init.zeros_(m.weight)
+    ```
+    Use instead:
+    ```python
+    for m in model.modules():
+        if isinstance(m, nn.Linear):
+            nn.init.xavier_uniform_(m.weight)
+    ```
+
+    ## Fix safety
+    Unsafe: it changes the values that training starts from.
+    """
+
+    code, name, since = "DG766", "weights-all-equal", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            def init(m):
+                if isinstance(m, nn.Linear):
+                    nn.init.xavier_uniform_(m.weight)
+                    nn.init.zeros_(m.bias)
+                elif isinstance(m, nn.BatchNorm2d):
+                    nn.init.ones_(m.weight)
+            """
+        ),
+        Valid("head = nn.Linear(8, 2)\nnn.init.zeros_(head.weight)"),
+        Valid(
+            """
+            def zero_last(blocks):
+                for m in blocks:
+                    if isinstance(m, nn.Linear) and m.out_features == 1:
+                        nn.init.zeros_(m.weight)
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def init_weights(m):
+                if isinstance(m, (nn.Linear, nn.Conv2d)):
+                    nn.init.constant_(m.weight, 0.1)
+                    nn.init.zeros_(m.bias)
+            """,
+            """
+            def init_weights(m):
+                if isinstance(m, (nn.Linear, nn.Conv2d)):
+                    nn.init.xavier_uniform_(m.weight)
+                    nn.init.zeros_(m.bias)
+            """,
+            at=(3, 8, 3, 40),
+        ),
+        Invalid(
+            "for m in model.modules():\n    if type(m) == nn.Linear:\n        nn.init.ones_(m.weight.data)",
+            "for m in model.modules():\n    if type(m) == nn.Linear:\n        nn.init.xavier_uniform_(m.weight.data)",
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        if ctx.name(node.func) not in _CONSTANT or not node.args:
+            return
+        match node.args[0]:
+            case ast.Attribute(value=ast.Name(id=module), attr="weight"):
+                pass
+            case ast.Attribute(value=ast.Attribute(value=ast.Name(id=module), attr="weight"), attr="data"):
+                pass
+            case _:
+                return
+        statement = ctx.parent(node)
+        condition = ctx.parent(statement) if statement is not None else None
+        if (
+            not isinstance(condition, ast.If)
+            or statement not in condition.body
+            or not _asks(condition.test, module, ctx)
+        ):
+            return
+        text = f"{ctx.source_of(node.func).rpartition('.')[0]}.xavier_uniform_({ctx.source_of(node.args[0])})"
+        fix = ctx.fix("Draw the weights", ctx.replace(node, text))
+        yield ctx.finding(
+            self, node, "all weights begin alike: the units of a layer never become different", fixes=[fix]
+        )
+
+
+def _asks(test: ast.expr, module: str, ctx: Context) -> bool:
+    """Say whether a condition is that a module is a linear layer or a convolution, and nothing more."""
+    match test:
+        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), kinds]):
+            pass
+        case ast.Compare(
+            left=ast.Call(func=ast.Name(id="type"), args=[ast.Name(id=name)]),
+            ops=[ast.Eq() | ast.Is()],
+            comparators=[kinds],
+        ):
+            pass
+        case _:
+            return False
+    listed = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+    return name == module and any(ctx.name(kind) in _LAYERS for kind in listed)
