@@ -47,7 +47,8 @@ class LanguageModelCopies(Rule):
             class LM(nn.Module):
                 def __init__(self):
                     super().__init__()
-                    self.emb, self.rnn, self.out = nn.Embedding(40, 8), nn.GRU(8, 16, batch_first=True), nn.Linear(16, 40)
+                    self.emb, self.rnn = nn.Embedding(40, 8), nn.GRU(8, 16, batch_first=True)
+                    self.out = nn.Linear(16, 40)
 
                 def forward(self, tokens):
                     h, _ = self.rnn(self.emb(tokens))
@@ -82,7 +83,8 @@ class LanguageModelCopies(Rule):
             class LM(nn.Module):
                 def __init__(self):
                     super().__init__()
-                    self.emb, self.rnn, self.out = nn.Embedding(40, 8), nn.GRU(8, 16, batch_first=True), nn.Linear(16, 40)
+                    self.emb, self.rnn = nn.Embedding(40, 8), nn.GRU(8, 16, batch_first=True)
+                    self.out = nn.Linear(16, 40)
 
                 def forward(self, tokens):
                     h, _ = self.rnn(self.emb(tokens))
@@ -94,7 +96,7 @@ class LanguageModelCopies(Rule):
                 loss = criterion(logits.view(-1, 40), tokens.view(-1))
                 loss.backward()
             """,
-            at=(13, 42, 13, 57),
+            at=(14, 42, 14, 57),
         ),
     ]
 
