@@ -11,6 +11,10 @@ from drygrad.static.tree import walk
 
 _BOUNDED = frozenset("sub log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split())
 """Operations after which the exponent does not grow without bound; ``x - x.max()`` is one of them."""
+_GREATEST = frozenset("max amax cummax logsumexp logcumsumexp topk sort kthvalue quantile maximum log".split())
+_LEAST = frozenset("min amin topk sort kthvalue quantile minimum".split())
+"""What exponents are measured from, so that one of them is 0: the greatest, or the logarithm of their sum."""
+_SQUARES = frozenset("pow square cdist mahalanobis".split())
 _FIXED = frozenset("arange linspace zeros ones full eye rand tensor".split())
 """Factories whose numbers the author chose, small enough."""
 
@@ -45,6 +49,45 @@ def _is_bounded(value: Value) -> bool:
     if origin.operation in ("mul", "div") or origin.operation in VIEWS:
         return any(_is_bounded(operand) for operand in inner)
     return False
+
+
+def may_underflow(exponential: Origin) -> bool:
+    """Say whether an exponent is a logarithm of a density: a difference that squares pull down without bound.
+
+    Where the greatest exponent was subtracted, one of them is 0 at least.
+    """
+    value = exponential.operands[0] if exponential.operands else None
+    origin = value.origin if isinstance(value, Tensor) and value.made_by("sub") else None
+    inner = [v for v in origin.operands if isinstance(v, Tensor) and v.origin is not None] if origin is not None else []
+    if len(inner) != 2 or _leads(inner[0], _LEAST) or _leads(inner[1], _GREATEST):
+        return False
+    weighted = inner[0].made_by("log", "log_softmax") and _is_scaled(inner[1])
+    return weighted or any(_has_squares(operand) for operand in inner)
+
+
+def _is_scaled(value: Tensor) -> bool:
+    """Say whether a value is a multiple, as the exponent of a normal density is: ``0.5 * distance``."""
+    origin = value.origin if value.made_by("mul") else None
+    return origin is not None and any(isinstance(operand, Constant) for operand in origin.operands)
+
+
+def _leads(value: Tensor, operations: frozenset[str]) -> bool:
+    """Say whether a value is the greatest or the least of others, seen through views and conversions."""
+    origin = value.origin
+    if origin is None or origin.operation in operations:
+        return True
+    if origin.operation not in VIEWS | {"detach", "getitem", "clone"}:
+        return False
+    inner = [operand for operand in origin.operands if isinstance(operand, Tensor)]
+    return not inner or _leads(inner[0], operations)
+
+
+def _has_squares(value: Tensor, depth: int = 6) -> bool:
+    origin = value.origin
+    if origin is None or not depth:
+        return False
+    inner = (operand for operand in origin.operands if isinstance(operand, Tensor))
+    return origin.operation in _SQUARES or any(_has_squares(operand, depth - 1) for operand in inner)
 
 
 def _has_minus(node: ast.expr) -> bool:

@@ -10,7 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Constant, Origin, Tensor, TorchCall, Value
-from drygrad.static.rules.numerics.exponents import may_overflow
+from drygrad.static.rules.numerics.exponents import may_overflow, may_underflow
 from drygrad.static.tree import walk
 
 _COSINES = frozenset({"normalize", "cosine_similarity"})
@@ -68,6 +68,23 @@ class HandwrittenLogsumexp(Rule):
                 return torch.log(torch.exp(similarity).sum(dim=-1)).mean()
             """
         ),
+        Valid(
+            """
+            def spread(x: torch.Tensor, means: torch.Tensor):
+                distance = (x[:, None] - means).pow(2).sum(-1)
+                near = distance.amin(dim=1, keepdim=True)
+                energy = (near - distance).exp().sum(dim=1).log() - near.squeeze(1)
+                joint = -0.5 * distance - distance.mean()
+                peak = joint.max(dim=1, keepdim=True).values.detach()
+                return energy, (joint - peak).exp().sum(dim=1).log() + peak.squeeze(1)
+            """
+        ),
+        Valid(
+            """
+            def uniformity(x: torch.Tensor):
+                return torch.pdist(x).pow(2).mul(-2).exp().mean().log()
+            """
+        ),
         Valid("def f(x: torch.Tensor):\n    return torch.where(x > 20, x, (1 + x.clamp(max=20).exp()).log())"),
         Valid("def f(x):\n    return torch.log(torch.exp(-x.abs()) + 1)"),
     ]
@@ -95,6 +112,48 @@ class HandwrittenLogsumexp(Rule):
             def softplus_loss(model: nn.Linear, x, y):
                 margin = -y * model(x)
                 return F.softplus(margin).mean()
+            """,
+        ),
+        Invalid(
+            """
+            class Mixture:
+                def __init__(self, means: torch.Tensor, weights: torch.Tensor):
+                    self.means, self.weights = means, weights
+
+                def joint(self, x):
+                    distance = torch.cdist(x, self.means).pow(2)
+                    return self.weights.log() - 0.5 * distance
+
+                def log_prob(self, x: torch.Tensor):
+                    joint = self.joint(x)
+                    total = joint.exp().sum(dim=1).log()
+                    return total, joint - total.unsqueeze(1)
+            """,
+            """
+            class Mixture:
+                def __init__(self, means: torch.Tensor, weights: torch.Tensor):
+                    self.means, self.weights = means, weights
+
+                def joint(self, x):
+                    distance = torch.cdist(x, self.means).pow(2)
+                    return self.weights.log() - 0.5 * distance
+
+                def log_prob(self, x: torch.Tensor):
+                    joint = self.joint(x)
+                    total = torch.logsumexp(joint, dim=1)
+                    return total, joint - total.unsqueeze(1)
+            """,
+        ),
+        Invalid(
+            """
+            def likelihood(x: torch.Tensor, means: torch.Tensor, norms: torch.Tensor):
+                log_density = -0.5 * ((x[:, None] - means) ** 2).sum(-1) - 0.5 * norms.exp()
+                return torch.log(torch.sum(torch.exp(log_density), dim=1)).mean()
+            """,
+            """
+            def likelihood(x: torch.Tensor, means: torch.Tensor, norms: torch.Tensor):
+                log_density = -0.5 * ((x[:, None] - means) ** 2).sum(-1) - 0.5 * norms.exp()
+                return torch.logsumexp(log_density, dim=1).mean()
             """,
         ),
         Invalid(
@@ -138,7 +197,8 @@ class HandwrittenLogsumexp(Rule):
         if found is None:
             return
         kind, exponential, total = found
-        if not may_overflow(exponential, ctx) or _is_cosine(exponential) or _is_chosen(node, ctx):
+        unbounded = may_overflow(exponential, ctx) or (kind == "sum" and may_underflow(exponential))
+        if not unbounded or _is_cosine(exponential) or _is_chosen(node, ctx):
             return
         yield ctx.finding(
             self,
