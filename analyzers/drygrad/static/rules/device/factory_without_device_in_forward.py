@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
-from drygrad.static.context import Context
+from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
-from drygrad.static.rules.device.meetings import Meeting, input_names, meetings
+from drygrad.static.rules.device.kept import kept_meetings
+from drygrad.static.rules.device.meetings import Meeting, input_names, meetings, tensor_parameters
 
 _MAKES = re.compile(r"__init__$|_?reset_parameters$|_?(re)?init(iali[sz]e)?(_?weights|_?parameters)?$")
 """Methods that begin a module's life, as a rule before it is moved."""
@@ -20,7 +21,8 @@ class FactoryWithoutDeviceInForward(Rule):
     """
     ## What it does
     Finds `torch.zeros`, `torch.arange` and the like without `device=` in a method of an `nn.Module`, where the new
-    tensor meets an input or a parameter.
+    tensor meets an input or a parameter: at once, when it was returned by a method or a function of the file, or later,
+    when `forward` has kept it on `self` (a table that grows with the input).
 
     ## Why is this bad?
     The new tensor is on the CPU, inputs and parameters are where the user of the module puts them. On a GPU the first
@@ -96,6 +98,45 @@ class FactoryWithoutDeviceInForward(Rule):
         Valid("def f(x: torch.Tensor):\n    return x + torch.ones(3)"),
         Valid(
             """
+            def table(length):
+                return torch.arange(length).float().unsqueeze(1)
+
+            def mask_of(lengths, longest):
+                return torch.arange(longest) < lengths.unsqueeze(1)
+
+            class Positions(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer("table", table(512))
+                    self.seen = None
+
+                def forward(self, x, lengths):
+                    if x.size(1) > self.table.size(0):
+                        self.table = table(x.size(1)).to(x.device)
+                    if self.seen is None:
+                        self.seen = torch.zeros(x.size(1), 1)
+                    mask = mask_of(lengths, x.size(1)).to(x.device)
+                    return x.exp() + self.table[: x.size(1)] + self.seen.to(x) + table(x.size(1)).to(x) * mask
+            """
+        ),
+        Valid(
+            """
+            class Counter(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.reset()
+
+                def reset(self):
+                    self.counts = torch.zeros(10)
+
+                def forward(self, x):
+                    with torch.no_grad():
+                        self.counts = self.counts.to(x.device) + x.sum(0)
+                    return x / self.counts
+            """
+        ),
+        Valid(
+            """
             class M(nn.Module):
                 def forward(self, x):
                     mask = torch.ones(x.size(1))
@@ -125,6 +166,150 @@ class FactoryWithoutDeviceInForward(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            def length_mask(lengths, longest):
+                frames = torch.arange(longest)
+                return frames.unsqueeze(0) < lengths.unsqueeze(1)
+
+            class Pooling(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.score = nn.Linear(8, 1)
+
+                def forward(self, x, lengths):
+                    mask = length_mask(lengths, x.size(1)).unsqueeze(2)
+                    weights = self.score(x).masked_fill(~mask, -1e4).softmax(dim=1)
+                    return (x * weights).sum(dim=1)
+            """,
+            """
+            def length_mask(lengths, longest):
+                frames = torch.arange(longest, device=lengths.device)
+                return frames.unsqueeze(0) < lengths.unsqueeze(1)
+
+            class Pooling(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.score = nn.Linear(8, 1)
+
+                def forward(self, x, lengths):
+                    mask = length_mask(lengths, x.size(1)).unsqueeze(2)
+                    weights = self.score(x).masked_fill(~mask, -1e4).softmax(dim=1)
+                    return (x * weights).sum(dim=1)
+            """,
+            at=(2, 13, 2, 34),
+        ),
+        Invalid(
+            """
+            def sinusoids(length, dim):
+                table = torch.zeros(length, dim)
+                table[:, 0::2] = torch.sin(torch.arange(length).float().unsqueeze(1))
+                return table
+
+            class Positions(nn.Module):
+                def __init__(self, dim):
+                    super().__init__()
+                    self.dim = dim
+                    self.register_buffer("table", sinusoids(512, dim))
+
+                def _ensure(self, length):
+                    if length > self.table.size(0):
+                        self.table = sinusoids(2 * length, self.dim)
+
+                def forward(self, x):
+                    self._ensure(x.size(1))
+                    return x * 2 + self.table[: x.size(1)]
+            """,
+            at=(14, 25, 14, 56),
+        ),
+        Invalid(
+            """
+            class Attention(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.proj = nn.Linear(8, 8)
+                    self.mask = None
+
+                def forward(self, x):
+                    scores = self.proj(x) @ x.transpose(1, 2)
+                    n = x.size(1)
+                    if self.mask is None or self.mask.size(0) < n:
+                        self.mask = torch.tril(torch.ones(n, n))
+                    return scores.masked_fill(self.mask[:n, :n] == 0, -1e9)
+            """,
+            """
+            class Attention(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.proj = nn.Linear(8, 8)
+                    self.mask = None
+
+                def forward(self, x):
+                    scores = self.proj(x) @ x.transpose(1, 2)
+                    n = x.size(1)
+                    if self.mask is None or self.mask.size(0) < n:
+                        self.mask = torch.tril(torch.ones(n, n, device=x.device))
+                    return scores.masked_fill(self.mask[:n, :n] == 0, -1e9)
+            """,
+        ),
+        Invalid(
+            """
+            class Forecaster(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.rnn = nn.GRU(3, 4, num_layers=2)
+                    self.first = nn.Linear(3, 4)
+
+                def start(self, place):
+                    state = torch.zeros(2, place.size(0), 4)
+                    state[0] = torch.tanh(self.first(place))
+                    return state
+
+                def forward(self, x, place):
+                    return self.rnn(x, self.start(place))[0]
+            """,
+            """
+            class Forecaster(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.rnn = nn.GRU(3, 4, num_layers=2)
+                    self.first = nn.Linear(3, 4)
+
+                def start(self, place):
+                    state = torch.zeros(2, place.size(0), 4, device=place.device)
+                    state[0] = torch.tanh(self.first(place))
+                    return state
+
+                def forward(self, x, place):
+                    return self.rnn(x, self.start(place))[0]
+            """,
+        ),
+        Invalid(
+            """
+            class Reader(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.cell = nn.GRUCell(8, 4)
+
+                def forward(self, x):
+                    state = torch.zeros(x.size(0), 4)
+                    for step in range(x.size(1)):
+                        state = self.cell(x[:, step], state)
+                    return state
+            """,
+            """
+            class Reader(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.cell = nn.GRUCell(8, 4)
+
+                def forward(self, x):
+                    state = torch.zeros(x.size(0), 4, device=x.device)
+                    for step in range(x.size(1)):
+                        state = self.cell(x[:, step], state)
+                    return state
+            """,
+        ),
         Invalid(
             """
             class Tagger(nn.Module):
@@ -264,22 +449,56 @@ class FactoryWithoutDeviceInForward(Rule):
     def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
         if not ctx.is_module_class(node):
             return
-        methods = [m for m in node.body if isinstance(m, ast.FunctionDef) and not _MAKES.match(m.name)]
+        methods = [member for member in node.body if isinstance(member, ast.FunctionDef)]
+        used = [method for method in methods if not _MAKES.match(method.name)]
+        found = [(method, meeting) for method in used for meeting in meetings(method, ctx)]
         seen: set[ast.Call] = set()
-        for meeting in (meeting for method in methods for meeting in meetings(method, ctx)):
-            factory = meeting.factory
-            made_in = ctx.function(factory.node)
-            if made_in not in methods or factory.node in seen or is_expected(meeting.place, ctx):
+        for method, meeting in (*found, *kept_meetings(methods, ctx)):
+            culprit = _culprit(meeting, method, used, ctx)
+            if culprit is None or meeting.factory.node in seen or is_expected(meeting.place, ctx):
                 continue
-            seen.add(factory.node)
+            seen.add(meeting.factory.node)
             yield ctx.finding(
                 self,
-                factory.node,
-                f"torch.{factory.operation} makes its tensor on the CPU, while `{ctx.source_of(meeting.other)}` is "
-                "where the module's inputs and parameters are: on a GPU the operation on both raises",
+                culprit,
+                f"torch.{meeting.factory.operation} makes its tensor on the CPU, while `{ctx.source_of(meeting.other)}`"
+                " is where the module's inputs and parameters are: on a GPU the operation on both raises",
                 related=[("they meet here", meeting.place)],
-                fixes=[_fix(meeting, ctx)],
+                fixes=[_fix(meeting, ctx) if culprit is meeting.factory.node else _moved(culprit, method, ctx)],
             )
+
+
+def _culprit(
+    meeting: Meeting, method: ast.FunctionDef, methods: list[ast.FunctionDef], ctx: Context
+) -> ast.Call | None:
+    """Return where the tensor could have been made elsewhere: in the factory's call, or in that of a function.
+
+    A function of the file that is handed no tensor cannot know the device; its caller does.
+    """
+    node = meeting.factory.node
+    made_in = ctx.function(node)
+    if made_in in methods:
+        return node
+    if not isinstance(made_in, ast.FunctionDef) or not isinstance(ctx.parent(made_in), ast.Module):
+        return None
+    if tensor_parameters(made_in, ctx):
+        return node
+    calls = [site.node for site in ctx.callers(made_in) if isinstance(site.node, ast.Call)]
+    handed = [call for call in calls if ctx.function(call) is method or _knows_place(ctx.function(call), ctx)]
+    return next(iter(handed), None)
+
+
+def _knows_place(function: FunctionNode | None, ctx: Context) -> bool:
+    """Say whether a function of the file is handed a tensor."""
+    at_top = isinstance(function, ast.FunctionDef) and isinstance(ctx.parent(function), ast.Module)
+    return at_top and bool(tensor_parameters(function, ctx))
+
+
+def _moved(call: ast.Call, method: ast.FunctionDef, ctx: Context) -> Fix | None:
+    """Move what a function returns to where an input of the method is."""
+    names = input_names(method, ctx)
+    text = f"{ctx.source_of(call)}.to({names[0]}.device)" if names else None
+    return ctx.fix(f"Move it to the device of {names[0]}", ctx.replace(call, text), safety="safe") if text else None
 
 
 def _fix(meeting: Meeting, ctx: Context) -> Fix | None:
@@ -287,11 +506,13 @@ def _fix(meeting: Meeting, ctx: Context) -> Fix | None:
     if not isinstance(function, ast.FunctionDef):
         return None
     arguments = {argument.arg for argument in function.args.args}
-    names = [name for name in input_names(function, ctx) if name in arguments]
+    is_method = isinstance(ctx.parent(function), ast.ClassDef)
+    inputs = input_names(function, ctx) if is_method else tensor_parameters(function, ctx)
+    names = [name for name in inputs if name in arguments]
     if isinstance(meeting.other, ast.Name) and meeting.other.id in names:
         names.insert(0, meeting.other.id)
     here = ctx.function(meeting.place) is function
-    if not names and here:
+    if not names and (here or not is_method):
         return None
     owner = names[0] if names else "next(self.parameters())"
     edit = with_keyword(ctx, meeting.factory.node, "device", f"{owner}.device")

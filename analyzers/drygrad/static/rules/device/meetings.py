@@ -12,6 +12,7 @@ from drygrad.static.facts.operations import FACTORIES, MODULE_OPERATIONS, PARAME
 from drygrad.static.facts.transfer import KEEPS_DEVICE_APART
 from drygrad.static.facts.values import Object, Tensor, TorchCall
 from drygrad.static.rules.device.placement import is_plain_factory
+from drygrad.static.syntax import bound_names, last_assignment
 from drygrad.static.tree import walk
 
 _ABOUT = frozenset({"shape", "size", "dim", "ndim", "device", "dtype", "numel", "ndimension", "is_cuda", "item"})
@@ -49,14 +50,34 @@ def _read_meetings(function: ast.FunctionDef, ctx: Context) -> Iterator[Meeting]
         return
     inputs = input_names(function, ctx)
     for node in walk(function):
-        operands = _operands(node, ctx) if isinstance(node, ast.expr) else []
-        others = [operand for operand in operands if _is_input(operand, inputs, ctx)]
+        operands = operands_of_one_device(node, ctx) if isinstance(node, ast.expr) else []
+        others = [operand for operand in operands if is_input(operand, inputs, ctx)]
         if not others or not isinstance(node, ast.expr):
             continue
-        for operand in operands:
-            factory = factory_of(ctx.tensor(operand))
-            if factory is not None and operand not in others and not _compares_lengths(node, factory, others[0]):
-                yield Meeting(node, factory, others[0])
+        made = [(operand, _factory(operand, operand in others, ctx)) for operand in operands]
+        met = next((operand for operand, factory in made if factory is None and operand in others), None)
+        for _, factory in made if met is not None else ():
+            if factory is not None and met is not None and not _compares_lengths(node, factory, met):
+                yield Meeting(node, factory, met)
+
+
+def _factory(operand: ast.expr, is_given: bool, ctx: Context) -> TorchCall | None:
+    """Return the factory that keeps an operand on the CPU, in the first pass of a loop at least."""
+    found = None if is_given else factory_of(ctx.tensor(operand))
+    return found or factory_of(_before_loop(operand, ctx))
+
+
+def _before_loop(operand: ast.expr, ctx: Context) -> Tensor | None:
+    """Return what a name stands for in the first pass of a loop that gives it another value further down."""
+    statement = ctx.statement(operand)
+    loop = next((above for above in ctx.ancestors(operand) if isinstance(above, (ast.For, ast.While))), None)
+    if not isinstance(operand, ast.Name) or loop is None or statement not in loop.body:
+        return None
+    first = next((s for s in loop.body if operand.id in bound_names(s)), None)
+    if first is None or loop.body.index(first) < loop.body.index(statement):
+        return None
+    value = last_assignment(ctx, operand.id, loop)
+    return ctx.tensor(value) if value is not None else None
 
 
 def _compares_lengths(node: ast.expr, factory: TorchCall, other: ast.expr) -> bool:
@@ -65,21 +86,30 @@ def _compares_lengths(node: ast.expr, factory: TorchCall, other: ast.expr) -> bo
     return isinstance(node, ast.Compare) and factory.operation == "arange" and isinstance(base, ast.Name)
 
 
-def factory_of(tensor: Tensor | None) -> TorchCall | None:
-    """Return the factory call that a tensor with dimensions was computed from on the CPU, and from nothing else."""
-    if tensor is None or tensor.shape == () or tensor.parameter or tensor.buffer:
+def factory_of(tensor: Tensor | None, longest: int = _LONGEST) -> TorchCall | None:
+    """Return the factory call that keeps a tensor with dimensions on the CPU.
+
+    It was computed from that alone, or with tensors that have to be on the CPU as well: else an operation before it
+    has raised.
+    """
+    if tensor is None or tensor.shape == () or tensor.parameter or tensor.buffer or not longest:
         return None
-    for _ in range(_LONGEST):
-        origin = tensor.origin
-        if origin is None or tensor.device != "cpu":
-            return None
-        if origin.call is not None and _is_factory(origin.call, tensor):
-            return origin.call
-        operands = [value for value in origin.operands if isinstance(value, Tensor)]
-        if origin.operation in _MOVES or not operands or any(operand.device != "cpu" for operand in operands):
-            return None
-        tensor = operands[0]
-    return None
+    origin = tensor.origin
+    if origin is None or tensor.device not in ("cpu", None):
+        return None
+    if origin.call is not None and tensor.device == "cpu" and _is_factory(origin.call, tensor):
+        return origin.call
+    operands = [value for value in origin.operands if isinstance(value, Tensor)]
+    if origin.operation in _MOVES or not operands:
+        return None
+    if tensor.device == "cpu" or origin.operation in KEEPS_DEVICE_APART:
+        known = tensor.device == "cpu" and (origin.operation == "setitem" or _are_on_cpu(operands))
+        return factory_of(operands[0], longest - 1) if known else None
+    return next((found for operand in operands if (found := factory_of(operand, longest - 1)) is not None), None)
+
+
+def _are_on_cpu(operands: list[Tensor]) -> bool:
+    return all(operand.device == "cpu" for operand in operands)
 
 
 def _is_factory(call: TorchCall, made: Tensor) -> bool:
@@ -92,14 +122,19 @@ def _is_factory(call: TorchCall, made: Tensor) -> bool:
 
 def input_names(function: ast.FunctionDef, ctx: Context) -> list[str]:
     """Return the parameters of a method that are tensors for certain, and the names computed from them."""
-    arguments = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)][1:]
-    shown = _shown_tensors(function, ctx)
-    names = [name for name in arguments if name in shown and not _LENGTHS.search(name)]
+    names = [name for name in tensor_parameters(function, ctx) if not _LENGTHS.search(name)]
     for node in walk(function):
-        if isinstance(node, ast.Assign) and _is_input(node.value, names, ctx):
+        if isinstance(node, ast.Assign) and is_input(node.value, names, ctx):
             bound = (n for target in node.targets for n in walk(target) if isinstance(n, ast.Name))
             names += [n.id for n in bound if isinstance(n.ctx, ast.Store) and isinstance(ctx.value(n), Tensor)]
     return names
+
+
+def tensor_parameters(function: ast.FunctionDef, ctx: Context) -> list[str]:
+    """Return the parameters of a function, ``self`` left out, that it uses as only tensors can be used."""
+    shown = _shown_tensors(function, ctx)
+    arguments = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    return [name for name in arguments if name in shown and name != "self"]
 
 
 def _shown_tensors(function: ast.FunctionDef, ctx: Context) -> set[str]:
@@ -132,7 +167,7 @@ def _has_parameters(value: object) -> bool:
     return package == "torch.nn" and name in MODULE_OPERATIONS and name not in PARAMETERLESS
 
 
-def _is_input(node: ast.expr, inputs: list[str], ctx: Context) -> bool:
+def is_input(node: ast.expr, inputs: list[str], ctx: Context) -> bool:
     """Say whether an expression's tensor comes from an input or a parameter, not from a size or a device alone."""
     tensor = ctx.tensor(node)
     if tensor is not None and (tensor.parameter or tensor.buffer):
@@ -143,24 +178,24 @@ def _is_input(node: ast.expr, inputs: list[str], ctx: Context) -> bool:
         case ast.Name(id=name):
             return name in inputs and (tensor is None or tensor.device != "cpu")
         case ast.Attribute(value=value, attr=attribute):
-            return attribute not in _ABOUT and _is_input(value, inputs, ctx)
+            return attribute not in _ABOUT and is_input(value, inputs, ctx)
         case ast.Subscript(value=value):
-            return _is_input(value, inputs, ctx)
+            return is_input(value, inputs, ctx)
         case ast.BinOp(left=left, right=right):
-            return _is_input(left, inputs, ctx) or _is_input(right, inputs, ctx)
+            return is_input(left, inputs, ctx) or is_input(right, inputs, ctx)
         case ast.UnaryOp(operand=operand):
-            return _is_input(operand, inputs, ctx)
+            return is_input(operand, inputs, ctx)
         case ast.Call(func=function, args=arguments):
             call = ctx.call(node)
             if call is None or call.operation in ("to", "cuda", "cpu", *_ABOUT) or is_plain_factory(call):
                 return False
             receiver = [function.value] if call.form == "method" and isinstance(function, ast.Attribute) else []
-            return any(_is_input(argument, inputs, ctx) for argument in (*receiver, *arguments[:1]))
+            return any(is_input(argument, inputs, ctx) for argument in (*receiver, *arguments[:1]))
         case _:
             return False
 
 
-def _operands(node: ast.expr, ctx: Context) -> list[ast.expr]:
+def operands_of_one_device(node: ast.expr, ctx: Context) -> list[ast.expr]:
     """Return the expressions that an operation needs on one device; for a module, the module itself as well."""
     match node:
         case ast.BinOp(left=left, right=right):
