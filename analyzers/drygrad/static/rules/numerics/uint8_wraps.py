@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
+from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Tensor
+from drygrad.static.tree import walk
 
 _REDUCES = frozenset({"min", "amin"})
 
@@ -16,7 +18,8 @@ _REDUCES = frozenset({"min", "amin"})
 class Uint8Wraps(Rule):
     """
     ## What it does
-    Finds differences `a - b` of two uint8 tensors, such as images as they are read from files. A dry run reports
+    Finds differences `a - b` of two uint8 tensors, such as images as they are read from files, also where one of them
+    was kept on `self` by an earlier call. A dry run reports
     results of eight bits that have wrapped around.
 
     ## Why is this bad?
@@ -47,6 +50,19 @@ class Uint8Wraps(Rule):
             negative, shifted, wide = 255 - a, a - a.min(), a.short() - b
             """
         ),
+        Valid(
+            """
+            class Detector:
+                def __init__(self):
+                    self.previous = None
+
+                def update(self, frame: torch.Tensor):
+                    grey = frame.mean(0).to(torch.uint8)
+                    change = (grey - self.previous).abs() if self.previous is not None else None
+                    self.previous = grey.float()
+                    return change
+            """
+        ),
         Valid("a = torch.zeros(3, dtype=torch.int16)\nb = torch.ones(3, dtype=torch.int16)\nc = (a - b).abs()"),
     ]
     INVALID = [
@@ -65,6 +81,36 @@ class Uint8Wraps(Rule):
         ),
         Invalid(
             """
+            class Detector:
+                def __init__(self):
+                    self.previous = None
+
+                def difference(self, current):
+                    return (current - self.previous).abs()
+
+                def update(self, frame: torch.Tensor):
+                    grey = frame.mean(0).to(torch.uint8)
+                    change = self.difference(grey) if self.previous is not None else None
+                    self.previous = grey
+                    return change
+            """,
+            """
+            class Detector:
+                def __init__(self):
+                    self.previous = None
+
+                def difference(self, current):
+                    return (current.float() - self.previous).abs()
+
+                def update(self, frame: torch.Tensor):
+                    grey = frame.mean(0).to(torch.uint8)
+                    change = self.difference(grey) if self.previous is not None else None
+                    self.previous = grey
+                    return change
+            """,
+        ),
+        Invalid(
+            """
             def motion(frames: torch.Tensor):
                 frames = frames.byte()
                 return (frames[1:] - frames[:-1]).float().mean()
@@ -80,11 +126,42 @@ class Uint8Wraps(Rule):
     def visit_difference(self, node: ast.BinOp, ctx: Context) -> Iterator[Finding]:
         if not isinstance(node.op, ast.Sub):
             return
-        first, second = ctx.tensor(node.left), ctx.tensor(node.right)
-        if not (_is_unsigned(first) and _is_unsigned(second)) or (second is not None and second.made_by(*_REDUCES)):
+        second = ctx.tensor(node.right)
+        sides = (node.left, node.right)
+        if not any(_is_unsigned(ctx.tensor(side)) for side in sides) or not all(_holds(side, ctx) for side in sides):
+            return
+        if second is not None and second.made_by(*_REDUCES):
             return
         message = "both are uint8: where the second is larger the difference wraps around, 10 - 12 is 254"
         yield ctx.finding(self, node, message, fixes=[_widened(node, ctx)])
+
+
+def _holds(node: ast.expr, ctx: Context) -> bool:
+    """Say whether an expression is a uint8 tensor, also one that an earlier call of a method has kept on ``self``."""
+    tensor = ctx.tensor(node)
+    if tensor is not None or not isinstance(node, ast.Attribute):
+        return _is_unsigned(tensor)
+    owner = next((above for above in ctx.ancestors(node) if isinstance(above, ast.ClassDef)), None)
+    name = dotted_text(node) or ""
+    if owner is None or not name.startswith("self."):
+        return False
+    stored = [value for value in _stored(name, owner) if not (isinstance(value, ast.Constant) and value.value is None)]
+    return bool(stored) and all(value is not None and _is_unsigned(ctx.tensor(value)) for value in stored)
+
+
+def _stored(name: str, owner: ast.ClassDef) -> Iterator[ast.expr | None]:
+    """Yield what the methods of a class assign to an attribute; None where that is not one expression."""
+    for node in walk(owner):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and dotted_text(node) == name:
+            yield next((value for target, value in _assignments(owner) if target is node), None)
+
+
+def _assignments(owner: ast.ClassDef) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    for node in walk(owner):
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign):
+            yield node.target, node.value
 
 
 def _is_unsigned(tensor: Tensor | None) -> bool:
