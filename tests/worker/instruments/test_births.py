@@ -28,6 +28,11 @@ BORN: dict[str, tuple[str, int, str]] = {
     "d = ((w - w) ** 2).sum().sqrt()\nd.backward()": ("DG407", 2, "the gradient of `w` is NaN"),
     "(w ** 0.5).sum().backward()": ("DG407", 2, "the gradient of `w ** 0.5` is infinite at 1 of 4 places"),
     "y = torch.where(w > 0, torch.log(w), 0.0)\ny.sum().backward()": ("DG406", 2, "hides the value, not the gradient"),
+    "d = (w[:, None] - w).pow(2).sqrt()\nd.masked_fill(torch.eye(4) > 0, 0.0).max().backward()": (
+        "DG407",
+        2,
+        "a mask behind it does not keep the gradient from that",
+    ),
     "torch.acos(w / 3).sum().backward()": ("DG410", 2, "its slope is infinite at -1 and 1"),
     "(torch.acos(w).sum()).backward()": ("DG410", 2, "acos of a number outside its range: `w` goes from 0 to 3"),
     "F.softmax(w + torch.full((2, 4), -torch.inf), -1).sum().backward()": ("DG410", 2, "2 of 2 rows"),

@@ -72,6 +72,8 @@ def backward_reason(op: Op, result: torch.Tensor, lines: Lines, masked: bool) ->
     if result.dtype is torch.float16 and kind_of(result) == "infinite" and not why:
         code, why = HALF, ": it is beyond 65504, the greatest number of float16"
     made = f"the gradient of {spelled(lines, op.instruction, operation)} is {kind_of(result)}{where}{why}"
+    if masked and code == "DG407":  # the root itself is a harmless 0: there was no value to hide
+        return Reason(code, made + "; a mask behind it does not keep the gradient from that (0 times infinity is NaN)")
     if masked:
         return Reason("DG406", made + "; the `where` behind it hides the value, not the gradient (0 times infinity)")
     return Reason(code, made)
