@@ -28,12 +28,17 @@ class Replacements(Instrument):
         self._held: set[int] = set()
         self._named: set[int] = set()
         self._reached: dict[int, Any] = {}
-        self._handle: Any = None
+        self._replaced: dict[int, tuple[Any, Place | None]] = {}
+        """By the identity of a parameter that an optimizer holds: it, and where another has taken its place."""
+        self._handles: list[Any] = []
         self._restore: Any = None
 
     def start(self) -> None:
         """Hear of modules' parameters, and of those that optimizers take."""
-        self._handle = modules.register_module_parameter_registration_hook(self._registered)
+        self._handles = [
+            modules.register_module_parameter_registration_hook(self._registered),
+            modules.register_module_module_registration_hook(self._assigned_layer),
+        ]
         kind: Any = torch.optim.Optimizer
         self._restore = original = kind.add_param_group
 
@@ -46,8 +51,33 @@ class Replacements(Instrument):
         kind.add_param_group = add_param_group
 
     def _registered(self, module: Any, name: str, parameter: Any) -> None:
-        if parameter is not None and id(parameter) not in self._owners:
+        if parameter is not None:
+            self._owned(module, parameter)
+        old = module._parameters.get(name)
+        if old is not None and old is not parameter:
+            self._replace([old], [parameter])
+
+    def _assigned_layer(self, module: Any, name: str, layer: Any) -> None:
+        """Note what a layer takes the place of: the constructor of a copied layer has told nothing of it."""
+        old = module._modules.get(name)
+        if old is None or layer is None or old is layer:
+            return
+        for inner in layer.modules():
+            for parameter in (p for p in inner._parameters.values() if p is not None):
+                self._owned(inner, parameter)
+        self._replace([*old.parameters()], [*layer.parameters()])
+
+    def _owned(self, module: Any, parameter: Any) -> None:
+        """Remember the first module of a parameter, whose identity may have been that of another one."""
+        known, _ = self._owners.get(id(parameter), (None, None))
+        if known is None or known() is not parameter:
             self._owners[id(parameter)] = (weakref.ref(parameter), weakref.ref(module))
+
+    def _replace(self, old: list[Any], new: list[Any]) -> None:
+        kept = {id(parameter) for parameter in new}
+        gone = [parameter for parameter in old if id(parameter) in self._held - kept]
+        place = self.run.lines.caller() if gone else None
+        self._replaced.update((id(parameter), (weakref.ref(parameter), place)) for parameter in gone)
 
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Take the line that first names an optimizer for the one that made it: a function has returned it."""
@@ -68,22 +98,34 @@ class Replacements(Instrument):
     def step_begins(self, optimizer: Any, place: Place | None) -> None:
         """Compare what an optimizer holds with what has gradients now."""
         parameters: list[Any] = [p for group in optimizer.param_groups for p in group["params"]]
-        gone = [p for p in parameters if p.grad is None and id(p) in self._owners and self._owner(p) is None]
+        gone = [p for p in parameters if p.grad is None and self._is_gone(p)]
         fresh = [p for p in (reference() for reference in self._reached.values()) if p is not None]
         fresh = [p for p in fresh if p.grad is not None and id(p) not in self._held]
         if not gone or not fresh:
             return
         made_at = self.run.made_at(self._owner(fresh[0]))
         new = self.run.lines.place(made_at) if made_at is not None else None
+        assigned = next((self._replaced[id(p)][1] for p in gone if id(p) in self._replaced), None)
+        made = self._made.get(id(optimizer)) or place
+        related = [("a new layer is made here", new)] if new else []
+        if assigned is not None and (new is None or assigned.line != new.line):
+            related.append(("it takes its place here", assigned))
         self.run.report(
             Fault(
                 "DG715",
                 f"this optimizer holds {len(gone)} parameters of layers that were replaced since, "
                 f"and none of the {len(fresh)} that took their place: these never learn",
-                self._made.get(id(optimizer)) or place,
-                related=[("a new layer is made here", new)] if new else [],
+                made,
+                related=related,
             )
         )
+
+    def _is_gone(self, parameter: Any) -> bool:
+        """Say whether a parameter's layer is no more, or has another in its place."""
+        replaced, _ = self._replaced.get(id(parameter), (None, None))
+        if replaced is not None and replaced() is parameter:
+            return True
+        return id(parameter) in self._owners and self._owner(parameter) is None
 
     def _owner(self, parameter: Any) -> Any:
         """Return the module that a parameter was made for; None where there is none, or it is gone."""
@@ -92,7 +134,8 @@ class Replacements(Instrument):
 
     def finish(self) -> None:
         """Hear of nothing more."""
-        if self._handle is not None:
-            self._handle.remove()
+        if self._handles:
+            for handle in self._handles:
+                handle.remove()
             kind: Any = torch.optim.Optimizer
             kind.add_param_group = self._restore

@@ -10,8 +10,8 @@ from drygrad.static.context import Context
 from drygrad.static.datasets import called_by
 from drygrad.static.editing import moved
 from drygrad.static.facts.values import Object
-from drygrad.static.parameters import has_parameters
-from drygrad.static.roles import is_optimizer_class
+from drygrad.static.roles import is_optimizer_class, is_scheduler_class
+from drygrad.static.rules.training.replacing import grows, replacement
 from drygrad.static.syntax import argument, block_of
 from drygrad.static.tree import walk
 
@@ -19,7 +19,8 @@ from drygrad.static.tree import walk
 class LayerReplacedAfterOptimizer(Rule):
     """
     ## What it does
-    Finds layers of a model that are replaced after an optimizer has been given the model's parameters.
+    Finds layers of a model that are replaced after an optimizer has been given the model's parameters: below it, by a
+    function that is called there, or by another method of the class whose `__init__` has made the optimizer.
 
     ## Why is this bad?
     The optimizer holds the parameters of the old layer. Those of the new one get gradients and are never updated: the
@@ -55,8 +56,88 @@ class LayerReplacedAfterOptimizer(Rule):
             "optimizer = torch.optim.Adam(model.parameters())"
         ),
         Valid("optimizer = torch.optim.Adam(model.parameters())\nmodel.act = nn.ReLU()\nother.fc = nn.Linear(2, 2)"),
+        Valid(
+            """
+            model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+            optimizer = torch.optim.Adam(model.parameters())
+            model[1] = nn.Sequential(nn.Dropout(), model[1])  # the old layer goes on in it
+            """
+        ),
+        Valid(
+            """
+            class LanguageModel(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.embedding, self.head = nn.Embedding(7, 4), nn.Linear(4, 7, bias=False)
+
+            model = LanguageModel()
+            optimizer = torch.optim.Adam(model.parameters())
+            model.head.weight = model.embedding.weight  # tied
+            """
+        ),
+        Valid(
+            """
+            class Learner:
+                def __init__(self, body):
+                    self.net = nn.Sequential(body, nn.Linear(4, 2))
+                    self.optimizer = torch.optim.Adam(self.net.parameters())
+
+                def set_classes(self, classes):
+                    self.net[1] = nn.Linear(4, classes)
+                    self.optimizer = torch.optim.Adam(self.net.parameters())
+            """
+        ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Tuner:
+                def __init__(self, model, classes):
+                    self.model = model
+                    self.optimizer = torch.optim.Adam(self.model.parameters())
+                    self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 9)
+                    self.replace_head(classes)
+
+                def replace_head(self, classes):
+                    self.model.head = nn.Linear(self.model.head.in_features, classes)
+            """,
+            """
+            class Tuner:
+                def __init__(self, model, classes):
+                    self.model = model
+                    self.replace_head(classes)
+                    self.optimizer = torch.optim.Adam(self.model.parameters())
+                    self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 9)
+
+                def replace_head(self, classes):
+                    self.model.head = nn.Linear(self.model.head.in_features, classes)
+            """,
+            at=(4, 25, 4, 66),
+        ),
+        Invalid(
+            """
+            class Growing(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.head = nn.Linear(4, 2)
+
+                def grow(self, classes):
+                    self.head = nn.Linear(4, classes)
+
+            class Learner:
+                def __init__(self, model):
+                    self.model = model
+                    self.optimizer = self.make_optimizer()
+
+                def make_optimizer(self):
+                    return torch.optim.Adam(self.model.parameters())
+
+                def begin_task(self, classes):
+                    if classes > 2:
+                        self.model.grow(classes)
+            """,
+            at=(19, 12, 19, 36),
+        ),
         Invalid(
             """
             def make_optimizer(model, lr):
@@ -126,21 +207,48 @@ class LayerReplacedAfterOptimizer(Rule):
             return
         block = block_of(ctx, node)
         for later in block[block.index(node) + 1 :]:
-            if _mentions(later, optimizer) and not _is_replacement(ctx, later, model):
+            replaced = replacement(ctx, later, model)
+            if replaced is None and _mentions(later, optimizer) and not _makes_scheduler(ctx, later):
                 return
-            if isinstance(later, ast.Assign) and _is_replacement(ctx, later, model):
-                if any(_grows(rest, optimizer) for rest in block[block.index(later) + 1 :]):
+            if replaced is not None:
+                if any(grows(rest, optimizer) for rest in (replaced[1], *block[block.index(later) + 1 :])):
                     return
                 yield ctx.finding(
                     self,
                     node.value,
                     f"{optimizer} is made before a layer is replaced: it never updates the new one",
-                    related=[("the layer is replaced here", later.targets[0])],
+                    related=[("the layer is replaced here", replaced[0])],
                     fixes=[self._fix(ctx, node, later)],
                 )
                 return
+        yield from self._replaced_in_methods(node, model, optimizer, ctx)
 
-    def _fix(self, ctx: Context, node: ast.Assign, later: ast.Assign) -> Fix | None:
+    def _replaced_in_methods(self, node: ast.Assign, model: str, optimizer: str, ctx: Context) -> Iterator[Finding]:
+        """Find methods that replace a layer of the model whose optimizer ``__init__`` has made, once and for all."""
+        init = ctx.function(node)
+        cls = ctx.parent(init) if init is not None else None
+        if not isinstance(cls, ast.ClassDef) or init is None or init.name != "__init__":
+            return
+        if not (model.startswith("self.") and optimizer.startswith("self.")) or not _is_made_once(ctx, node, optimizer):
+            return
+        for method in (m for m in cls.body if isinstance(m, ast.FunctionDef) and m is not init):
+            if _is_called_in(init, method.name) or method.name.startswith("_"):
+                continue
+            for statement in (n for n in walk(method) if isinstance(n, (ast.Assign, ast.Expr))):
+                found = replacement(ctx, statement, model)
+                if found is not None:
+                    yield ctx.finding(
+                        self,
+                        found[0],
+                        f"the new layer's parameters are in no optimizer: {optimizer} keeps those of the old one",
+                        related=[("the optimizer is given them here", node.value)],
+                    )
+
+    def _fix(self, ctx: Context, node: ast.Assign, later: ast.stmt) -> Fix | None:
+        block = block_of(ctx, node)
+        optimizer = ast.unparse(node.targets[0])
+        if any(_mentions(between, optimizer) for between in block[block.index(node) + 1 : block.index(later)]):
+            return ctx.fix("Replace the layer before the optimizer is made", *moved(ctx, later, node))
         return ctx.fix("Make the optimizer after the replacement", *moved(ctx, node, later, after=True))
 
 
@@ -161,12 +269,23 @@ def _optimized_model(ctx: Context, node: ast.Assign) -> str | None:
 
 
 def _given_model(call: ast.Call, ctx: Context) -> str | None:
-    """Return the model that is given to a function of the file which makes an optimizer of its parameters."""
+    """Return the model whose parameters a function of the file gives to the optimizer that it makes."""
     for function, parameters in called_by(call, ctx):
         for given, parameter in zip(call.args, parameters, strict=False):
             if any(_takes_parameters(node, parameter) for node in walk(function)):
                 return ctx.text(given)
+        if isinstance(call.func, ast.Attribute) and ctx.text(call.func.value) == "self":
+            own = {model for node in walk(function) if (model := _own_model(node, ctx)) is not None}
+            return own.pop() if len(own) == 1 else None
     return None
+
+
+def _own_model(node: ast.AST, ctx: Context) -> str | None:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self")) as model, attr=attr), args=[]):
+            return ctx.text(model) if attr in ("parameters", "named_parameters") else None
+        case _:
+            return None
 
 
 def _takes_parameters(node: ast.AST, name: str) -> bool:
@@ -177,26 +296,26 @@ def _takes_parameters(node: ast.AST, name: str) -> bool:
             return False
 
 
-def _is_replacement(ctx: Context, node: ast.stmt, model: str) -> bool:
-    """Say whether a statement assigns a layer with parameters to an attribute, or item, of the model."""
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-        return False
-    target = node.targets[0]
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    value = ctx.value(node.value)
-    return has_parameters(value, ctx) and (ctx.text(target) or "").startswith(model + ".")
-
-
 def _mentions(node: ast.stmt, name: str) -> bool:
     return any(isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) == name for n in walk(node))
 
 
-def _grows(node: ast.stmt, optimizer: str) -> bool:
-    """Say whether an optimizer is made anew or given more parameters."""
-    for child in walk(node):
-        if isinstance(child, ast.Attribute) and child.attr in ("add_param_group", "param_groups"):
-            return True
-        if isinstance(child, ast.Assign) and ast.unparse(child.targets[0]) == optimizer:
-            return True
-    return False
+def _makes_scheduler(ctx: Context, node: ast.stmt) -> bool:
+    """Say whether a statement does no more with the optimizer than to give it to a schedule."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    return isinstance(value, ast.Call) and is_scheduler_class(ctx.name(value.func) or "")
+
+
+def _is_made_once(ctx: Context, node: ast.Assign, optimizer: str) -> bool:
+    """Say whether nothing in the file gives an optimizer other parameters, or another one its place."""
+    name = optimizer.rpartition(".")[2]
+    for other in ctx.nodes(ast.Attribute):
+        if other.attr in ("add_param_group", "param_groups"):
+            return False
+        if other.attr == name and isinstance(other.ctx, ast.Store) and ctx.statement(other) is not node:
+            return False
+    return True
+
+
+def _is_called_in(function: ast.AST, name: str) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == name for n in walk(function))
