@@ -33,6 +33,7 @@ FAULTS = {
     "F.cross_entropy(scores.sigmoid(), y)": "DG328",
     "F.cross_entropy(scores.relu(), y)": "DG328",
     "F.binary_cross_entropy_with_logits(scores.tanh(), q)": "DG328",
+    "F.binary_cross_entropy(scores.softmax(1), torch.ones(8, 4))": "DG328",
     "F.nll_loss(scores.softmax(1), y)": "DG308",
     "F.kl_div(scores.softmax(1), q)": "DG311",
 }
@@ -49,6 +50,7 @@ MEANT = [
     "scores.softmax(1).log_softmax(1)",
     "F.binary_cross_entropy_with_logits(scores, q)",
     "F.binary_cross_entropy(scores.sigmoid(), q)",
+    "F.binary_cross_entropy(scores.softmax(1), F.one_hot(y, 4).float())",
     "F.nll_loss(scores.log_softmax(1), y)",
     "F.nll_loss((scores.softmax(1) + 1e-6).log(), y)",
     "F.kl_div(scores.log_softmax(1), q.softmax(1))",

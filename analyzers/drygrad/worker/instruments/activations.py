@@ -8,7 +8,7 @@ import torch
 
 from drygrad.worker.ledger import Origin
 from drygrad.worker.naming import Call, call_here
-from drygrad.worker.reading import extremes, is_plain
+from drygrad.worker.reading import at_hand, extremes, is_plain, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument
 from drygrad.worker.watch import Op
 
@@ -33,6 +33,11 @@ _LOSSES = {
         {"sigmoid": "DG305", "softmax": "DG328", **_CUT_OFF},
         "binary_cross_entropy_with_logits applies sigmoid itself",
     ),
+    "aten::binary_cross_entropy": _Loss(
+        "binary_cross_entropy",
+        {"softmax": "DG328"},
+        "binary_cross_entropy takes the probability of each label by itself",
+    ),
     "aten::nll_loss_forward": _Loss("nll_loss", {"softmax": "DG308"}, "nll_loss takes log-probabilities"),
     "aten::nll_loss2d_forward": _Loss("nll_loss", {"softmax": "DG308"}, "nll_loss takes log-probabilities"),
     "aten::xlogy": _Loss("kl_div", {"softmax": "DG311"}, "kl_div takes log-probabilities as its input"),
@@ -40,6 +45,10 @@ _LOSSES = {
 """By the operation that each of them begins with."""
 _BOUNDS = {"relu": (0.0, float("inf")), "tanh": (-1.0, 1.0)}
 """Between what the results of an activation lie, where that is not 0 and 1."""
+
+
+_PROBABILITIES = "aten::binary_cross_entropy"
+_SLACK = 0.5
 
 
 class Activations(Instrument):
@@ -62,13 +71,16 @@ class Activations(Instrument):
             return
         origin = self.run.origin_of(given)
         activation = origin.op.rpartition("::")[2].lstrip("_") if origin is not None else ""
+        if op.name == _PROBABILITIES and not _several_labels(call.local("target")):
+            return
         if origin is not None and activation in loss.activations and _are_results(given, activation):
             self._report(loss, activation, call, origin)
 
     def _report(self, loss: _Loss, activation: str, call: Call, origin: Origin) -> None:
         """Report a loss, at the activation where that is in another function: it is what has to go."""
         made, code = origin.instruction, loss.activations[activation]
-        why = "logits must be free to take any value" if code == "DG328" else loss.why
+        free = code != "DG328" or loss.function == "binary_cross_entropy"
+        why = loss.why if free else "logits must be free to take any value"
         there = self.run.lines.place(made) if made is not None else None
         message = f"{why}; here it gets the result of {activation}"
         related = [(f"{activation} is applied here", there)] if there is not None and there != call.place else []
@@ -83,3 +95,12 @@ def _are_results(tensor: torch.Tensor, activation: str) -> bool:
     """Say whether all values lie where an activation puts them: nothing was written in place since."""
     found, (low, high) = extremes(tensor), _BOUNDS.get(activation, (0.0, 1.0))
     return found is not None and found[0] >= low and found[1] <= high
+
+
+def _several_labels(found: list[Any]) -> bool:
+    """Say whether a target has rows whose labels do not sum to one, as probabilities of a softmax do."""
+    target = found[0] if found else None
+    if not isinstance(target, torch.Tensor) or not is_readable(target) or target.dim() < 2 or target.shape[-1] < 2:
+        return False
+    with quietly():
+        return bool((at_hand(target).sum(-1) - 1).abs().max() > _SLACK)

@@ -28,7 +28,8 @@ class CutOffLogits(Rule):
     """
     ## What it does
     Finds `cross_entropy` of the result of `relu`, `sigmoid`, `tanh` or `dropout`, `binary_cross_entropy_with_logits` of
-    the result of `relu`, `tanh`, `softmax` or `dropout`, and `binary_cross_entropy` of a sigmoid of a `relu`.
+    the result of `relu`, `tanh`, `softmax` or `dropout`, and `binary_cross_entropy` of a sigmoid of a `relu`. A dry run
+    also finds `binary_cross_entropy` of a `softmax` where samples have several labels, or none.
 
     ## Why is this bad?
     Logits must be free to take any value. Behind a `relu` none is negative: `sigmoid(relu(x))` is never below one

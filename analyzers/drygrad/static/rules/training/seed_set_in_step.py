@@ -21,7 +21,7 @@ class SeedSetInStep(Rule):
     ## What it does
     Finds `torch.manual_seed` with a fixed number in a loop that runs `backward()`, in a `forward`, or in a
     `__getitem__`, and generators that are made there with a fixed seed (`torch.Generator().manual_seed(0)`,
-    `np.random.default_rng(0)`).
+    `np.random.default_rng(0)`); also in a function that a loader gets as `worker_init_fn`.
 
     ## Why is this bad?
     Each step draws the same random numbers: dropout leaves out the same units throughout, the same noise is added
@@ -48,6 +48,17 @@ class SeedSetInStep(Rule):
     VALID = [
         Valid(
             """
+            import numpy as np
+            import torch
+
+            def seed_worker(worker_id):
+                np.random.seed(torch.initial_seed() % 2**32)
+
+            loader = torch.utils.data.DataLoader(data, num_workers=2, worker_init_fn=seed_worker)
+            """
+        ),
+        Valid(
+            """
             def train(model, loader, seeds):
                 for seed in seeds:
                     torch.manual_seed(seed)
@@ -72,6 +83,18 @@ class SeedSetInStep(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            import numpy as np
+            import torch
+
+            def seed_worker(worker_id):
+                np.random.seed(0)
+
+            loader = torch.utils.data.DataLoader(data, num_workers=2, worker_init_fn=seed_worker)
+            """,
+            at=(5, 4, 5, 21),
+        ),
         Invalid(
             """
             def noisy(x, seed=0):
@@ -121,6 +144,17 @@ class SeedSetInStep(Rule):
             )
         if repeated:
             yield ctx.finding(self, node, "this is run in each step: all of them draw the same random numbers")
+        elif function is not None and _prepares_workers(function, ctx):
+            message = "each worker gets this seed, in each epoch anew: all of them draw the same random numbers"
+            yield ctx.finding(self, node, message)
+
+
+def _prepares_workers(function: FunctionNode, ctx: Context) -> bool:
+    """Say whether a function is given to a loader as what each of its workers begins with."""
+    return any(
+        keyword.arg == "worker_init_fn" and isinstance(keyword.value, ast.Name) and keyword.value.id == function.name
+        for keyword in ctx.nodes(ast.keyword)
+    )
 
 
 def _seeds(node: ast.Call, ctx: Context) -> bool:
