@@ -10,13 +10,19 @@ from drygrad.static.context import Context, FunctionNode
 from drygrad.static.datasets import sample_methods
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Class, Function, Number, Object
+from drygrad.static.syntax import parameter_names
 from drygrad.static.tree import walk
 
 _GOES_THROUGH = frozenset(
     "mean std var sum min max amin amax median quantile norm sort argsort unique cumsum logsumexp prod nanmean nanstd "
-    "std_mean var_mean aminmax percentile nanmin nanmax value_counts describe bincount".split()
+    "std_mean var_mean aminmax percentile nanmin nanmax value_counts describe bincount normalize".split()
 )
 _LIBRARIES = ("torch.", "numpy.")
+_CONVERTS = frozenset(
+    "float double long int numpy to_numpy astype to cpu clone copy detach stack cat concatenate vstack hstack array "
+    "asarray tensor as_tensor from_numpy".split()
+)
+"""Methods and functions whose result holds all that they were given."""
 _BUILTIN = frozenset({"sorted", "sum", "min", "max", "set"})
 
 
@@ -93,8 +99,8 @@ class WholeSetPerSample(Rule):
         Valid(
             """
             class Views(torch.utils.data.Dataset):
-                def __init__(self, paths, weights):
-                    self.paths, self.weights, self.scale = paths, weights, (0.5, 2.0)
+                def __init__(self, paths, weights, scale):
+                    self.paths, self.weights, self.scale = paths, weights, scale
 
                 def __len__(self):
                     return len(self.paths)
@@ -102,7 +108,7 @@ class WholeSetPerSample(Rule):
                 def __getitem__(self, index):
                     low, high = min(self.scale), max(self.scale)
                     picked = torch.multinomial(self.weights, 1)
-                    return self.paths[index], low, high, picked
+                    return self.paths[index], low, high, picked / self.weights.sum()
             """
         ),
     ]
@@ -174,6 +180,40 @@ class WholeSetPerSample(Rule):
         ),
         Invalid(
             """
+            import numpy as np
+
+            def scaled(x, reference):
+                return (x - reference.mean(0)) / reference.std(0)
+
+            class Rows(torch.utils.data.Dataset):
+                def __init__(self, rows):
+                    self.rows = rows
+
+                def __len__(self):
+                    return len(self.rows)
+
+                def __getitem__(self, index):
+                    every = np.stack([row["x"] for row in self.rows])
+                    return scaled(self.rows[index]["x"], every), max(len(row) for row in self.rows)
+            """,
+            at=(15, 15, 15, 51),
+        ),
+        Invalid(
+            """
+            class Table(torch.utils.data.Dataset):
+                def __init__(self, frame):
+                    self.frame = frame
+
+                def __len__(self):
+                    return len(self.frame)
+
+                def __getitem__(self, index):
+                    row = self.frame.iloc[index]
+                    return (row["a"] - self.frame["a"].mean()) / self.frame["a"].std()
+            """
+        ),
+        Invalid(
+            """
             class Pages(torch.utils.data.Dataset):
                 def __init__(self, pages, tags):
                     self.pages, self.tags = pages, tags
@@ -190,16 +230,14 @@ class WholeSetPerSample(Rule):
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
         for method in sample_methods(ctx):
-            owner = ctx.parent(method)
-            held = _indexed(method) if isinstance(owner, ast.ClassDef) else frozenset[str]()
+            used = _used(method, ctx)
+            held = _held(used, ctx)
             reported: set[ast.stmt] = set()
-            parts = [p for function in _used(method, ctx) for p in walk(function) if isinstance(p, ast.Call)]
-            for part in sorted(parts, key=lambda call: (call.lineno, call.col_offset)):
-                whole = _reduced(part, held, ctx)
-                if whole is None or ctx.statement(part) in reported or _is_kept(part, ctx):
+            found = [entry for function in used for entry in _gone_through(function, held, ctx)]
+            for part, text in sorted(found, key=lambda entry: (entry[0].lineno, entry[0].col_offset)):
+                if ctx.statement(part) in reported or _is_kept(part, ctx):
                     continue
                 reported.add(ctx.statement(part))
-                text = ctx.source_of(whole)
                 message = f"all of {text} is gone through anew for each sample: compute this once, in __init__"
                 yield ctx.finding(self, part, message)
 
@@ -233,20 +271,6 @@ def _is_computed_anew(function: FunctionNode) -> bool:
     return all(name in ("property", "staticmethod", "torch.no_grad") for name in names)
 
 
-def _indexed(method: FunctionNode) -> frozenset[str]:
-    """Return the attributes of which a sample's index picks a part: what the dataset holds of each sample."""
-    names = [argument.arg for argument in method.args.args][1:2]
-    found = set[str]()
-    for node in walk(method):
-        match node:
-            case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"), attr=name), slice=ast.Name(id=index)):
-                if index in names:
-                    found.add(name)
-            case _:
-                pass
-    return frozenset(found)
-
-
 def _is_kept(node: ast.AST, ctx: Context) -> bool:
     """Say whether a result is stored on the object where it was missing: ``if self.mean is None: self.mean = ...``."""
     statement = ctx.statement(node)
@@ -255,30 +279,106 @@ def _is_kept(node: ast.AST, ctx: Context) -> bool:
     return kept and any(isinstance(above, ast.If) for above in ctx.ancestors(statement))
 
 
-def _reduced(node: ast.Call, held: frozenset[str], ctx: Context) -> ast.expr | None:
-    """Return the attribute of the dataset that a call reduces as a whole; None for other nodes."""
-    match node:
-        case ast.Call(func=ast.Name(id=name), args=[argument]):
-            # what Python goes through may be a pair of bounds: it counts where a sample's index picks a part of it
-            whole = _whole(argument) if name in _BUILTIN else None
-            return whole if whole is not None and whole.attr in held else None
-        case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if name in _GOES_THROUGH:
-            called = ctx.name(node.func) or ""
-            argument = node.args[0] if called.startswith(_LIBRARIES) and node.args else receiver
-            whole = _whole(argument)
-        case _:
+def _held(used: list[FunctionNode], ctx: Context) -> frozenset[str]:
+    """Return the attributes that have an entry for each sample: a name picks one, or the length is theirs."""
+    owner = ctx.parent(used[0])
+    body = owner.body if isinstance(owner, ast.ClassDef) else []
+    length = [member for member in body if isinstance(member, ast.FunctionDef) and member.name == "__len__"]
+    found = set[str]()
+    for node in (node for function in used for node in walk(function)):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Name()):
+                function = ctx.function(node)
+                values = _assigned(name, function) if function is not None else ()
+                found |= {attribute for value in values for attribute in _attributes(value)}
+            case ast.Subscript(value=value, slice=ast.Name()):
+                found |= _attributes(value)
+            case _:
+                pass
+    return frozenset(found | {name for member in length for name in _attributes(member)})
+
+
+def _assigned(name: str, function: FunctionNode) -> Iterator[ast.expr]:
+    """Yield what a function assigns to a name."""
+    for node in walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                yield value
+            case _:
+                pass
+
+
+def _attributes(root: ast.AST) -> set[str]:
+    inside = (node for node in walk(root) if isinstance(node, ast.Attribute))
+    return {node.attr for node in inside if isinstance(node.value, ast.Name) and node.value.id == "self"}
+
+
+def _gone_through(function: FunctionNode, held: frozenset[str], ctx: Context) -> Iterator[tuple[ast.Call, str]]:
+    """Yield the calls that go through all that a dataset holds, with the words for it."""
+    whole = _Whole(held, ctx)
+    for node in walk(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            whole.names[node.targets[0].id] = whole.text(node.value)
+    for node in walk(function):
+        text = whole.reduced(node) or whole.handed_on(node) if isinstance(node, ast.Call) else None
+        if text is not None and isinstance(node, ast.Call):
+            yield node, text
+
+
+class _Whole:
+    """What stands for all samples of a dataset in a function's expressions."""
+
+    def __init__(self, held: frozenset[str], ctx: Context) -> None:
+        self.names: dict[str, str | None] = {}
+        self._held = held
+        self._ctx = ctx
+
+    def text(self, node: ast.expr) -> str | None:
+        """Return the words for an expression that has an entry for each sample; None for others."""
+        match node:
+            case ast.Name(id=name):
+                return self.names.get(name)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                value = self._ctx.value(node)
+                is_one = isinstance(value, (Object, Number)) or name not in self._held
+                return None if is_one else self._ctx.source_of(node)
+            case ast.Attribute(value=inner, attr="values" | "loc" | "iloc"):
+                return self.text(inner)
+            case ast.Subscript(value=inner, slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None, step=None), *_])):
+                return self.text(inner)
+            case ast.Subscript(value=inner, slice=ast.Constant(value=str())):
+                return self.text(inner)
+            case ast.Call(func=ast.Attribute(value=inner, attr=name), args=arguments) if name in _CONVERTS:
+                return self.text(inner) or next(filter(None, map(self.text, arguments[:1])), None)
+            case ast.ListComp(generators=[generator]) | ast.GeneratorExp(generators=[generator]):
+                return None if generator.ifs else self.text(generator.iter)
+            case ast.Call(func=ast.Name(id="list" | "set" | "sorted" | "tuple"), args=[inner]):
+                return self.text(inner)
+            case _:
+                return None
+
+    def reduced(self, node: ast.Call) -> str | None:
+        """Return what a call reduces as a whole."""
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[argument]):
+                return self.text(argument) if name in _BUILTIN else None
+            case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if name in _GOES_THROUGH:
+                called = self._ctx.name(node.func) or ""
+                return self.text(node.args[0] if called.startswith(_LIBRARIES) and node.args else receiver)
+            case _:
+                return None
+
+    def handed_on(self, node: ast.Call) -> str | None:
+        """Return what a call hands to a function of the file that goes through it."""
+        value = self._ctx.value(node.func)
+        function = value.node if isinstance(value, Function) and value.receiver is None else None
+        if not isinstance(function, ast.FunctionDef):
             return None
-    if whole is None or isinstance(ctx.value(whole), (Object, Number)):
+        for name, argument in zip(parameter_names(function), node.args, strict=False):
+            text = self.text(argument)
+            inside = _Whole(frozenset(), self._ctx)
+            inside.names[name] = text
+            calls = (part for part in walk(function) if isinstance(part, ast.Call)) if text is not None else ()
+            if any(inside.reduced(call) is not None for call in calls):
+                return text
         return None
-    return whole
-
-
-def _whole(node: ast.expr) -> ast.Attribute | None:
-    """Return the attribute that an expression is, or is a column of: ``self.data[:, 0]``."""
-    match node:
-        case ast.Subscript(value=inner, slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None, step=None), *_])):
-            return _whole(inner)
-        case ast.Attribute(value=ast.Name(id="self")):
-            return node
-        case _:
-            return None
