@@ -26,7 +26,7 @@ _OF_DEVICES = frozenset("DG201 DG203 DG204 DG205 DG907".split())
 
 _OF_VALUES = frozenset(
     "DG302 DG304 DG305 DG308 DG311 DG316 DG329 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411 DG413 "
-    "DG420 DG421".split()
+    "DG420 DG421 DG423".split()
 )
 """Codes of faults that depend on the values, and on whether these are probabilities."""
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from drygrad.static.facts import containers, shapes, transfer
 from drygrad.static.facts.effects import forget_items
-from drygrad.static.facts.events import InplaceWrite, ShapeMismatch
+from drygrad.static.facts.events import DeviceMismatch, InplaceWrite, ShapeMismatch
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.values import (
     UNKNOWN,
@@ -89,7 +89,25 @@ def index(frame: Frame, tensor: Tensor, node: ast.Subscript) -> Tensor:
         shape = None
     made = transfer.make(frame, node, "getitem", (tensor,), (tensor,))
     storage = tensor.storage if _is_view(frame, node.slice) else None
-    return replace(made, shape=shape, dtype=tensor.dtype, cut=made.cut or tensor.cut, storage=storage)
+    device = None if _is_indexed_from_afar(frame, tensor, node) else made.device
+    return replace(made, shape=shape, dtype=tensor.dtype, device=device, cut=made.cut or tensor.cut, storage=storage)
+
+
+def _is_indexed_from_afar(frame: Frame, tensor: Tensor, node: ast.Subscript) -> bool:
+    """Report indices on an accelerator into a tensor of the CPU; the other way round they are copied."""
+    frame.retract(DeviceMismatch, node)
+    if tensor.origin is None or tensor.parameter or tensor.buffer:
+        return False  # what belongs to a module moves with it
+    for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+        index = frame.evaluate(part)
+        if not isinstance(index, Tensor) or tensor.device != "cpu" or index.device in (None, "cpu") or not index.shape:
+            continue
+        assert index.device is not None
+        devices, certain = ("cpu", index.device), index.device[0] != "$"
+        event = DeviceMismatch(node, "indexing", (node.value, part), devices, (tensor, index), None, certain)
+        frame.emit(event)
+        return True
+    return False
 
 
 def _is_view(frame: Frame, index: ast.expr) -> bool:

@@ -63,6 +63,21 @@ class TensorsOnDifferentDevices(Rule):
     VALID = [
         Valid(
             """
+            class Codes(nn.Module):
+                def __init__(self, learnt):
+                    super().__init__()
+                    table = torch.randn(8, 4)
+                    self.table = nn.Parameter(table) if learnt else table
+                    self.register_buffer("fixed", torch.randn(8, 4))
+
+                def forward(self, x):
+                    chosen = torch.randperm(8, device=x.device)[:4]
+                    return self.table[chosen], self.fixed[chosen]
+            """
+        ),
+        Valid("x = torch.randn(4, 3).cuda()\ni = torch.tensor([0, 1])\ny = x[i], x[torch.arange(2)], torch.eye(3)[i]"),
+        Valid(
+            """
             from .flows import Flow
 
             class Sylvester(Flow):
@@ -138,6 +153,17 @@ class TensorsOnDifferentDevices(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            labels = torch.randint(0, 4, (8,)).cuda()
+            one_hot = torch.eye(4)[labels]
+            """,
+            """
+            labels = torch.randint(0, 4, (8,)).cuda()
+            one_hot = torch.eye(4, device=labels.device)[labels]
+            """,
+            at=(2, 10, 2, 22),
+        ),
         Invalid(
             "pred = torch.randn(8, 3, device='cuda')\ntarget = torch.randint(0, 3, (8,))\n"
             "F.cross_entropy(pred, target)",

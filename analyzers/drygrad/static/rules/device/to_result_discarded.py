@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
@@ -15,6 +16,8 @@ from drygrad.static.rules.device.returning import returned_move
 
 _MOVES = frozenset({"to", "cuda", "cpu"})
 _CASTS = frozenset({"half", "float", "double", "bfloat16", "type"})
+
+_BATCH = re.compile(r"^(mini_?)?(batch|inputs?|samples?|encod(ing|ed)s?)(_\w+)?$")
 
 
 class ToResultDiscarded(Rule):
@@ -110,6 +113,23 @@ class ToResultDiscarded(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            def run(model, batches, device):
+                for batch in batches:
+                    for key, value in batch.items():
+                        value.to(device)
+                    model(**batch)
+            """,
+            """
+            def run(model, batches, device):
+                for batch in batches:
+                    for key, value in batch.items():
+                        batch[key] = value.to(device)
+                    model(**batch)
+            """,
+            at=(4, 12, 4, 28),
+        ),
         Invalid(
             """
             def move(batch, device):
@@ -280,10 +300,28 @@ def _what_stays(tensor: Tensor | None, text: str, method: str) -> str:
     return f"`{text}` itself stays {'where' if method in _MOVES else 'what'} it is"
 
 
+def _is_value_of_batch(receiver: ast.Name, node: ast.stmt, ctx: Context) -> bool:
+    """Say whether a name is a value of a dict that is a batch by its name: no dict of modules is called so."""
+    for loop in ctx.loops(node)[:1]:
+        match loop:
+            case ast.For(
+                target=ast.Name(id=value) | ast.Tuple(elts=[_, ast.Name(id=value)]),
+                iter=ast.Call(func=ast.Attribute(value=ast.Name(id=holder), attr="items" | "values"), args=[]),
+            ):
+                return value == receiver.id and _BATCH.search(holder) is not None
+            case _:
+                pass
+    return False
+
+
 def _is_batch_item(receiver: ast.expr, node: ast.stmt, ctx: Context) -> bool:
     """Say whether a name is one of several that a loop unpacks the batches of a loader into."""
     loop = loader_loop(node, ctx)
-    if not isinstance(receiver, ast.Name) or ctx.value(receiver) is not UNKNOWN or loop is None:
+    if not isinstance(receiver, ast.Name) or ctx.value(receiver) is not UNKNOWN:
+        return False
+    if _is_value_of_batch(receiver, node, ctx):
+        return True
+    if loop is None:
         return False
     assert isinstance(node, ast.Expr)
     assert isinstance(node.value, ast.Call)

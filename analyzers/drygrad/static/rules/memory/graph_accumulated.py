@@ -9,6 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Constant, Number, Tensor
+from drygrad.static.loops import step_around
 from drygrad.static.rules.memory.graphs import (
     Graph,
     detached,
@@ -17,6 +18,7 @@ from drygrad.static.rules.memory.graphs import (
     is_only_read,
     repeated_around,
 )
+from drygrad.static.rules.memory.handing import handed_over
 from drygrad.static.syntax import assigned_in, body_nodes
 from drygrad.static.tree import walk
 
@@ -64,6 +66,29 @@ class GraphAccumulated(Rule):
     code, name, since = "DG502", "graph-accumulated", "0.1"
     severity = "warning"
     VALID = [
+        Valid("""
+            class Meter:
+                def __init__(self):
+                    self.total, self.count, self.kept = 0.0, 0, 0.0
+
+                def update(self, value, n=1):
+                    self.total += float(value) * n
+                    self.count += n
+
+                def add(self, value):
+                    self.kept += value
+
+            def train(model, loader, criterion, optimizer):
+                meter = Meter()
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    meter.update(loss, len(x))
+                    meter.add(loss.item())
+                return meter.total / meter.count
+        """),
         Valid("""
             def train(model, loader, criterion, optimizer):
                 running_loss = 0.0
@@ -145,6 +170,85 @@ class GraphAccumulated(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Meter:
+                def __init__(self):
+                    self.total, self.count = 0.0, 0
+
+                def update(self, value, n=1):
+                    self.total += value * n
+                    self.count += n
+
+            def train(model, loader, criterion, optimizer):
+                meter = Meter()
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    meter.update(loss, len(x))
+                return meter.total / meter.count
+            """,
+            """
+            class Meter:
+                def __init__(self):
+                    self.total, self.count = 0.0, 0
+
+                def update(self, value, n=1):
+                    self.total += value * n
+                    self.count += n
+
+            def train(model, loader, criterion, optimizer):
+                meter = Meter()
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    meter.update(loss.detach(), len(x))
+                return meter.total / meter.count
+            """,
+            at=(16, 21, 16, 25),
+        ),
+        Invalid(
+            """
+            class Fitter:
+                def __init__(self, model: nn.Linear, optimizer):
+                    self.model, self.optimizer, self.smooth = model, optimizer, None
+
+                def step(self, x, y):
+                    loss = F.mse_loss(self.model(x), y)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    self.smooth = loss if self.smooth is None else 0.9 * self.smooth + 0.1 * loss
+                    return float(self.smooth)
+
+            def main(model: nn.Linear, optimizer, data):
+                fitter = Fitter(model, optimizer)
+                for x, y in data:
+                    fitter.step(x, y)
+            """,
+            """
+            class Fitter:
+                def __init__(self, model: nn.Linear, optimizer):
+                    self.model, self.optimizer, self.smooth = model, optimizer, None
+
+                def step(self, x, y):
+                    loss = F.mse_loss(self.model(x), y)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    self.smooth = loss if self.smooth is None else 0.9 * self.smooth + 0.1 * loss.detach()
+                    return float(self.smooth)
+
+            def main(model: nn.Linear, optimizer, data):
+                fitter = Fitter(model, optimizer)
+                for x, y in data:
+                    fitter.step(x, y)
+            """,
+        ),
         Invalid(
             """
             def train(model: nn.Linear, loader, optimizer, log):
@@ -292,9 +396,26 @@ class GraphAccumulated(Rule):
         if isinstance(node.op, ast.Add) and not isinstance(node.value, (ast.List, ast.ListComp)):
             yield from self._check(node, node.target, node.value, ctx)
 
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        """``meter.update(loss)``, where the method adds what it is given to a total of its object."""
+        step = step_around(node, ctx)
+        for handed in handed_over(node, ctx) if step is not None else ():
+            total = f"self.{handed.attribute}"
+            if handed.listed or step is None or graph_of(handed.argument, step, ctx) != "freed":
+                continue
+            if is_differentiated(total, handed.statement, ctx) or ctx.grad_enabled(handed.statement) is False:
+                continue
+            text = ctx.source_of(handed.argument)
+            message = f"{total} links the graph of every {text} that it is given: memory grows with every step"
+            related = [("it is added here", handed.statement)]
+            yield ctx.finding(self, handed.argument, message, related=related, fixes=[detached(handed.argument, ctx)])
+
     def visit_assignment(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
-        match node:
-            case ast.Assign(targets=[total], value=ast.BinOp(left=first, op=ast.Add(), right=second)):
+        value = node.value
+        if isinstance(value, ast.IfExp):  # ``loss if total is None else 0.9 * total + 0.1 * loss``
+            value = value.orelse if isinstance(value.orelse, ast.BinOp) else value.body
+        match [node.targets, value]:
+            case [[total], ast.BinOp(left=first, op=ast.Add(), right=second)]:
                 name = dotted_text(total)
                 for part, added in ((first, second), (second, first)):
                     if name is not None and _is_share_of(part, name):

@@ -9,6 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Sequence
+from drygrad.static.loops import step_around
 from drygrad.static.rules.memory.graphs import (
     detached,
     graph_of,
@@ -17,6 +18,7 @@ from drygrad.static.rules.memory.graphs import (
     is_only_read,
     repeated_around,
 )
+from drygrad.static.rules.memory.handing import handed_over
 from drygrad.static.syntax import assigned_in
 from drygrad.static.tree import walk
 
@@ -128,6 +130,45 @@ class GraphKeptInList(Rule):
         """),
     ]
     INVALID = [
+        Invalid(
+            """
+            class History:
+                def __init__(self):
+                    self.losses = []
+
+                def add(self, step, loss):
+                    self.losses.append((step, loss))
+
+            def train(model, loader, criterion, optimizer):
+                history = History()
+                for step, (x, y) in enumerate(loader):
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    history.add(step, loss)
+                return history
+            """,
+            """
+            class History:
+                def __init__(self):
+                    self.losses = []
+
+                def add(self, step, loss):
+                    self.losses.append((step, loss))
+
+            def train(model, loader, criterion, optimizer):
+                history = History()
+                for step, (x, y) in enumerate(loader):
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    history.add(step, loss.detach())
+                return history
+            """,
+            at=(15, 26, 15, 30),
+        ),
         Invalid(
             """
             class Trainer:
@@ -270,6 +311,20 @@ class GraphKeptInList(Rule):
                 yield from self._check(owner, item, ctx)
             case _:
                 return
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        """``history.add(loss)``, where the method appends what it is given to a list of its object."""
+        step = step_around(node, ctx)
+        for handed in handed_over(node, ctx) if step is not None else ():
+            kept = f"self.{handed.attribute}"
+            if not handed.listed or step is None or graph_of(handed.argument, step, ctx) != "freed":
+                continue
+            if is_differentiated(kept, handed.statement, ctx) or ctx.grad_enabled(handed.statement) is False:
+                continue
+            text = ctx.source_of(handed.argument)
+            message = f"{text} still carries its graph: {kept} keeps its nodes in memory, step after step"
+            related = [("it is appended here", handed.statement)]
+            yield ctx.finding(self, handed.argument, message, related=related, fixes=[detached(handed.argument, ctx)])
 
     def visit_extend(self, node: ast.AugAssign, ctx: Context) -> Iterator[Finding]:
         match node:

@@ -1,0 +1,150 @@
+"""Rule DG211: a model that moves after the state of its optimizer has been loaded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.editing import moved
+from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.values import Constant, Object
+from drygrad.static.rules.device.placement import device_of, unless
+from drygrad.static.syntax import block_of, called
+
+_STATEFUL = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "SGD", "ASGD"})
+
+
+class MovedAfterOptimizerState(Rule):
+    """
+    ## What it does
+    Finds `model.to(device)` and `model.cuda()` after `optimizer.load_state_dict(...)`, where the optimizer has the
+    model's parameters.
+
+    ## Why is this bad?
+    `load_state_dict` puts moments and momenta on the device on which the parameters are at that moment. When the model
+    moves later its parameters do, the optimizer's state does not: the first `step()` after a resumption raises
+    "Expected all tensors to be on the same device".
+
+    ## Example
+    ```python
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    model.to(device)
+    ```
+    Use instead:
+    ```python
+    model.to(device)
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    ```
+
+    ## Fix safety
+    Unsafe: what stands between the two runs later.
+    """
+
+    code, name, since = "DG211", "moved-after-optimizer-state", "0.1"
+    severity = "warning"
+    VALID = [
+        Valid(
+            """
+            def resume(path, device):
+                model = nn.Linear(4, 2)
+                optimizer = torch.optim.Adam(model.parameters())
+                checkpoint = torch.load(path, map_location="cpu")
+                model.load_state_dict(checkpoint["model"])
+                model.to(device)
+                optimizer.load_state_dict(checkpoint["optimizer"])
+                return model, optimizer
+
+            def other(path, device, teacher: nn.Linear):
+                model = nn.Linear(4, 2).to(device)
+                optimizer = torch.optim.Adam(model.parameters())
+                optimizer.load_state_dict(torch.load(path))
+                teacher.to(device)
+                model.to("cpu")
+                return model, optimizer
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            def resume(path, device):
+                model = nn.Linear(4, 2)
+                optimizer = torch.optim.Adam(model.parameters())
+                checkpoint = torch.load(path, map_location="cpu")
+                model.load_state_dict(checkpoint["model"])
+                optimizer.load_state_dict(checkpoint["optimizer"])
+                model.to(device)
+                return model, optimizer
+            """,
+            """
+            def resume(path, device):
+                model = nn.Linear(4, 2)
+                optimizer = torch.optim.Adam(model.parameters())
+                checkpoint = torch.load(path, map_location="cpu")
+                model.load_state_dict(checkpoint["model"])
+                model.to(device)
+                optimizer.load_state_dict(checkpoint["optimizer"])
+                return model, optimizer
+            """,
+            at=(7, 4, 7, 20),
+        ),
+    ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="load_state_dict")):
+                optimizer = ctx.value(owner)
+            case _:
+                return
+        statement = ctx.statement(node)
+        model = _model_of(optimizer)
+        if model is None or not isinstance(statement, ast.Expr):
+            return
+        block = block_of(ctx, statement)
+        for later in block[block.index(statement) + 1 :]:
+            move = _move_of(later, model, ctx)
+            if move is not None:
+                device = "cuda" if called(move) == "cuda" else device_of(ctx, move.args[0]) or "$device"
+                message = (
+                    f"the optimizer's state has been loaded before, and stays on the CPU: step() raises{unless(device)}"
+                )
+                related = [("the state is loaded here", node)]
+                yield ctx.finding(self, move, message, related=related, fixes=[_fix(statement, later, ctx)])
+                return
+
+
+def _model_of(optimizer: object) -> str | None:
+    """Return the name of the model, still on the CPU, whose parameters an optimizer was given when it was made."""
+    if not isinstance(optimizer, Object) or optimizer.type.rpartition(".")[2] not in _STATEFUL:
+        return None
+    if optimizer.type.endswith(".SGD") and optimizer.arguments.get("momentum", 2) in (None, Constant(0)):
+        return None
+    match optimizer.node:
+        case ast.Call(args=[ast.Call(func=ast.Attribute(value=model, attr="parameters"), args=[]), *_]):
+            return dotted_text(model)
+        case _:
+            return None
+
+
+def _move_of(statement: ast.stmt, model: str, ctx: Context) -> ast.Call | None:
+    """Return the call that moves the model to an accelerator, from the CPU as far as is known."""
+    match statement:
+        case ast.Expr(value=ast.Call() as move) | ast.Assign(value=ast.Call() as move):
+            pass
+        case _:
+            return None
+    if not isinstance(move.func, ast.Attribute) or move.func.attr not in ("to", "cuda"):
+        return None
+    if dotted_text(move.func.value) != model:
+        return None
+    before = ctx.value(move.func.value)
+    if isinstance(before, Object) and before.device not in (None, "cpu"):
+        return None
+    target = device_of(ctx, move.args[0]) if move.args else None
+    return move if move.func.attr == "cuda" or (target is not None and target != "cpu") else None
+
+
+def _fix(loading: ast.Expr, move: ast.stmt, ctx: Context) -> Fix | None:
+    return ctx.fix("Move the model first", *moved(ctx, move, loading))
