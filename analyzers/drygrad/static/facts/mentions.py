@@ -17,17 +17,17 @@ class Mentions:
     """
 
     names: frozenset[str]
+    """Of variables and attributes."""
+    variables: frozenset[str]
     reassigned: frozenset[str]
 
     @classmethod
     def of(cls, statement: ast.stmt) -> Mentions:
         """Read a statement."""
-        names = (
-            node.id if isinstance(node, ast.Name) else node.attr
-            for node in walk(statement)
-            if isinstance(node, (ast.Name, ast.Attribute))
-        )
-        return cls(frozenset(names), frozenset(_reassigned_attributes([statement], None)))
+        variables = {node.id for node in walk(statement) if isinstance(node, ast.Name)}
+        attributes = {node.attr for node in walk(statement) if isinstance(node, ast.Attribute)}
+        reassigned = frozenset(_reassigned_attributes([statement], None))
+        return cls(frozenset(variables | attributes), frozenset(variables), reassigned)
 
 
 def mentions_of(tree: ast.Module, known: Mapping[ast.stmt, Mentions]) -> dict[ast.stmt, Mentions]:

@@ -361,12 +361,13 @@ class ModuleFacts:
     def _evaluate_functions(self) -> None:
         """Evaluate every body once on its own: those that nobody in the file calls first, then their callees."""
         named = united(mentions.names for mentions in self._mentions.values())
+        variables = united(mentions.variables for mentions in self._mentions.values())
         seen = 0
         waiting: dict[ast.AST, Function] = {}
         while True:
             waiting.update((f.node, f) for f, _ in self.functions[seen:] if f.node not in self._bodies)
             seen, known_calls = len(self.functions), len(self.callers)
-            for function in [f for f in waiting.values() if self._is_root(f, named)]:
+            for function in [f for f in waiting.values() if self._is_root(f, variables if f.owner is None else named)]:
                 self._evaluate_at_home(waiting.pop(function.node))
             while waiting and len(self.callers) == known_calls and len(self.functions) == seen:
                 self._evaluate_at_home(waiting.pop(next(iter(waiting))))

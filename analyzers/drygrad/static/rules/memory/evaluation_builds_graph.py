@@ -116,6 +116,19 @@ class EvaluationBuildsGraph(Rule):
                     values.append(policy(state))
                 return torch.stack(values)
         """),
+        Valid(
+            """
+            def evaluate_boxes(model, loader, device, results):
+                for images, targets in loader:
+                    results.update(model(images), targets)
+                return results.evaluate()
+
+            @torch.inference_mode()
+            def evaluate(model, loader, device, results):
+                model.eval()
+                return evaluate_boxes(model, loader, device, results)
+            """
+        ),
     ]
     INVALID = [
         Invalid(

@@ -22,7 +22,8 @@ class KeptByForward(Rule):
 
     ## Why is this bad?
     The module keeps a tensor of every call, and with it the graph that made it: all activations of all steps, until
-    memory runs out. Evaluation under `no_grad` keeps the tensor alone, which is often large enough.
+    memory runs out. Evaluation under `no_grad` keeps the tensor alone, which is often large enough. Where the class
+    then reads the list, as one that gathers inputs for a calibration does, it is an info.
 
     ## Example
     ```python
@@ -65,6 +66,23 @@ class KeptByForward(Rule):
     INVALID = [
         Invalid(
             """
+            class Observer(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.inputs = []
+
+                @torch.no_grad()
+                def forward(self, x: torch.Tensor):
+                    self.inputs.append(x.cpu())
+                    return x
+
+                def scale(self):
+                    return torch.cat(self.inputs).abs().amax(dim=0)
+            """,
+            severity="info",
+        ),
+        Invalid(
+            """
             class Block(nn.Module):
                 def __init__(self):
                     super().__init__()
@@ -95,7 +113,8 @@ class KeptByForward(Rule):
         if ctx.tensor(item) is None or not _begins_as_list(owner, cls, ctx) or _is_emptied(owner.attr, ctx):
             return
         message = f"each forward makes {text} longer, and nothing empties it: every tensor stays in memory"
-        yield ctx.finding(self, node, message)
+        gathered = ctx.grad_enabled(ctx.statement(node)) is False and _is_gathered(owner, node, cls)
+        yield ctx.finding(self, node, message, severity="info" if gathered else None)
 
 
 def _begins_as_list(owner: ast.Attribute, cls: ast.ClassDef, ctx: Context) -> bool:
@@ -120,3 +139,13 @@ def _is_emptied(attribute: str, ctx: Context) -> bool:
         if isinstance(ctx.parent(parent) if isinstance(parent, ast.Subscript) else parent, ast.Delete):
             return True
     return False
+
+
+def _is_gathered(owner: ast.Attribute, append: ast.Call, cls: ast.ClassDef) -> bool:
+    """Say whether the class itself reads the list elsewhere: it may be there to gather what a few passes give."""
+    reads = (n for n in walk(cls) if isinstance(n, ast.Attribute) and n.attr == owner.attr and n is not owner)
+    return any(isinstance(n.ctx, ast.Load) and not _stands_in(n, append) for n in reads)
+
+
+def _stands_in(node: ast.AST, whole: ast.AST) -> bool:
+    return any(inner is node for inner in walk(whole))
