@@ -17,7 +17,9 @@ ANY = "?"
 """A size of which nothing is known but that it is asked for by a name of its own, or left to torch (-1)."""
 _VIEWS = frozenset({"view", "reshape"})
 _CONVERTS = frozenset({"from_numpy", "as_tensor", "tensor", "ascontiguousarray", "asarray", "array"})
-_CASTS = frozenset({"float", "to", "cuda", "cpu", "contiguous", "clone", "copy", "astype", "double", "half", "long"})
+_CASTS = frozenset(
+    "float to cuda cpu contiguous clone copy astype double half long byte int type div div_ mul mul_ sub sub_ add add_".split()
+)
 _CONVERSIONS = 4
 UNKNOWN_SIZES = ""
 """Sizes of which nothing is known at all: any number of them, whose product may be anything."""
@@ -185,7 +187,7 @@ def _unpacked(text: str, node: ast.AST, ctx: Context) -> dict[str, str] | None:
         kept = [name.id for name in names if isinstance(name, ast.Name)]
         if len(kept) != len(names) or not follows(node, statement):
             continue
-        if any(rebound_between(name, statement, node, scope) for name in (text, *kept)):
+        if any(rebound_between(name, statement, ctx.statement(node), scope) for name in (text, *kept)):
             continue
         found = {f"_{i}" if n == "_" else n: UNKNOWN_SIZES if n == "_" else n for i, n in enumerate(kept)}
     return found

@@ -183,6 +183,36 @@ class ViewMovesAxes(Rule):
         ),
         Invalid(
             """
+            import numpy as np
+            import torch
+
+            class Faces(torch.utils.data.Dataset):
+                def __getitem__(self, i):
+                    img = self.images[i]
+                    h, w, c = img.shape
+                    img = torch.from_numpy(img).float().div(255).view(c, h, w)
+                    return img
+
+                def __len__(self):
+                    return len(self.images)
+            """,
+            """
+            import numpy as np
+            import torch
+
+            class Faces(torch.utils.data.Dataset):
+                def __getitem__(self, i):
+                    img = self.images[i]
+                    h, w, c = img.shape
+                    img = torch.from_numpy(img).float().div(255).permute(2, 0, 1)
+                    return img
+
+                def __len__(self):
+                    return len(self.images)
+            """,
+        ),
+        Invalid(
+            """
             def time_major(log_probs):
                 n, t, c = log_probs.shape
                 return torch.reshape(log_probs, (t, n, c))
