@@ -18,7 +18,8 @@ ANY = "?"
 _VIEWS = frozenset({"view", "reshape"})
 _CONVERTS = frozenset({"from_numpy", "as_tensor", "tensor", "ascontiguousarray", "asarray", "array"})
 _CASTS = frozenset(
-    "float to cuda cpu contiguous clone copy astype double half long byte int type div div_ mul mul_ sub sub_ add add_".split()
+    "float to cuda cpu contiguous clone copy astype double half long byte int type div div_ mul "
+    "mul_ sub sub_ add add_".split()
 )
 _CONVERSIONS = 4
 UNKNOWN_SIZES = ""

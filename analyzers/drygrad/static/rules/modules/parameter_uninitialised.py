@@ -15,6 +15,7 @@ from drygrad.static.tree import walk
 _PARAMETER = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 _EMPTY = frozenset({"torch.empty"})
 _TYPES = frozenset({"torch.Tensor", "torch.FloatTensor"})
+_SETS_UP = frozenset({"reset_parameters", "_reset_parameters", "reset", "reset_weights"})
 _ALL = frozenset(
     {"parameters", "named_parameters", "apply", "state_dict", "__dict__", "getattr", "vars", "_parameters"}
 )
@@ -75,6 +76,17 @@ class ParameterUninitialised(Rule):
                     self.scale = nn.Parameter(torch.Tensor(values))
                     for p in self.parameters():
                         p.data.uniform_(-1, 1)
+            """
+        ),
+        Valid(
+            """
+            from layers import glorot
+
+            class D(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.empty(n, n))
+                    glorot(self.weight)
             """
         ),
         Valid(
@@ -172,22 +184,33 @@ def _is_written(name: str, made: ast.Assign, ctx: Context) -> bool:
         if read.attr != name or ctx.parent(read) is made:
             continue
         parent = ctx.parent(read)
-        if isinstance(parent, ast.Call) and read in parent.args and called(parent).endswith("_"):
-            return True
-        if isinstance(parent, ast.Call) and read in parent.args and "init" in ast.unparse(parent.func).lower():
-            return True
-        if isinstance(parent, ast.Attribute) and (parent.attr.endswith("_") or parent.attr in ("data", "copy_")):
-            return True
-        if isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store):
-            return True
-        if isinstance(parent, (ast.Tuple, ast.List, ast.For)):
-            return True
+        if isinstance(parent, ast.keyword):
+            parent = ctx.parent(parent)
+        match parent:
+            case ast.Call(func=function):
+                if read is not function and not _only_reads(function, ctx):
+                    return True
+            case ast.Attribute(attr=attribute):
+                if attribute.endswith("_") or attribute == "data":
+                    return True
+            case ast.Subscript(ctx=ast.Store()) | ast.Tuple() | ast.List() | ast.For():
+                return True
+            case _:
+                pass
     return False
+
+
+def _only_reads(function: ast.expr, ctx: Context) -> bool:
+    """Say whether a call is of an operation of torch's that writes nothing."""
+    name = ctx.name(function) or ""
+    return name.startswith("torch.") and not name.startswith("torch.nn.init.") and not name.endswith("_")
 
 
 def _treats_all(node: ast.AST) -> bool:
     """Say whether all parameters of a module are treated alike somewhere."""
     match node:
+        case ast.FunctionDef(name=name):
+            return name in _SETS_UP or ("init" in name.lower() and name != "__init__")
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name in _ALL or ("init" in name.lower() and name not in ("__init__", "init"))
         case _:
