@@ -204,3 +204,17 @@ def test_constructors_call_the_base_class_first() -> None:
 def test_nothing_is_proposed_for_a_fault_in_another_file() -> None:
     assert Path(PATH) != Path("/elsewhere.py")
     assert proposed("def f(key):\n    return {}[key]\n", "DG907", "{}[key]") == {}
+
+
+def test_an_attribute_that_stays_behind_becomes_a_buffer() -> None:
+    program = """
+class Loss(nn.Module):
+    def __init__(self, counts):
+        super().__init__()
+        self.weights = counts.sum() / counts
+    def forward(self, x):
+        return (self.weights * x).mean()
+"""
+    texts = proposed(program, "DG204", "self.weights = counts.sum() / counts", raised="return")
+    changed = 'self.register_buffer("weights", counts.sum() / counts, persistent=False)'
+    assert changed in texts["Register it as a buffer"]

@@ -203,3 +203,16 @@ def test_what_is_told_where_it_began_is_not_told_where_it_fails() -> None:
     assert [(f.code, f.span.start.line) for f in both.findings] == [("DG203", 8)]
     other = merge([static("DG402", 10, 8, 17)], [record(began)], SOURCE)
     assert [(f.code, f.span.start.line) for f in other.findings] == [("DG203", 8), ("DG402", 10)]
+
+
+def test_an_error_that_nobody_could_explain_confirms_the_one_that_the_text_foretells() -> None:
+    foretold = replace(static("DG740", 14), severity="error")
+    result = merged(foretold, record(seen("DG907", 14), outcome="failed"))
+    (finding,) = result.findings
+    assert (finding.code, finding.status, finding.message, finding.detail) == (
+        "DG740",
+        "confirmed",
+        "may fail",
+        "torch says",
+    )
+    assert len(merged(static("DG740", 14), record(seen("DG907", 14), outcome="failed")).findings) == 2

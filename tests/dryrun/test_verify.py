@@ -49,9 +49,15 @@ class Lab:
         return self._loop.run_until_complete(_seen(self._runs, self._folder, source, qualname))
 
     def tried(
-        self, source: Source, qualname: str | None = None, *, own: Fix | None = None, budget: float = 30.0
+        self,
+        source: Source,
+        qualname: str | None = None,
+        *,
+        own: Fix | None = None,
+        budget: float = 30.0,
+        severities: Sequence[str] = ("error", "warning"),
     ) -> list[Finding]:
-        """Return the errors and warnings of both witnesses with fixes tried; ``own`` takes the place of the first's."""
+        """Return the findings of both witnesses with fixes tried; ``own`` takes the place of the first's."""
         static: Sequence[Finding] = () if own is not None else Analyzer().check(source).findings
         record, home = self.run(source, qualname)
         if own is not None:
@@ -59,7 +65,7 @@ class Lab:
             record = replace(record, findings=(first, *record.findings[1:]))
         verifying = self._runs.verify(record, static, home, Settings(), budget)
         merged = merge(static, [self._loop.run_until_complete(verifying)], source).findings
-        return [finding for finding in merged if finding.severity in ("error", "warning")]
+        return [finding for finding in merged if finding.severity in severities]
 
 
 @pytest.fixture(scope="module")
@@ -332,3 +338,26 @@ def test_a_detach_is_found_out_by_the_backward_probe_too(lab: Lab) -> None:
 def test_fixes_that_time_did_not_suffice_for_have_no_verdict(lab: Lab) -> None:
     findings = lab.tried(written(OVERWRITTEN), budget=0.0)
     assert {fix.verified for finding in findings for fix in finding.fixes} == {None}
+
+
+DISTILLED = """
+def step(student, teacher, x):
+    before = F.softmax(student(x), dim=-1)
+    after = F.softmax(teacher(x), dim=-1)
+    return F.kl_div(before, after, reduction="batchmean")
+"""
+
+
+def test_a_fix_of_what_a_run_only_hints_at_is_offered_as_tried(lab: Lab) -> None:
+    source = written(DISTILLED)
+    (finding,) = lab.tried(source, "step")
+    assert (finding.code, [(fix.title, fix.verified) for fix in finding.fixes]) == (
+        "DG311",
+        [("Apply log_softmax instead", True)],
+    )
+
+
+def test_an_own_fix_of_a_hint_is_tried_too(lab: Lab) -> None:
+    source = written("for i in range(2):\n    x = torch.zeros(3).cuda()\n")
+    found = lab.tried(source, severities=["hint"])
+    assert [(f.code, [fix.verified for fix in f.fixes]) for f in found] == [("DG209", [True])]

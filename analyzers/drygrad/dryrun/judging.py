@@ -16,7 +16,7 @@ from drygrad.dryrun.trial import Trial
 from drygrad.model import SEVERITIES, Finding
 
 GRAVE = SEVERITIES[:2]
-"""What is tried to be repaired, and what a repair must not bring."""
+"""What is tried to be repaired first, and what a repair must not bring."""
 
 UNNAMED = "a parameter"
 """What the worker calls parameters that the user has no name for where backward is called."""
@@ -26,7 +26,7 @@ Key: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True)
 class Seen:
-    """A run of a text, and what is grave there by both witnesses."""
+    """A run of a text, and what both witnesses say of it."""
 
     record: Record
     findings: Sequence[Finding]
@@ -34,13 +34,17 @@ class Seen:
     @classmethod
     def of(cls, record: Record, static: Sequence[Finding]) -> Seen:
         """Merge what a check and a run say of the run's text."""
-        merged = merge(static, [record], record.plan.source).findings
-        return cls(record, [finding for finding in merged if finding.severity in GRAVE])
+        return cls(record, merge(static, [record], record.plan.source).findings)
 
     @cached_property
     def keys(self) -> Counter[Key]:
         """The findings, counted by code and line."""
         return Counter((finding.code, finding.span.start.line) for finding in self.findings)
+
+    @cached_property
+    def grave(self) -> Counter[Key]:
+        """Those of the findings that count as new where a repair has brought them."""
+        return Counter((f.code, f.span.start.line) for f in self.findings if f.severity in GRAVE)
 
 
 class Verdict(NamedTuple):
@@ -63,7 +67,7 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     place = _key(target, trial, before)
     if after.keys[place] >= known[place]:
         return Verdict(False, "the fault is still there")
-    new = after.keys - known
+    new = after.grave - known
     if new:
         holds = None if _gets_further(trial, before, after) else False
         return Verdict(holds, "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line in new))

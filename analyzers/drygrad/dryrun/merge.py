@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from drygrad.dryrun.findings import statement_of
+from drygrad.dryrun.findings import USER_ERROR, statement_of
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.refuting import refutes, truncated
@@ -204,15 +204,20 @@ def _same(finding: Finding, found: Sequence[Finding], static: Sequence[Finding],
     statement = _statement(finding, source)
     if statement is None:
         return None
-    for other in found:
-        if other.code != finding.code or _statement(other, source) is not statement:
+    for other in sorted(found, key=lambda f: f.code != finding.code):
+        if not _is_of_kind(other, finding) or _statement(other, source) is not statement:
             continue
-        alike = [f for f in static if f.code == finding.code and _statement(f, source) is statement]
+        alike = [f for f in static if _is_of_kind(other, f) and _statement(f, source) is statement]
         meant = next((f for f in alike if f.span.overlaps(other.span)), alike[0])
         if meant is finding:
             return other
     alike = (other for other in found if other.code == finding.code)
     return next((o for o in alike if _names(o, finding, source) and _names(finding, o, source)), None)
+
+
+def _is_of_kind(run: Finding, static: Finding) -> bool:
+    """Say whether a run's finding may be a static one: the same rule's, or an error that nobody could explain."""
+    return run.code == static.code or (run.code == USER_ERROR and run.severity == static.severity == "error")
 
 
 def _names(one: Finding, other: Finding, source: Source, words: Container[str] | None = None) -> bool:
@@ -245,9 +250,13 @@ def _combined(static: Finding, run: Finding) -> Finding:
     What a run with invented inputs only hints at is said as the text proves it.
     """
     hinted = SEVERITIES.index(run.severity) > SEVERITIES.index(static.severity)
+    unexplained = run.code != static.code
     return replace(
         run,
-        message=static.message if hinted else run.message,
+        code=static.code,
+        name=static.name,
+        message=static.message if hinted or unexplained else run.message,
+        detail=run.detail or (run.message if unexplained else None),
         span=static.span,
         severity=min(static.severity, run.severity, key=SEVERITIES.index),
         related=run.related or static.related,

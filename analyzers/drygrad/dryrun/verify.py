@@ -13,9 +13,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from drygrad.dryrun.findings import findings, statement_of
+from drygrad.dryrun.findings import USER_ERROR, findings, statement_of
 from drygrad.dryrun.fixes import Candidates
-from drygrad.dryrun.judging import Seen, Verdict, gone, ran, verdict
+from drygrad.dryrun.judging import GRAVE, Seen, Verdict, gone, ran, verdict
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
@@ -66,15 +66,21 @@ class _Judged:
 async def verify(record: Record, static: Sequence[Finding], run: Run, settings: Settings, budget: float) -> Record:
     """Return the record with its fixes tried. ``static`` is what a check of the same text says; ``budget`` in seconds.
 
-    What was not tried in time has no verdict. Cancelling the caller cancels the runs.
+    Errors and warnings come first. What was not tried in time has no verdict. Cancelling the caller cancels the runs.
     """
     trials = _Trials(record, static, run, settings)
     before, judged = await in_turn(trials.prepare)
-    tasks = [asyncio.ensure_future(trials.judge(each, before)) for each in judged]
-    if not tasks:
+    if not judged:
         return record
+    tasks: list[asyncio.Future[None]] = []
+    end = asyncio.get_running_loop().time() + budget
     try:
-        await asyncio.wait(tasks, timeout=budget)
+        for grave in (True, False):
+            wave = [each for each in judged if (each.finding.severity in GRAVE) is grave]
+            begun = [asyncio.ensure_future(trials.judge(each, before)) for each in wave]
+            tasks += begun
+            if begun:
+                await asyncio.wait(begun, timeout=max(0.0, end - asyncio.get_running_loop().time()))
     finally:
         for task in tasks:
             task.cancel()
@@ -151,8 +157,11 @@ class _Trials:
 
 
 def _can_tell(finding: Finding, record: Record) -> bool:
-    """Say whether a run can tell of a finding's fixes: it has seen the fault, or at least executed the place."""
-    if finding.witness == "dry-run":
+    """Say whether a run can tell of a finding's fixes: it has seen the fault, or at least executed the place.
+
+    Of an info and a hint only the rule's own fixes are tried.
+    """
+    if finding.witness == "dry-run" and finding.severity in GRAVE:
         return True
     statement = statement_of(record.plan.source, finding.span.start)
     return bool(finding.fixes) and isinstance(statement, ast.stmt) and ran(statement, record)
@@ -166,13 +175,15 @@ def _with_fixes(record: Record, judged: Iterable[_Judged]) -> Record:
         return replace(finding, fixes=fixes.get((place.code, place.span), finding.fixes))
 
     seen = [each.finding for each in judged]
-    own = tuple(fixed(finding, _merged(finding, seen)) for finding in record.findings)
+    own = tuple(fixed(finding, _merged(finding, seen, record)) for finding in record.findings)
     possible = tuple(fixed(finding, finding) for finding in seen if finding.witness == "static")
     return replace(record, findings=own, possible=possible)
 
 
-def _merged(finding: Finding, seen: Sequence[Finding]) -> Finding:
-    """Return what a run's finding became when it was merged: it has its words, and perhaps another span."""
-    return next(
-        (f for f in seen if (f.code, f.message, f.run) == (finding.code, finding.message, finding.run)), finding
-    )
+def _merged(finding: Finding, seen: Sequence[Finding], record: Record) -> Finding:
+    """Return what a run's finding became when it was merged: perhaps with another span, or with the text's words."""
+    own = [f for f in seen if f.run == finding.run and finding.code in (f.code, USER_ERROR)]
+    statement = statement_of(record.plan.source, finding.span.start)
+    alike = [f for f in own if f.message == finding.message]
+    alike += [f for f in own if statement_of(record.plan.source, f.span.start) is statement]
+    return next(iter(alike or own[:1]), finding)

@@ -31,6 +31,23 @@ def written_as(ctx: Context, name: str) -> str | None:
     return f"{prefix}.{last}" if prefix is not None else None
 
 
+def as_buffer(ctx: Context, statement: ast.stmt | None) -> Edit | None:
+    """Register the tensor that a module's constructor gives an attribute of ``self`` as a buffer.
+
+    None for another statement, and where ``Module.__init__`` has not run by then.
+    """
+    init = ctx.function(statement) if statement is not None else None
+    match statement:
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
+            pass
+        case _:
+            return None
+    before = [s for s in init.body if s.lineno < statement.lineno] if isinstance(init, ast.FunctionDef) else []
+    if not any("__init__(" in ast.unparse(s) for s in before):
+        return None
+    return ctx.replace(statement, f'self.register_buffer("{name}", {ctx.source_of(value)}, persistent=False)')
+
+
 # -- arguments --------------------------------------------------------------------------------------------------
 
 

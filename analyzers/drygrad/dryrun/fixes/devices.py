@@ -9,7 +9,7 @@ from itertools import islice
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix, Safety
-from drygrad.static.editing import with_keyword
+from drygrad.static.editing import as_buffer, with_keyword
 from drygrad.static.facts.operations import FACTORIES
 
 _REFERENCES = 2
@@ -21,6 +21,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     if site.finding.code == "DG207":
         yield from _copied_to_host(site)
         return
+    if site.finding.code == "DG204":
+        yield site.fix("Register it as a buffer", as_buffer(site.ctx, site.statement))
     operand = site.operand
     if site.fact("is_parameter") or (operand is None and site.fact("role") == "weight"):
         yield from _module_moved(site)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Safety, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_buffer
 from drygrad.static.facts.values import INTEGERS, Object, Tensor, TorchCall
 from drygrad.static.rules.device.meetings import Meeting, factory_of, meetings
 from drygrad.static.rules.device.mismatches import module_method
@@ -251,13 +252,13 @@ class TensorAttributeNotBuffer(Rule):
             for meeting in meetings(method, ctx) if module_method(method.body[0], ctx) is method else ():
                 statement = held.pop(meeting.factory.node, None)
                 if statement is not None:
-                    yield self._finding(init, statement, meeting, ctx)
+                    yield self._finding(statement, meeting, ctx)
         for statement in init.body:
             for use in _uses_of_distribution(statement, methods, ctx):
                 yield self._of_distribution(statement, use, ctx)
                 break
 
-    def _finding(self, init: ast.FunctionDef, statement: ast.Assign, meeting: Meeting, ctx: Context) -> Finding:
+    def _finding(self, statement: ast.Assign, meeting: Meeting, ctx: Context) -> Finding:
         target = statement.targets[0]
         text = ctx.source_of(target)
         kind = "is a plain tensor" if ctx.tensor(statement.value) is not None else "holds plain tensors"
@@ -267,7 +268,7 @@ class TensorAttributeNotBuffer(Rule):
             f"`{text}` {kind}, which `.to(device)` of the module leaves on the CPU; on a GPU the operation "
             f"on it and `{ctx.source_of(meeting.other)}` raises",
             related=[("they meet here", meeting.place)],
-            fixes=[_fix(init, statement, ctx)],
+            fixes=[_fix(statement, ctx)],
         )
 
     def _of_distribution(self, statement: ast.stmt, use: ast.Call, ctx: Context) -> Finding:
@@ -326,16 +327,11 @@ def _listed(value: ast.expr, ctx: Context) -> Iterator[TorchCall | None]:
         yield factory_of(ctx.tensor(part))
 
 
-def _fix(init: ast.FunctionDef, statement: ast.Assign, ctx: Context) -> Fix | None:
-    target = statement.targets[0]
-    before = [ast.unparse(s) for s in init.body if s.lineno < statement.lineno]
-    if not isinstance(target, ast.Attribute) or not any("__init__(" in text for text in before):
+def _fix(statement: ast.Assign, ctx: Context) -> Fix | None:
+    tensor = ctx.tensor(statement.value)
+    if tensor is None:
         return None
-    if ctx.tensor(statement.value) is None:
-        return None
-    value = ctx.source_of(statement.value)
-    text = f'self.register_buffer("{target.attr}", {value}, persistent=False)'
-    return ctx.fix("Register it as a buffer", ctx.replace(statement, text), safety=_safety(ctx.tensor(statement.value)))
+    return ctx.fix("Register it as a buffer", as_buffer(ctx, statement), safety=_safety(tensor))
 
 
 def _safety(tensor: Tensor | None) -> Safety:
