@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from drygrad.model import Invalid, Rule, Valid
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Dtype
+from drygrad.static.rules.speed.arrays import Arrays
+
+_JOINED = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
+_CALLS = _JOINED | {"torch.Tensor"}
 
 
 class TensorOfArrays(Rule):
     """
     ## What it does
-    Reports `torch.tensor(...)` of a list of NumPy arrays.
+    Finds `torch.tensor(...)` and the like of a list of NumPy arrays: what the text calls so, in functions, annotations
+    and the fields of records, and what a dry run has seen.
 
     ## Why is this bad?
     Each number is turned into a Python object and back: a batch of images takes seconds where `np.stack` and
@@ -22,11 +32,13 @@ class TensorOfArrays(Rule):
     ```python
     batch = torch.from_numpy(np.stack(frames))
     ```
+
+    ## Fix safety
+    Safe: the numbers and the dtype are the same. Arrays of several shapes raise with either.
     """
 
     code, name, since = "DG609", "tensor-of-arrays", "0.1"
     severity = "warning"
-    run_only = True
     VALID = [
         Valid(
             """
@@ -36,6 +48,28 @@ class TensorOfArrays(Rule):
             # dry-run: n=4
             def batch(n):
                 return torch.from_numpy(np.stack([np.zeros(8, dtype=np.float32) for _ in range(n)]))
+            """
+        ),
+        Valid(
+            """
+            import numpy as np
+            from typing import List, NamedTuple
+
+            class Step(NamedTuple):
+                seen: np.ndarray
+                action: int
+
+            def batch(steps: List[Step], other, rows: List[np.ndarray]):
+                numbers = [np.mean(row) for row in rows]
+                frames = np.stack([step.seen for step in steps])
+                picked = [row[0] for row in rows]
+                mixed = []
+                mixed.append(other)
+                return (
+                    torch.tensor([step.action for step in steps]), torch.tensor(frames), torch.tensor(numbers),
+                    torch.tensor(picked), torch.tensor(other), torch.tensor(mixed), torch.tensor(rows[0]),
+                    torch.tensor([[1, 2], [3, 4]]), torch.stack([torch.from_numpy(row) for row in rows]),
+                )
             """
         ),
     ]
@@ -50,6 +84,91 @@ class TensorOfArrays(Rule):
                 frames = [np.zeros(8, dtype=np.float32) for _ in range(n)]
                 return torch.tensor(frames)
             """,
+            """
+            import numpy as np
+            import torch
+
+            # dry-run: n=4
+            def batch(n):
+                frames = [np.zeros(8, dtype=np.float32) for _ in range(n)]
+                return torch.tensor(np.stack(frames))
+            """,
             at=(7, 11, 7, 31),
         ),
+        Invalid(
+            """
+            import numpy as np
+            import torch
+            from typing import List, NamedTuple
+
+            class Step(NamedTuple):
+                seen: np.ndarray
+                action: int
+
+            def as_tensor(frames, device):
+                return torch.tensor(frames, device=device)
+
+            def batch(steps: List[Step], device):
+                return as_tensor([step.seen for step in steps], device)
+            """,
+            """
+            import numpy as np
+            import torch
+            from typing import List, NamedTuple
+
+            class Step(NamedTuple):
+                seen: np.ndarray
+                action: int
+
+            def as_tensor(frames, device):
+                return torch.tensor(np.stack(frames), device=device)
+
+            def batch(steps: List[Step], device):
+                return as_tensor([step.seen for step in steps], device)
+            """,
+        ),
+        Invalid(
+            """
+            import numpy as np
+            import torch
+
+            class Memory:
+                def __init__(self):
+                    self.frames = []
+
+                def push(self, frame: np.ndarray):
+                    self.frames.append(frame.astype(np.float32) / 255)
+
+                def all(self):
+                    return torch.FloatTensor(self.frames)
+            """
+        ),
+        Invalid(
+            """
+            import torch
+
+            def collect(model, loader):
+                found = []
+                for x in loader:
+                    found.append(model(x).detach().cpu().numpy())
+                return torch.as_tensor(found)
+            """
+        ),
     ]
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        name = ctx.name(node.func)
+        is_of_type = isinstance(ctx.value(node.func), Dtype)  # torch.FloatTensor and its kind
+        if not (name in _CALLS or is_of_type) or len(node.args) != 1 or not Arrays(ctx).is_list(node.args[0]):
+            return
+        message = "a list of NumPy arrays becomes a tensor element by element: join the arrays first, with np.stack"
+        yield ctx.finding(self, node, message, fixes=[_stacked(node, ctx) if name in _JOINED else None])
+
+
+def _stacked(node: ast.Call, ctx: Context) -> Fix | None:
+    numpy = ctx.imported_as("numpy")
+    listed = node.args[0]
+    if numpy is None or isinstance(listed, (ast.List, ast.Tuple)):
+        return None
+    text = f"{numpy}.stack({ctx.source_of(listed)})"
+    return ctx.fix("Join the arrays first", ctx.replace(listed, text), safety="safe")
