@@ -7,6 +7,7 @@ import ast
 from drygrad.static.context import Context
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import UNKNOWN, Constant, Origin, Tensor, Value
+from drygrad.static.syntax import last_assignment
 from drygrad.static.tree import walk
 
 _BOUNDED = frozenset("sub log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split())
@@ -63,6 +64,35 @@ def may_underflow(exponential: Origin) -> bool:
         return False
     weighted = inner[0].made_by("log", "log_softmax") and _is_scaled(inner[1])
     return weighted or any(_has_squares(operand) for operand in inner)
+
+
+def is_negative_square(exponential: Origin) -> bool:
+    """Say whether an exponent is the negative of a square: that of a normal density."""
+    value = exponential.operands[0] if exponential.operands else None
+    if not isinstance(value, Tensor) or not _has_squares(value):
+        return False
+    return value.made_by("neg") or (value.made_by("mul", "div") and _is_bounded(value))
+
+
+def is_log_prob(exponential: Origin, ctx: Context) -> bool:
+    """Say whether an exponent is the ``log_prob`` of a distribution, or a sum with one."""
+    call = exponential.call
+    node = call.operands[0] if call is not None and call.operands else None
+    if isinstance(node, ast.Name):
+        node = last_assignment(ctx, node.id, ctx.statement(node))
+    return node is not None and _is_log_prob(node)
+
+
+def _is_log_prob(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="log_prob")):
+            return True
+        case ast.Call(func=ast.Attribute(value=inner, attr="sum")):
+            return _is_log_prob(inner)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _is_log_prob(left) or _is_log_prob(right)
+        case _:
+            return False
 
 
 def _is_scaled(value: Tensor) -> bool:

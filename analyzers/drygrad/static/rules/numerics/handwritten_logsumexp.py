@@ -10,7 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Constant, Origin, Tensor, TorchCall, Value
-from drygrad.static.rules.numerics.exponents import may_overflow, may_underflow
+from drygrad.static.rules.numerics.exponents import is_log_prob, is_negative_square, may_overflow, may_underflow
 from drygrad.static.tree import walk
 
 _COSINES = frozenset({"normalize", "cosine_similarity"})
@@ -26,7 +26,7 @@ class HandwrittenLogsumexp(Rule):
     """
     ## What it does
     Finds `log(exp(x).sum())` and `log(1 + exp(x))`, where nothing keeps `x` small: the maximum has not been subtracted
-    first.
+    first. Also densities that are added up before their logarithm is taken: `log((weights * exp(log_density)).sum())`.
 
     ## Why is this bad?
     `exp` overflows above 88.7 in float32 (11 in float16), and is 0 below -104 (-17): where one of the summands is too
@@ -81,6 +81,16 @@ class HandwrittenLogsumexp(Rule):
         ),
         Valid(
             """
+            def entropy(x: torch.Tensor, head: nn.Linear, scale: torch.Tensor):
+                chances = head(x).log_softmax(dim=-1).exp()
+                kept = (chances * scale).sum(dim=-1).log()
+                near = torch.log((scale * torch.exp(-0.5 * x.pow(2))).sum(dim=-1) + 1e-8)
+                top = torch.distributions.Normal(x, 1.0).log_prob(x) - x.max()
+                return kept, near, (scale * top.exp()).sum(-1)
+            """
+        ),
+        Valid(
+            """
             def uniformity(x: torch.Tensor):
                 return torch.pdist(x).pow(2).mul(-2).exp().mean().log()
             """
@@ -112,6 +122,32 @@ class HandwrittenLogsumexp(Rule):
             def softplus_loss(model: nn.Linear, x, y):
                 margin = -y * model(x)
                 return F.softplus(margin).mean()
+            """,
+        ),
+        Invalid(
+            """
+            def likelihood(x: torch.Tensor, means: torch.Tensor, weights: torch.Tensor, scale: torch.Tensor):
+                density = torch.exp(-0.5 * ((x.unsqueeze(1) - means) / scale).pow(2)) / scale
+                return -torch.log((weights * density).sum(dim=1)).mean()
+            """
+        ),
+        Invalid(
+            """
+            def likelihood(x, means, scale, weights):
+                found = torch.distributions.Normal(means, scale).log_prob(x.unsqueeze(-1)).exp()
+                return -(weights * found).sum(-1).log().mean()
+            """
+        ),
+        Invalid(
+            """
+            def likelihood(x, means, scale, log_weights: torch.Tensor):
+                joint = torch.distributions.Normal(means, scale).log_prob(x.unsqueeze(-1)) + log_weights
+                return torch.log(torch.exp(joint).sum(dim=-1))
+            """,
+            """
+            def likelihood(x, means, scale, log_weights: torch.Tensor):
+                joint = torch.distributions.Normal(means, scale).log_prob(x.unsqueeze(-1)) + log_weights
+                return torch.logsumexp(joint, dim=-1)
             """,
         ),
         Invalid(
@@ -197,8 +233,7 @@ class HandwrittenLogsumexp(Rule):
         if found is None:
             return
         kind, exponential, total = found
-        unbounded = may_overflow(exponential, ctx) or (kind == "sum" and may_underflow(exponential))
-        if not unbounded or _is_cosine(exponential) or _is_chosen(node, ctx):
+        if not _is_unbounded(kind, exponential, ctx) or _is_cosine(exponential) or _is_chosen(node, ctx):
             return
         yield ctx.finding(
             self,
@@ -210,6 +245,14 @@ class HandwrittenLogsumexp(Rule):
         )
 
 
+def _is_unbounded(kind: str, exponential: Origin, ctx: Context) -> bool:
+    """Say whether exponents may grow, or all of them may fall: those of densities do with the number of dimensions."""
+    falls = kind in ("sum", "weighted") and (may_underflow(exponential) or is_log_prob(exponential, ctx))
+    if kind == "weighted":
+        return falls or is_negative_square(exponential)
+    return falls or may_overflow(exponential, ctx)
+
+
 def _exponential_behind(tensor: Tensor | None, operation: str) -> tuple[str, Origin, TorchCall | None] | None:
     """Return how exponentials are added up in a logarithm's argument, the exponential, and the call of the sum."""
     origin = tensor.origin if tensor is not None else None
@@ -219,6 +262,9 @@ def _exponential_behind(tensor: Tensor | None, operation: str) -> tuple[str, Ori
         return ("one", origin, None) if origin.operation == "exp" else None
     if origin.operation in ("sum", "mean"):
         inner = _exponential(origin.operands[:1])
+        weighted = _weighted(origin.operands[:1]) if inner is None else None
+        if weighted is not None:
+            return "weighted", weighted, origin.call
         kind = "sum" if origin.operation == "sum" else "mean"
         return (kind, inner, origin.call) if inner is not None else None
     if origin.operation == "add" and Constant(1) in (*origin.operands, Constant(1.0)):
@@ -233,6 +279,16 @@ def _has_one(operands: tuple[Value, ...]) -> bool:
 
 def _exponential(operands: tuple[Value, ...]) -> Origin | None:
     return next((v.origin for v in operands if isinstance(v, Tensor) and v.made_by("exp")), None)
+
+
+def _weighted(operands: tuple[Value, ...], deepest: int = 4) -> Origin | None:
+    """Return the exponential in a product with weights, or in a quotient: a density."""
+    for value in operands if deepest else ():
+        origin = value.origin if isinstance(value, Tensor) and value.made_by("mul", "div") else None
+        if origin is not None:
+            factors = origin.operands if origin.operation == "mul" else origin.operands[:1]
+            return _exponential(factors) or _weighted(factors, deepest - 1)
+    return None
 
 
 def _is_learned(exponential: Origin) -> bool:
