@@ -39,6 +39,13 @@ CUT = {
     ),
     "parts = {'a': w.sum(), 'b': w.mean()}\nloss = torch.tensor(\n    [parts[name] * 2.0 for name in parts]\n).sum()\n"
     "loss.backward()": ("DG105", 3, "copies the numbers"),
+    "parts = {'a': w.sum(), 'b': w.mean()}\nshares = {'a': 1.0, 'b': 0.5}\n"
+    "values = torch.tensor([parts[name] for name in parts])\n"
+    "loss = (values.new_tensor([shares[name] for name in parts]) * values).sum()\nloss.backward()": (
+        "DG105",
+        4,
+        "copies the numbers",
+    ),
     "w.numpy()": ("DG107", 2, "`.detach()` belongs before"),
     "torch.optim.SGD([w * 2], lr=1)": ("DG110", 2, "updates leaves only"),
 }

@@ -17,7 +17,7 @@ from drygrad.worker.departures import Departure, Departures, visible_tensors
 from drygrad.worker.explain.carrying import carried_names
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import call_here, call_of_error
-from drygrad.worker.reading import storage_of
+from drygrad.worker.reading import at_hand, is_readable, quietly, storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import operands, spelled, whole_text_of
 from drygrad.worker.watch import Op
@@ -31,7 +31,7 @@ _FROM_NUMBERS = "aten::lift_fresh"
 _LEAVING = (_FROM_NUMBERS, "aten::detach")
 GRADIENT = "autograd::grad"
 """What an ``autograd.grad`` is called where operations are named."""
-_COPIES = ("torch.tensor(", "Tensor(")
+_COPIES = ("torch.tensor(", "Tensor(", "new_tensor(", "as_tensor(")
 _MEANT = (".item(", ".detach(", "float(")
 _BY_TEXT = {
     "Can't call numpy() on Tensor that requires grad": (
@@ -74,6 +74,8 @@ class Graph(Instrument):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._cuts: dict[int, Cut] = {}
+        self._likely: set[Any] = set()
+        """The instructions that made a tensor of a list with the values of tensors that have a graph."""
         self._number: Cut | None = None
         self._departures = Departures(run.lines)
         self._backwards: list[tuple[tuple[Any, ...], Place | None]] = []
@@ -95,7 +97,7 @@ class Graph(Instrument):
         if usual and isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
             return  # on the path of every operation
         if op.name == _FROM_NUMBERS:
-            self._copied(op, recording=recording)
+            self._copied(op, result, recording=recording)
             self._remember(tensor, Cut(op.instruction, op.name, recording))
             return
         leaves = not recording or op.name == "aten::detach" or not isinstance(tensor, torch.Tensor)
@@ -110,15 +112,24 @@ class Graph(Instrument):
                 for cut in cuts:
                     self._departures.joined(cut.instruction)
             if cuts:
-                self._remember(tensor, min(cuts, key=lambda cut: cut.op == _FROM_NUMBERS))
+                self._remember(tensor, min(cuts, key=self._doubt))
             else:
                 self._forget(tensor, op)
 
-    def _copied(self, op: Op, *, recording: bool) -> None:
+    def _doubt(self, cut: Cut) -> int:
+        """Return how little a cut tells of a missing graph: most tensors made of numbers never had one."""
+        if cut.op != _FROM_NUMBERS:
+            return 0
+        known = self._departures.at(cut.instruction) is not None
+        return 3 - known - (cut.instruction in self._likely)
+
+    def _copied(self, op: Op, result: Any, *, recording: bool) -> None:
         """Note the tensors in a list that a tensor is made of: torch does not show what it reads."""
         names = self._departures.names(op.instruction) if recording else set[str]()
         call = call_here(self.run) if names else None
         tensors = visible_tensors(call.visible(), names) if call is not None else []
+        if any(_may_hold(result, tensor) for tensor in tensors):
+            self._likely.add(op.instruction)
         if tensors:
             self._departures.left(op.instruction, op.name, tensors, recording=recording)
 
@@ -352,6 +363,17 @@ def _without_gradient(names: list[str], missing: Missing, departure: Departure |
     else:
         sentence, at = f"{head}, for what is computed from them leaves the graph here: {listed}", departure.place
     return Fault("DG112", sentence, at, severity="info", related=step, facts={"parameters": names})
+
+
+def _may_hold(copy: Any, tensor: Any) -> bool:
+    """Say whether a tensor made of numbers may have been made of another tensor's: the first of them is among its."""
+    if not is_readable(copy) or not is_readable(tensor):
+        return True
+    if not 0 < tensor.numel() <= copy.numel():
+        return False
+    with quietly():
+        first = at_hand(tensor)[(0,) * tensor.dim()]
+        return bool((at_hand(copy).cpu() == first.cpu().to(copy.dtype)).any())
 
 
 def _first(result: Any) -> Any:
