@@ -113,6 +113,23 @@ class LayerNeverCalled(Rule):
                     raise NotImplementedError
             """
         ),
+        Valid(
+            """
+            class Shared(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 4)
+                    self.three = nn.Linear(4, 4)
+                    self.four = nn.Linear(4, 4)
+                    self.layers = nn.ModuleList([self.three, nn.ReLU(), self.three])
+                    self.body = nn.Sequential(self.four, nn.ReLU())
+
+                def forward(self, x):
+                    for layer in self.layers:
+                        x = layer(x)
+                    return self.two(self.one(self.body(x)))
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -228,9 +245,19 @@ def _is_used(name: str, node: ast.ClassDef, ctx: Context) -> bool:
     """Say whether something reads an attribute of that name, the set-up of the class aside."""
     inside = {id(n) for m in methods_of(node) if m.name in _SETS_UP for n in walk(m)}
     for read in ctx.nodes(ast.Attribute):
-        if read.attr == name and isinstance(read.ctx, ast.Load) and id(read) not in inside:
+        if read.attr != name or not isinstance(read.ctx, ast.Load):
+            continue
+        if id(read) not in inside or _is_handed_on(read, ctx):
             return True
     return any(n.value == name for n in ctx.nodes(ast.Constant) if isinstance(n.value, str))
+
+
+def _is_handed_on(read: ast.Attribute, ctx: Context) -> bool:
+    """Say whether the set-up puts a layer elsewhere: under another name, in a list, into a module of several."""
+    parent = ctx.parent(read)
+    if isinstance(parent, ast.Call):
+        return read in parent.args and isinstance(ctx.value(parent), Object)
+    return isinstance(parent, (ast.List, ast.Tuple, ast.Dict, ast.Assign, ast.AnnAssign, ast.keyword))
 
 
 def _alike(layer: Object, other: Object) -> bool:
