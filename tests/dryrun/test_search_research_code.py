@@ -177,6 +177,42 @@ def spectrum(x):
     return torch.linalg.eigvals(x.imag @ x.real)
 """,
     ),
+    "a word that another function has by default": (
+        "shrink",
+        """\
+def grow(x, how: str = "nearest"):
+    return F.interpolate(x, scale_factor=2, mode=how)
+def shrink(x, how: str):
+    return F.interpolate(x, scale_factor=0.5, mode=how)
+""",
+    ),
+    "an abstract property that a class sets": (
+        "Line.length",
+        """\
+from abc import ABCMeta, abstractmethod
+class Shape(metaclass=ABCMeta):
+    @property
+    @abstractmethod
+    def ends(self):
+        ...
+    @abstractmethod
+    def length(self, x):
+        ...
+class Line(Shape):
+    ends = 2
+    def length(self, x):
+        return x.norm() * self.ends
+""",
+    ),
+    "sizes that an error tells without order": (
+        "pairs",
+        """\
+def pairs(a, b):
+    if a.shape[1] != b.T.shape[1]:
+        raise ValueError(f"A1 and B must have the same number of columns. A1: {a.shape[1]} B: {b.T.shape[1]}")
+    return a @ b
+""",
+    ),
     "boxes of which two corners are taken": (
         "overlaps",
         """\

@@ -29,6 +29,20 @@ def argparse_defaults(tree: ast.Module) -> dict[str, str]:
     return found
 
 
+def words_of(tree: ast.Module) -> dict[str, str]:
+    """Return the texts that parameters have by default, as expressions, by their names; the first of each."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            named = [*node.args.posonlyargs, *node.args.args]
+            pairs = [*zip(named[len(named) - len(node.args.defaults) :], node.args.defaults, strict=True)]
+            pairs += [(p, d) for p, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d]
+            for parameter, default in pairs:
+                if isinstance(default, ast.Constant) and isinstance(default.value, str) and default.value:
+                    found.setdefault(parameter.arg, ast.unparse(default))
+    return found
+
+
 def _default(keywords: dict[str | None, ast.expr]) -> str | None:
     if "default" in keywords:
         value = keywords["default"]

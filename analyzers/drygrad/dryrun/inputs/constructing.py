@@ -90,7 +90,7 @@ class Constructors:
             for parameter in used.values():
                 parameter.kinds.add("setting")
         parts = with_optimizers({p: self._proposer.of(u, depth + 1) for p, u in used.items()}, used)
-        if "params" in parts and any(annotations.last_name(base) == "Optimizer" for base in owner.bases):
+        if "params" in parts and self._is_optimizer(owner):
             parts["params"] = {"kind": "text", "text": PARAMETERS, "source": SOURCE}
         is_mapping = any(annotations.last_name(base) == "TypedDict" for base in owner.bases)
         found = group("mapping", parts) if is_mapping else call(name, _shared_first(parts), SOURCE)
@@ -192,8 +192,13 @@ class Constructors:
         known = any(base.endswith(("Module", "Model")) or self.has(base) for base in bases)
         return known and self._tracer.member(node, "forward") is not None
 
+    def _is_optimizer(self, owner: ast.ClassDef) -> bool:
+        bases = (annotations.last_name(base) for node in self._tracer.ancestry(owner) for base in node.bases)
+        return any(base.endswith("Optimizer") for base in bases)
+
     def _is_abstract(self, owner: ast.ClassDef) -> bool:
-        members = {name: self._tracer.member(owner, name) for name in self._tracer.members(owner)}
+        given = self._tracer.fields(owner)
+        members = {name: self._tracer.member(owner, name) for name in self._tracer.members(owner) - given}
         decorators = [ast.unparse(d) for m in members.values() if m is not None for d in m.decorator_list]
         return any(decorator.endswith("abstractmethod") for decorator in decorators)
 

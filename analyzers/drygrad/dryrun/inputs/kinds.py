@@ -386,6 +386,9 @@ class Proposer:
             return self._path(usage, 0)
         if usage.choices:
             return self._choice(usage)
+        usual = next((self._words[name] for name in usage.names if name in self._words), None)
+        if usual is not None:
+            return text(usual, configuration.SOURCE)
         known = (conventions.by_name(name) for name in usage.names)
         found = next((k for k in known if k is not None and k["kind"] == "text" and conventions.is_word(k)), None)
         return found or text("'name'", annotations.SOURCE)
@@ -406,6 +409,10 @@ class Proposer:
                 part.kinds.add("setting")
             return saved(self.of(content, depth + 1))
         return with_others(text("'dry-run.tmp'", conventions.SOURCE), text("'.'", "search"))
+
+    @cached_property
+    def _words(self) -> dict[str, str]:
+        return configuration.words_of(self._tree)
 
     @cached_property
     def _defaults(self) -> dict[str, str]:

@@ -26,6 +26,8 @@ _SIZES = tuple(
          r"\[\d+, (?P<want>\d+)\]", "both"),
         (r"[Ee]xpect(?:ed|ing|s)?\b[^.;]*?\b(?P<want>\d+)\b[^.;]*?\b(?:got|received|found|was)\b\D*?(?P<got>\d+)\b",
          "got"),
+        (r"(?:must|should) (?:have the same|be the same|be equal|match)\b.*?(?<![\w.])(?P<got>\d+)(?![\w.]).*?"
+         r"(?<![\w.])(?P<want>\d+)(?![\w.])", "both"),
         (r"must be (?:batches of )?square matrices, but they are (?P<got>\d+) by (?P<want>\d+)", "both"),
         (r"(?P<got>\d+) (?:!=|does not match|is not equal to|vs\.?) (?P<want>\d+)", "both"),
         (r"[Ii]nput.*?\((?P<got>\d+)\S*\).*?model.*?\((?P<want>\d+)\S*\)", "got"),
