@@ -213,6 +213,36 @@ def pairs(a, b):
     return a @ b
 """,
     ),
+    "samples that are turned into columns": (
+        "collate",
+        """\
+def collate(items):
+    steps, labels = zip(*items)
+    return nn.utils.rnn.pad_sequence(steps, batch_first=True), torch.tensor(labels)
+""",
+    ),
+    "a checkpoint of what is given after its path": (
+        "restore",
+        """\
+def restore(model, path, optimizer):
+    found = torch.load(path)
+    model.load_state_dict(found["model"])
+    optimizer.load_state_dict(found["optimizer"])
+""",
+    ),
+    "a class that is called like one of Python's": (
+        "sampled",
+        """\
+class Generator(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.net = nn.Linear(size, 3)
+    def forward(self, z):
+        return self.net(z)
+def sampled(generator: Generator, z):
+    return generator(z), [*generator.parameters()]
+""",
+    ),
     "boxes of which two corners are taken": (
         "overlaps",
         """\
@@ -280,6 +310,47 @@ def test_it_runs_to_its_end(worker: WorkerClient, tmp_path: Path, name: str) -> 
     assert not told
 
 
+FILLED = """\
+class Buffer:
+    def __init__(self, size):
+        self.rows = collections.deque(maxlen=size)
+    def push(self, seen, action, reward):
+        self.rows.append((seen, action, reward))
+    def sample(self, n):
+        seen, action, reward = zip(*random.sample(self.rows, n))
+        return torch.stack(seen), torch.tensor(action), torch.tensor(reward)
+    def __len__(self):
+        return len(self.rows)
+class Agent:
+    def __init__(self, size, kinds):
+        self.net, self.buffer = nn.Linear(size, kinds), Buffer(100)
+    def update(self, batch=8):
+        if len(self.buffer) < batch:
+            return None
+        seen, action, reward = self.buffer.sample(batch)
+        return F.mse_loss(self.net(seen).gather(1, action[:, None]).squeeze(1), reward)
+class Ring:
+    def __init__(self, size, width):
+        self.rows, self.count = torch.zeros(size, width), 0
+    def add(self, row):
+        self.rows[self.count] = row
+        self.count += 1
+    def sample(self, n: int):
+        return self.rows[torch.randint(self.count, (n,))]
+"""
+
+
+@pytest.mark.parametrize(("qualname", "line"), [("Agent.update", 25), ("Ring.sample", 34)])
+def test_what_an_object_holds_is_filled_before_it_is_read(
+    worker: WorkerClient, tmp_path: Path, qualname: str, line: int
+) -> None:
+    text = "import collections\nimport random\n" + IMPORTS + FILLED
+    result, told = ran(worker, tmp_path, source_of(text), qualname)
+    assert result.outcome == "passed", (result.data.get("search"), result.error)
+    assert not told
+    assert line in {shape.line for shape in result.shapes}
+
+
 LAYERS = """\
 class Net(nn.Module):
     def __init__(self, words, size, layers):
@@ -296,6 +367,19 @@ def test_a_batch_has_a_size_of_its_own(worker: WorkerClient, tmp_path: Path) -> 
     assert result.outcome == "passed"
     sizes = {given.name: given.value for given in result.inputs}
     assert sizes["words"].startswith("int64 [6, ")
+
+
+def test_integers_stay_in_range_whatever_is_drawn(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "def lost(x, labels):\n    return F.cross_entropy(F.linear(x, torch.ones(7, x.shape[1])), labels)\n"
+    target = target_named(source_of(IMPORTS + text), "lost")
+    assert target is not None
+    options = RunOptions(root=tmp_path, device="cpu", search_seconds=20.0)
+    plans = plan_runs(source_of(IMPORTS + text), tmp_path / "program.py", target, options)
+    assert not isinstance(plans, Missing)
+    result = Result.read(worker.run(plans[0].as_json()))
+    [written] = [entry["text"] for entry in result.data["search"]["inputs"] if entry["name"] == "labels"]
+    high = int(written.partition(", ")[2].partition(",")[0])
+    assert 2 <= high <= 7
 
 
 def test_a_batch_has_the_size_that_the_code_asks_for(worker: WorkerClient, tmp_path: Path) -> None:

@@ -99,17 +99,17 @@ class Constructors:
     def prepared(self, made: Node, usage: Usage, method: FunctionNode) -> Node:
         """Return an object as it is after the methods that a method relies on; else as it is made."""
         assert usage.owner is not None
-        steps = preparations(self._tracer, usage.owner, method)
+        steps = preparations(self._tracer, usage, method)
         if not steps:
             return made
         parts: dict[str, Node] = {"made": made}
         for step in steps:
-            used = self._tracer.function(step.method, usage.owner)[1:]
+            used = self._tracer.function(step.method, step.owner)[1:]
             names = [p.arg for p in (*step.method.args.args, *step.method.args.kwonlyargs)][1:]
             wanted = missing_parameters(step.method, step.method.args.args[0].arg, ())
             given = {n: self._proposer.of(u, 1) for n, u in zip(names, used, strict=False) if n in wanted}
             repeated = _REPEATED if step.fills else 1
-            parts[step.method.name] = {**call(step.method.name, given, SOURCE), "value": repeated, "kind": "step"}
+            parts[step.name] = {**call(step.name, given, SOURCE), "value": repeated, "kind": "step"}
         whole = group("prepared", parts, SOURCE)
         needed = any(step.is_needed for step in steps)
         return {**whole, "others": [made]} if needed else {**made, "others": [*made.get("others", ()), whole]}

@@ -94,6 +94,8 @@ def _note_scalars(given: ast.expr, value: Value) -> None:
         parts, kind = (value if isinstance(value, tuple) else ()), "scalar"
     elif isinstance(given, ast.ListComp):
         parts, kind = ((value.item,) if isinstance(value, Usage) else ()), "scalar"
+    elif isinstance(value, Usage) and value.item is not None:
+        parts, kind = (value.item,), "scalar"
     else:
         parts, kind = (value,), "numbers"
     for part in parts:

@@ -94,7 +94,7 @@ class Frame:
             case ast.Name():
                 self.environment[target.id] = value.called(target.id) if isinstance(value, Usage) else value
             case ast.Tuple() | ast.List():
-                self._unpack(target, value)
+                self._unpack(target, self._columns(source, len(target.elts)) or value)
             case ast.Attribute():
                 owner = self.value(target.value)
                 if isinstance(owner, Usage) and isinstance(value, Usage) and owner.owner is not None:
@@ -107,6 +107,20 @@ class Frame:
                 self.bind(target.value, None, source)
             case _:
                 pass
+
+    def _columns(self, source: ast.expr | None, count: int) -> Value:
+        """Return what ``zip(*rows)`` gives for so many names: the first parts of all rows, their second ones."""
+        match source:
+            case ast.Call(func=ast.Name(id="zip"), args=[ast.Starred(value=rows)]):
+                several = self.value(rows)
+            case _:
+                return None
+        if not isinstance(several, Usage):
+            return None
+        several.kinds.add("iterated")
+        return tuple(
+            Usage(item=part if isinstance(part, Usage) else None) for part in unpacked(several.any_item(), count)
+        )
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         starred = any(isinstance(e, ast.Starred) for e in target.elts)

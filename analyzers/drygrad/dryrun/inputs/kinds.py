@@ -106,7 +106,11 @@ class Proposer:
             return self._tensor(usage, dtype)
         if kind in ("Module", "ModuleList") or (kind.endswith("Model") and not self.constructors.has(kind)):
             return self._model(usage, depth)
-        if kind in _LOADING and (kind == "DataLoader" or not isinstance(node, ast.Subscript)):
+        if (
+            kind in _LOADING
+            and not self.constructors.has(kind)
+            and (kind == "DataLoader" or not isinstance(node, ast.Subscript))
+        ):
             return self._loader(usage, depth)
         if kind in ("dict", "Dict", "Mapping", "MutableMapping", "BatchEncoding"):
             return self._mapping(usage, depth, self._value_of_mapping(node))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drygrad.dryrun.inputs.arguments import FunctionNode
 from drygrad.dryrun.inputs.tracing import Tracer
+from drygrad.dryrun.inputs.usage import Usage
 
 _FILLING = frozenset("append appendleft extend add insert".split())
 _EMPTY_CALLS = frozenset("list dict deque set OrderedDict defaultdict".split())
@@ -16,15 +17,54 @@ _MOST = 2
 
 @dataclass(frozen=True)
 class Preparation:
-    """A method to call first. ``fills``: it adds one of many; ``is_needed``: without it an attribute is missing."""
+    """A method to call first. ``fills``: it adds one of many; ``is_needed``: without it an attribute is missing.
+
+    ``owner`` is the class of the object that it is called on, ``part`` the attribute that this object is, if it is one.
+    """
 
     method: FunctionNode
     fills: bool
     is_needed: bool
+    owner: ast.ClassDef
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """How it is called on the object that is prepared."""
+        return f"{self.part}.{self.method.name}" if self.part else self.method.name
 
 
-def preparations(tracer: Tracer, owner: ast.ClassDef, method: FunctionNode) -> list[Preparation]:
-    """Return the methods that give an object what a method reads and the constructor leaves empty."""
+def preparations(tracer: Tracer, made: Usage, method: FunctionNode) -> list[Preparation]:
+    """Return the methods that give an object, and those it holds, what a method reads and constructors leave empty."""
+    assert made.owner is not None
+    found = _own_preparations(tracer, made.owner, method)
+    reached = [] if method.name == "__init__" else _reached(method, tracer.methods(made.owner))
+    for name, called in _calls_of_parts(reached):
+        held = made.attributes[name].owner if name in made.attributes else None
+        inner = tracer.member(held, called) if held is not None else None
+        if held is not None and inner is not None and not any(step.part == name for step in found):
+            steps = [step for step in _own_preparations(tracer, held, inner) if step.fills]
+            found += [replace(step, part=name) for step in steps if not _fills_itself(reached, name, step.method.name)]
+    return found[:_MOST]
+
+
+def _calls_of_parts(methods: list[FunctionNode]) -> Iterator[tuple[str, str]]:
+    """Yield the methods that are called on what an object holds, with the attributes that these are."""
+    for method in methods:
+        for node in ast.walk(method):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=name) as held, attr=called)):
+                    if _is_self(held.value):
+                        yield name, called
+                case _:
+                    pass
+
+
+def _fills_itself(methods: list[FunctionNode], name: str, filling: str) -> bool:
+    return (name, filling) in {*_calls_of_parts(methods)}
+
+
+def _own_preparations(tracer: Tracer, owner: ast.ClassDef, method: FunctionNode) -> list[Preparation]:
     methods = tracer.methods(owner)
     constructor = methods.get("__init__")
     if method.name == "__init__":
@@ -43,7 +83,8 @@ def preparations(tracer: Tracer, owner: ast.ClassDef, method: FunctionNode) -> l
             if not fills and not sets:
                 continue
             needed = state == "missing" or (state == "empty" and fills)
-            found.setdefault(other.name, Preparation(other, fills, needed))
+            adds = fills or any(_fills(other, stored) for stored in _read_by(own))
+            found.setdefault(other.name, Preparation(other, adds, needed, owner))
             break
     return [*found.values()][:_MOST]
 
@@ -53,12 +94,23 @@ def _reached(method: FunctionNode, methods: dict[str, FunctionNode]) -> list[Fun
     found, waiting = [method], [method]
     while waiting:
         for node in ast.walk(waiting.pop()):
+            if _is_length(node) and "__len__" in methods and methods["__len__"] not in found:
+                found.append(methods["__len__"])
+                waiting.append(methods["__len__"])
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_self(node.func.value):
                 called = methods.get(node.func.attr)
                 if called is not None and called not in found:
                     found.append(called)
                     waiting.append(called)
     return found
+
+
+def _is_length(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[given]):
+            return _is_self(given)
+        case _:
+            return False
 
 
 def _read_by(methods: list[FunctionNode]) -> Iterator[str]:
@@ -80,7 +132,7 @@ def _state(name: str, begun: list[FunctionNode]) -> str:
         for node in ast.walk(method):
             targets = _targets(node)
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and any(_is_attribute(t, name) for t in targets):
-                found = _emptiness(node.value)
+                found = _emptiness(_value_of(node, targets, name))
             elif isinstance(node, ast.Call) and any(isinstance(a, ast.Constant) and a.value == name for a in node.args):
                 found = "set"  # register_buffer("name", ...), setattr(self, "name", ...)
     return found
@@ -92,8 +144,15 @@ def _targets(node: ast.AST) -> list[ast.expr]:
     return [e for target in whole for e in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])]
 
 
+def _value_of(node: ast.Assign | ast.AnnAssign, targets: list[ast.expr], name: str) -> ast.expr | None:
+    """Return what an assignment gives to an attribute, also where it gives several values to as many targets."""
+    if isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(targets):
+        return next(v for t, v in zip(targets, node.value.elts, strict=True) if _is_attribute(t, name))
+    return node.value
+
+
 def _emptiness(value: ast.expr | None) -> str:
-    if isinstance(value, ast.Constant) and value.value is None:
+    if isinstance(value, ast.Constant) and not value.value:
         return "none"
     if isinstance(value, (ast.List, ast.Dict)) and not (value.elts if isinstance(value, ast.List) else value.keys):
         return "empty"
@@ -116,6 +175,8 @@ def _sets(method: FunctionNode, name: str) -> bool:
     for node in ast.walk(method):
         if isinstance(node, ast.Assign) and any(_is_attribute(t, name) for t in _targets(node)):
             return _emptiness(node.value) == "set"
+        if isinstance(node, ast.AugAssign) and _is_attribute(node.target, name):
+            return True
     return False
 
 

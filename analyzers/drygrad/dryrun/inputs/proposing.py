@@ -64,8 +64,12 @@ def makes_objects(node: Node) -> bool:
 def _in_order(found: dict[str, Node], used: Mapping[str, Usage]) -> dict[str, Node]:
     """Return the proposals with those that read others after them."""
     found = with_optimizers(found, used)
-    late = [name for name in found if _reads(found[name], found)]
-    return {name: found[name] for name in (*(n for n in found if n not in late), *late)}
+    ordered: dict[str, Node] = {}
+    while len(ordered) < len(found):
+        left = {name: node for name, node in found.items() if name not in ordered}
+        ready = {name: node for name, node in left.items() if not _reads(node, left.keys() - {name})}
+        ordered |= ready or left
+    return ordered
 
 
 def _reads(node: Node, names: Iterable[str]) -> bool:

@@ -171,7 +171,10 @@ def _picked(call: Call) -> Iterator[Want]:
         paths, why = call.origins(index), "it is used as an index"
         high = int(given.shape[dim]) if -given.dim() <= dim < given.dim() else 1
         if index.dim() != given.dim():
-            yield Want("rank", index.dim() + given.dim() - index.dim(), index.dim(), paths=paths, why=why)
+            yield Want("rank", given.dim(), index.dim(), paths=paths, why=why)
+            yield Want(
+                "rank", index.dim(), given.dim(), paths=call.origins(given), why="its index has fewer dimensions"
+            )
         for axis, (got, want) in enumerate(zip(index.shape, given.shape)):
             if got > want and axis != dim % given.dim():
                 yield from _sized(call, index, axis, want, why)

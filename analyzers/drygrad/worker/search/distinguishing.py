@@ -1,4 +1,4 @@
-"""Tells a batch from all else by its size."""
+"""Sizes and values that tell more: a batch that nothing else is as large as, integers up to the last that fits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from drygrad.worker.search.nodes import Node, Path
+from drygrad.worker.search.nodes import CLASSES, FLOATS, Node, Path
 
 _BATCHES = (6, 5)
 """Sizes to give a batch: one that can be halved, and one that cannot be taken for another's multiple."""
+
+_HIGHS = (8, 5, 4, 3, 2, 1)
 
 
 def distinguished(proposal: Node) -> Iterator[Node]:
@@ -24,6 +26,14 @@ def distinguished(proposal: Node) -> Iterator[Node]:
     for size in _BATCHES:
         if size not in others and size not in leading:
             yield _with_batch(proposal, tensors, batch, size)
+
+
+def highs(leaf: Node) -> list[int]:
+    """Return the bounds to try for the integers of a leaf, exclusive ones, the present one first."""
+    if leaf.kind != "tensor" or leaf.dtype in FLOATS or leaf.dtype == "bool" or leaf.value:
+        return []
+    high = leaf.high or CLASSES
+    return [high, *(other for other in _HIGHS if other < high)] if high > 1 else []
 
 
 def _with_batch(proposal: Node, tensors: list[tuple[Path, Node]], old: int, new: int) -> Node:

@@ -11,7 +11,7 @@ Path = tuple[str, ...]
 
 FLOATS = frozenset(("float32", "float16", "bfloat16", "float64", "complex64"))
 _BATCHES = 2
-_CLASSES = 10
+CLASSES = 10
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _tensor(node: Node) -> str:
     if node.dtype not in FLOATS:
         kind = "" if node.dtype == "int64" else f", dtype=torch.{node.dtype}"
         shape = f"({sizes},)" if len(node.shape) == 1 else f"({sizes})"
-        return f"torch.randint({node.value}, {max(node.high or _CLASSES, node.value + 1)}, {shape}{kind}{tail})"
+        return f"torch.randint({node.value}, {max(node.high or CLASSES, node.value + 1)}, {shape}{kind}{tail})"
     kind = "" if node.dtype == "float32" else f", dtype=torch.{node.dtype}"
     maker = "rand" if node.value == 1 else "randn"
     return f"torch.{maker}({sizes or '()'}{kind}{tail})"

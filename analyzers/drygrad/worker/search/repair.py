@@ -43,6 +43,7 @@ def repairs(proposal: Node, failure: Failure) -> list[Change]:
         changed = _CHANGES[want.kind](proposal, want)
         asked = want.kind != "other"
         found += [Change(other, 1 + 0.2 * number + 0.1 * index, asked) for index, other in enumerate(changed)]
+    found += [Change(other, 1.5, is_asked=True) for other in _prepared(proposal)]
     touched = failure.call.origins(failure.call.tensors()) if failure.call is not None else frozenset[Path]()
     found += [Change(other, 3 + 0.1 * index) for index, other in enumerate(_guesses(proposal, touched or None))]
     return found[:_MOST_CHANGES]
@@ -244,6 +245,14 @@ def _tensors(proposal: Node, paths: frozenset[Path] | None) -> Iterator[tuple[Pa
     for path, leaf in proposal.leaves():
         if leaf.kind == "tensor" and (paths is None or path in paths):
             yield path, leaf
+
+
+def _prepared(proposal: Node) -> Iterator[Node]:
+    """Let happen to an object what the program could do with it before."""
+    for path, node in proposal.nodes():
+        for other in node.others:
+            if other.kind == "prepared":
+                yield proposal.replaced(path, other)
 
 
 def _guesses(proposal: Node, touched: frozenset[Path] | None) -> Iterator[Node]:

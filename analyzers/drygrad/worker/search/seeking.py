@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from drygrad.worker.errors import first_line
-from drygrad.worker.search.distinguishing import distinguished
+from drygrad.worker.search.distinguishing import distinguished, highs
 from drygrad.worker.search.moving import ASSUMPTION, moved
 from drygrad.worker.search.nodes import Node, text_of
 from drygrad.worker.search.repair import repairs, unmoved
@@ -90,7 +90,7 @@ class Search:
                 continue
             failure = self._try(proposal)
             if failure is None:
-                return self._settled(self._distinct(self._smaller(proposal)))
+                return self._settled(self._bounded(self._distinct(self._smaller(proposal))))
             if self.best is None or failure.progress > _progress(self.best):
                 self.best = Found(proposal, failure, self.made)
                 self._better(self.best)
@@ -156,6 +156,18 @@ class Search:
                 return changed
         return proposal
 
+    def _bounded(self, proposal: Node) -> Node:
+        """Return the proposal with integers that are all in range, not only those that were drawn."""
+        for path, leaf in [*proposal.leaves()]:
+            for high in highs(leaf):
+                if time.process_time() > self._until:
+                    return proposal
+                changed = replace(proposal.at(path), high=high)
+                if self._try(proposal.replaced(path, replace(changed, value=high - 1))) is None:
+                    proposal = proposal.replaced(path, changed)
+                    break
+        return proposal
+
     def _is_independent(self, best: Found) -> bool:
         """Say whether every other size fails at the same place for the same sizes, or does not even get there."""
         assert best.failure is not None
@@ -197,7 +209,9 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
 
 def _varied(proposal: Node) -> Iterator[Node]:
     for path, node in proposal.nodes():
-        yield from (proposal.replaced(path, other) for other in node.others if node.is_module)
+        yield from (
+            proposal.replaced(path, other) for other in node.others if node.is_module or other.kind == "prepared"
+        )
         if node.kind in ("tuple", "list") and node.parts:
             longer = (*node.parts, (str(len(node.parts)), node.parts[-1][1]))
             yield proposal.replaced(path, replace(node, parts=longer))

@@ -50,6 +50,7 @@ _RANKS = tuple(
             r"number of dimensions in the tensor input does not match .*input\.dim\(\) = (?P<got>\d) is not equal "
             r"to len\(dims\) = (?P<want>\d)",
             r"number of subscripts in the equation \((?P<want>\d)\) does not match the number of dimensions",
+            r"number of sizes provided \((?P<want>\d)\) must be greater or equal to the number of dimensions",
             r"batch1 must be a (?P<want>\d)D tensor",
             r"must be a (?P<want>\d)D? tensor",
         ),
