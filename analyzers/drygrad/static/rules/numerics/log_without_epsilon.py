@@ -13,6 +13,7 @@ from drygrad.static.facts.values import Constant, Origin, Tensor
 from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
 from drygrad.static.rules.numerics.rewriting import epsilon, plus
+from drygrad.static.syntax import assigned_in, parameter_names
 from drygrad.static.tree import walk
 
 _DRAWN = ("rand", "rand_like")
@@ -22,8 +23,8 @@ class LogWithoutEpsilon(Rule):
     """
     ## What it does
     Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), of `1 - tanh(x)**2`, of random numbers as `torch.rand` draws
-    them, and, in what a model or a loss computes, of other values that may be exactly zero: a norm, a variance, a
-    count, the output of `relu`.
+    them, of `x / (1 - x)`, and, in what a model or a loss computes, of other values that may be exactly zero: a norm, a
+    variance, a count, the output of `relu`.
 
     ## Why is this bad?
     `log(0)` is -inf, and its gradient infinite or NaN; torch raises nothing. A sigmoid rounds to 0 below a logit of
@@ -58,8 +59,10 @@ class LogWithoutEpsilon(Rule):
         Valid("def loss(x: torch.Tensor):\n    n = x.norm()\n    return n.log() if n > 0 else n"),
         Valid("def loss(x, eps):\n    return F.relu(x).clamp(min=eps).log(), (x.square().sum() + eps).sqrt().log()"),
         Valid("def report(x: torch.Tensor):\n    return x.var().log()"),
+        Valid("def logit(x, alpha):\n    y = alpha + (1 - alpha) * x\n    return torch.log(y / (1 - y))"),
         Valid("def noise(x):\n    u = torch.rand_like(x).clamp(min=1e-20)\n    return -torch.log(-torch.log(u))"),
         Valid("def noise(shape):\n    return -(1 - torch.rand(shape)).log(), torch.empty(shape).exponential_().log()"),
+        Valid("def logit(x, eps=1e-5):\n    x = x.clamp(eps, 1 - eps)\n    return torch.log(x / (1 - x))"),
         Valid("def correction(x):\n    return (1 - torch.tanh(x).pow(2) + 1e-6).log(), torch.tanh(x).square().log1p()"),
         Valid("def loss(x: torch.Tensor):\n    with torch.no_grad():\n        return x.norm().log()"),
     ]
@@ -97,6 +100,11 @@ class LogWithoutEpsilon(Rule):
             severity="warning",
         ),
         Invalid(
+            "def inverse_sigmoid(x):\n    return torch.log(x / (1 - x))",
+            "def inverse_sigmoid(x):\n    return torch.logit(x, eps=1e-6)",
+            at=(2, 11, 2, 33),
+        ),
+        Invalid(
             "def gumbel(logits):\n    u = torch.rand_like(logits)\n    return logits - torch.log(-torch.log(u))",
             "def gumbel(logits):\n    u = torch.rand_like(logits)\n    return logits - torch.log(-torch.log(u + 1e-8))",
             at=(3, 31, 3, 43),
@@ -121,6 +129,8 @@ class LogWithoutEpsilon(Rule):
         call = ctx.call(node)
         given = call.operand("input") if call else None
         tensor = ctx.tensor(given)
+        if given is not None and call is not None and call.operation == "log":
+            yield from self._of_odds(node, given, ctx)
         if call is None or given is None or tensor is None or tensor.sign != "nonnegative" or tensor.origin is None:
             return
         if softmax_behind(tensor) is not None or is_guarded(node, given, ctx):
@@ -151,6 +161,32 @@ class LogWithoutEpsilon(Rule):
             severity="warning",
             related=[] if origin.node in walk(given) else [("the sigmoid is applied here", origin.node)],
             fixes=[self._logsigmoid(node, given, found, ctx) or self._fix(node, given, ctx)],
+        )
+
+    def _of_odds(self, node: ast.Call, given: ast.expr, ctx: Context) -> Iterator[Finding]:
+        """``log(p / (1 - p))`` of a p as the caller gives it, which may be 0 or 1."""
+        match given:
+            case ast.BinOp(
+                left=odds, op=ast.Div(), right=ast.BinOp(left=ast.Constant(value=1), op=ast.Sub(), right=other)
+            ) if ast.dump(odds) == ast.dump(other):
+                tensor = ctx.tensor(odds)
+            case _:
+                return
+        function = ctx.function(node)
+        if not isinstance(odds, ast.Name) or function is None or odds.id not in parameter_names(function):
+            return
+        if any(name == odds.id for name, _ in assigned_in(function)) or is_guarded(node, odds, ctx):
+            return
+        if tensor is not None and (tensor.made_by("clamp", "clamp_min", "clamp_max", "sigmoid", "softmax", "add")):
+            return
+        torch = written_as(ctx, "torch.logit")
+        text = ctx.source_of(odds)
+        edit = ctx.replace(node, f"{torch}({text}, eps=1e-6)") if torch is not None else None
+        yield ctx.finding(
+            self,
+            node,
+            f"this is -inf where `{text}` is 0, and divides by 0 where it is 1: torch.logit with an eps keeps off both",
+            fixes=[ctx.fix("Use torch.logit", edit) if edit is not None else None],
         )
 
     def _of_drawn(self, node: ast.Call, given: ast.expr, origin: Origin, ctx: Context) -> Finding:
