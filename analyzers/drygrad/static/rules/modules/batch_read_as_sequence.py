@@ -30,7 +30,7 @@ class BatchReadAsSequence(Rule):
     """
     ## What it does
     Finds recurrent and transformer layers without `batch_first=True` whose output is read as (batch, time, features):
-    its last element along dimension 1 (`out[:, -1]`), or a mean over it.
+    its last, middle or first element along dimension 1 (`out[:, -1]`), or a mean over it.
 
     ## Why is this bad?
     Without `batch_first` dimension 0 is time, and dimension 1 the batch. The shapes fit, so nothing raises: the layer
@@ -98,8 +98,77 @@ class BatchReadAsSequence(Rule):
                     return self.encoder(x).transpose(0, 1).mean(dim=1)
             """
         ),
+        Valid(
+            """
+            class Samples(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2), 2)
+                    self.gru = nn.GRU(16, 16)
+
+                def forward(self, x):
+                    out, _ = self.gru(x)
+                    first = out[:, 0]  # the only sample
+                    h = self.encoder(x)
+                    return first, [h[:, i] for i in range(h.size(1))]
+            """
+        ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Centre(nn.Module):
+                def __init__(self, window):
+                    super().__init__()
+                    self.centre = window // 2
+                    self.embedding = nn.Embedding(21, 16)
+                    self.offset = nn.Parameter(torch.zeros(window, 16))
+                    layer = nn.TransformerEncoderLayer(d_model=16, nhead=2)
+                    self.encoder = nn.TransformerEncoder(layer, 2)
+
+                def forward(self, tokens):
+                    h = self.encoder(self.embedding(tokens) + self.offset)
+                    return h[:, self.centre]
+            """,
+            """
+            class Centre(nn.Module):
+                def __init__(self, window):
+                    super().__init__()
+                    self.centre = window // 2
+                    self.embedding = nn.Embedding(21, 16)
+                    self.offset = nn.Parameter(torch.zeros(window, 16))
+                    layer = nn.TransformerEncoderLayer(d_model=16, nhead=2, batch_first=True)
+                    self.encoder = nn.TransformerEncoder(layer, 2)
+
+                def forward(self, tokens):
+                    h = self.encoder(self.embedding(tokens) + self.offset)
+                    return h[:, self.centre]
+            """,
+        ),
+        Invalid(
+            """
+            class Token(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.first = nn.Parameter(torch.zeros(1, 1, 16))
+                    self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2), 2)
+
+                def forward(self, x):
+                    x = torch.cat([self.first.expand(x.size(0), -1, -1), x], dim=1)
+                    return self.encoder(x)[:, 0]
+            """,
+            """
+            class Token(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.first = nn.Parameter(torch.zeros(1, 1, 16))
+                    self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, batch_first=True), 2)
+
+                def forward(self, x):
+                    x = torch.cat([self.first.expand(x.size(0), -1, -1), x], dim=1)
+                    return self.encoder(x)[:, 0]
+            """,
+        ),
         Invalid(
             """
             class Last(nn.Module):
@@ -206,18 +275,32 @@ def _layer_read_batch_first(node: ast.AST, ctx: Context) -> TorchCall | None:
     """Return the call of the layer whose output an expression reads along dimension 1; None for anything else."""
     match node:
         case ast.Subscript(value=read, slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None), index, *_])):
-            if ctx.value(index) != Constant(-1):
-                return None
+            pass
         case ast.Call():
             call = ctx.call(node)
             if call is None or call.operation not in _REDUCTIONS or call.value("dim") != Constant(1):
                 return None
-            read = call.operand("input")
+            read, index = call.operand("input"), None
         case _:
             return None
     tensor = ctx.tensor(read)
     made = tensor.origin if tensor is not None else None
-    return made.call if made is not None and made.operation in _RECURRENT | _TRANSFORMERS else None
+    if made is None or made.operation not in _RECURRENT | _TRANSFORMERS:
+        return None
+    return made.call if index is None or _is_place_in_time(index, made.operation, ctx) else None
+
+
+def _is_place_in_time(index: ast.expr, operation: str, ctx: Context) -> bool:
+    """Say whether an index picks an element of a sequence: the last, the middle; the first is that of a class token.
+
+    A recurrent layer's first element tells nothing, so there it is the first sample, of a batch of one perhaps.
+    """
+    match index:
+        case ast.Attribute(value=ast.Name(id="self")) | ast.BinOp(op=ast.FloorDiv()):
+            return ctx.tensor(index) is None
+        case _:
+            value = ctx.value(index)
+            return value == Constant(-1) or (value == Constant(0) and operation in _TRANSFORMERS)
 
 
 def _time_major_layer(call: TorchCall) -> ast.Call | None:
