@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Tensor
 from drygrad.static.syntax import nodes_within
 
@@ -93,6 +95,27 @@ class AdvantageNotDetached(Rule):
                 loss.backward()
             """
         ),
+        Valid(
+            """
+            def update(actor, critic, states, actions, returns, old_values):
+                advantage = returns - old_values  # of the rollout: no graph
+                policy_loss = -(actor(states).log_prob(actions) * advantage).mean()
+                value_loss = F.mse_loss(returns, critic(states)) + (returns - critic(states)).pow(2).mean()
+                (policy_loss + value_loss).backward()
+            """
+        ),
+        Valid(
+            """
+            def finish(saved, returns):
+                policy_losses, value_losses = [], []
+                for (log_prob, value), target in zip(saved, returns):
+                    advantage = target - value.item()
+                    policy_losses.append(-log_prob * advantage)
+                    value_losses.append((value - target) ** 2)
+                loss = torch.stack(policy_losses).sum() + torch.stack(value_losses).sum()
+                loss.backward()
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -129,11 +152,50 @@ class AdvantageNotDetached(Rule):
             """,
             """
             def loss(log_probs, values, returns, weight):
-                advantages = returns - values
+                advantages = returns - values.detach()
                 advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-                actor_loss = (-log_probs * advantages.detach()).mean()
+                actor_loss = (-log_probs * advantages).mean()
                 critic_loss = F.smooth_l1_loss(values, returns)
                 return actor_loss + weight * critic_loss
+            """,
+            at=(2, 17, 2, 33),
+        ),
+        Invalid(
+            """
+            def update(actor, critic, states, actions, returns):
+                values = critic(states)
+                policy_loss = -(actor(states).log_prob(actions) * (returns - values)).mean()
+                value_loss = (returns - values).pow(2).mean()
+                (policy_loss + 0.5 * value_loss).backward()
+            """,
+            """
+            def update(actor, critic, states, actions, returns):
+                values = critic(states)
+                policy_loss = -(actor(states).log_prob(actions) * (returns - values.detach())).mean()
+                value_loss = (returns - values).pow(2).mean()
+                (policy_loss + 0.5 * value_loss).backward()
+            """,
+        ),
+        Invalid(
+            """
+            def finish(saved, returns):
+                policy_losses, value_losses = [], []
+                for (log_prob, value), target in zip(saved, returns):
+                    advantage = target - value
+                    policy_losses.append(-log_prob * advantage)
+                    value_losses.append(torch.square(value - target))
+                loss = torch.stack(policy_losses).sum() + torch.stack(value_losses).sum()
+                loss.backward()
+            """,
+            """
+            def finish(saved, returns):
+                policy_losses, value_losses = [], []
+                for (log_prob, value), target in zip(saved, returns):
+                    advantage = target - value.detach()
+                    policy_losses.append(-log_prob * advantage)
+                    value_losses.append(torch.square(value - target))
+                loss = torch.stack(policy_losses).sum() + torch.stack(value_losses).sum()
+                loss.backward()
             """,
         ),
     ]
@@ -141,29 +203,40 @@ class AdvantageNotDetached(Rule):
     def visit_function(self, node: ast.FunctionDef, ctx: Context) -> Iterator[Finding]:
         products = [n for n in nodes_within(node) if isinstance(n, ast.BinOp)]
         for product, advantage in ((product, _advantage(product)) for product in products):
-            if advantage is None:
+            difference = _difference(node, product, advantage, ctx) if advantage is not None else None
+            if advantage is None or difference is None:
                 continue
-            critic = _critic_loss(node, product, advantage, ctx)
+            critic = _critic_loss(node, advantage, difference)
             if critic is not None and _are_summed(node, product, critic):
-                yield ctx.finding(
-                    self,
-                    advantage,
-                    f"`{advantage.id}` carries the graph of the values into the policy's loss, which then trains the "
-                    "critic, too",
-                    related=[("the values are fitted here", critic)],
-                    fixes=[ctx.fix("Detach the advantage", ctx.replace(advantage, f"{advantage.id}.detach()"))],
-                )
+                yield self._finding(ctx, advantage, difference, critic)
+
+    def _finding(self, ctx: Context, advantage: ast.expr, difference: ast.BinOp, critic: ast.expr) -> Finding:
+        """Put the fault where the values are subtracted, unless the critic's term needs their graph there."""
+        what = advantage.id if isinstance(advantage, ast.Name) else ctx.source_of(advantage)
+        is_shared = isinstance(advantage, ast.Name) and _fits(critic, advantage.id, "")
+        place, cut = (advantage, advantage) if is_shared else (difference, difference.right)
+        return ctx.finding(
+            self,
+            place,
+            f"`{what}` carries the graph of the values into the policy's loss, which then trains the critic, too",
+            related=[("the values are fitted here", critic)],
+            fixes=[ctx.fix("Detach the values", ctx.replace(cut, f"{as_operand(ctx, cut)}.detach()"))],
+        )
 
 
-def _advantage(product: ast.BinOp) -> ast.Name | None:
-    """Return the name that a log-probability is multiplied by."""
+def _advantage(product: ast.BinOp) -> ast.expr | None:
+    """Return what a log-probability is multiplied by: a name, or a difference."""
     if not isinstance(product.op, ast.Mult):
         return None
     for factor, other in ((product.left, product.right), (product.right, product.left)):
         if _is_log_probability(factor):
             bare = _bare(other)
-            return bare if isinstance(bare, ast.Name) else None
+            return bare if isinstance(bare, ast.Name) or _is_difference(bare) else None
     return None
+
+
+def _is_difference(node: ast.expr) -> TypeGuard[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
 
 def _is_log_probability(node: ast.expr) -> bool:
@@ -187,19 +260,23 @@ def _bare(node: ast.expr) -> ast.expr:
             return node
 
 
-def _critic_loss(function: FunctionNode, product: ast.BinOp, advantage: ast.Name, ctx: Context) -> ast.expr | None:
-    """Return the term that fits the values, of which the advantage is computed, with their graph."""
+def _difference(function: FunctionNode, product: ast.BinOp, advantage: ast.expr, ctx: Context) -> ast.BinOp | None:
+    """Return the difference that an advantage was computed as, if nothing cut its graph."""
+    if _is_difference(advantage):
+        return None if isinstance(advantage.right, ast.Constant) else advantage
+    assert isinstance(advantage, ast.Name)
     bound = [s for s in nodes_within(function) if isinstance(s, ast.Assign) and _binds(s, advantage.id)]
     bound = [s for s in bound if s.lineno < product.lineno]
-    differences = [s.value for s in bound if isinstance(s.value, ast.BinOp) and isinstance(s.value.op, ast.Sub)]
-    if not differences or any(_is_cut(s, ctx) for s in bound):
-        return None
-    first = differences[0]
-    names = {n.id for side in (first.left, first.right) if isinstance(n := _bare(side), ast.Name)}
-    for node in nodes_within(function):
-        if isinstance(node, ast.expr) and _fits(node, advantage.id, names):
-            return node
-    return None
+    differences = [s.value for s in bound if _is_difference(s.value) and not isinstance(s.value.right, ast.Constant)]
+    return differences[0] if differences and not any(_is_cut(s, ctx) for s in bound) else None
+
+
+def _critic_loss(function: FunctionNode, advantage: ast.expr, difference: ast.BinOp) -> ast.expr | None:
+    """Return the term that fits the values that are subtracted, with their graph."""
+    name = advantage.id if isinstance(advantage, ast.Name) else ""
+    values = ast.unparse(_bare(difference.right))
+    terms = (n for n in nodes_within(function) if isinstance(n, ast.expr) and _fits(n, name, values))
+    return next(terms, None)
 
 
 def _binds(statement: ast.Assign, name: str) -> bool:
@@ -214,26 +291,28 @@ def _is_cut(statement: ast.Assign, ctx: Context) -> bool:
     return constant or ctx.grad_enabled(statement) is False or not _CUTS.isdisjoint(called)
 
 
-def _fits(node: ast.expr, advantage: str, names: set[str]) -> bool:
-    """Say whether an expression squares the advantage, or is a loss of one of the names and nothing detached."""
+def _fits(node: ast.expr, advantage: str, values: str) -> bool:
+    """Say whether an expression squares the advantage, or a difference to the values, or is a loss of the values."""
     match node:
-        case ast.BinOp(left=ast.Name(id=name), op=ast.Pow()) if name == advantage:
+        case ast.BinOp(left=inner, op=ast.Pow()):
+            return _is_error(inner, advantage, values)
+        case ast.Call(func=ast.Attribute(value=inner, attr="pow" | "square" | "abs")) if _is_error(
+            inner, advantage, values
+        ):
             return True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pow" | "square" | "abs")) if name == advantage:
-            return True
+        case ast.Call(func=ast.Attribute(attr="pow" | "square" | "abs"), args=[inner, *_]):
+            return _is_error(inner, advantage, values)
         case ast.Call(func=ast.Attribute(attr=function) | ast.Name(id=function), args=[first, second, *_]):
-            given = [bare.id for bare in map(_bare, (first, second)) if isinstance(bare, ast.Name)]
-            return (
-                _LOSSES.search(function) is not None
-                and (len(given) == 2 or _detached(second))
-                and bool(names.intersection(given[:1]))
-            )
+            given = [ast.unparse(_bare(argument)) for argument in (first, second)]
+            return _LOSSES.search(function) is not None and values in given
         case _:
             return False
 
 
-def _detached(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+def _is_error(node: ast.expr, advantage: str, values: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == advantage
+    return _is_difference(node) and values in (ast.unparse(_bare(node.left)), ast.unparse(_bare(node.right)))
 
 
 def _are_summed(function: FunctionNode, product: ast.expr, critic: ast.expr) -> bool:
@@ -249,6 +328,14 @@ def _are_summed(function: FunctionNode, product: ast.expr, critic: ast.expr) -> 
 
 
 def _names_of(function: FunctionNode, term: ast.expr) -> set[str]:
-    """Return the names that a term of the loss is assigned to."""
-    holders = (s for s in nodes_within(function) if isinstance(s, ast.Assign) and term in ast.walk(s.value))
-    return {t.id for s in holders for t in s.targets if isinstance(t, ast.Name)}
+    """Return the names that a term of the loss is assigned to, or appended to."""
+    names: set[str] = set()
+    for node in nodes_within(function):
+        match node:
+            case ast.Assign(targets=targets, value=value) if term in ast.walk(value):
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
+                names |= {name} if term in ast.walk(value) else set()
+            case _:
+                pass
+    return names

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import as_operand
 from drygrad.static.facts.operations import FACTORIES
+from drygrad.static.rules.loss.heads import joins_heads_before_time
 from drygrad.static.rules.loss.sizes_of_view import Layout, View, layout_of, view_of
 
 _ALIKE = FACTORIES - {"tensor", "as_tensor", "from_numpy", "new_tensor", "arange", "linspace"}
@@ -21,7 +23,7 @@ class ViewMovesAxes(Rule):
     ## What it does
     Finds `view` and `reshape` that ask for the sizes of a tensor in another order, such as `x.view(batch, channels,
     time)` of an `x` of shape (batch, time, channels), or that put a new axis before one that is kept, such as
-    `x.view(batch, heads, time, -1)`.
+    `x.view(batch, heads, time, -1)`; and those that join the heads of attention while they still stand before time.
 
     ## Why is this bad?
     Neither of them exchanges axes: both keep the elements where they are in memory and only count them in another way.
@@ -114,8 +116,87 @@ class ViewMovesAxes(Rule):
                 return x.reshape(b, c, t)
             """
         ),
+        Valid(
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim, heads):
+                    super().__init__()
+                    self.heads = heads
+                    self.qkv = nn.Linear(dim, 3 * dim)
+
+                def forward(self, x):
+                    b, t, c = x.shape
+                    q, k, v = (
+                        part.view(b, t, self.heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1)
+                    )
+                    out = F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+                    per_time = torch.einsum("bhts,bhsd->bthd", q @ k.transpose(-2, -1), v)
+                    return out.reshape(b, t, c), per_time.reshape(b, t, c)
+            """
+        ),
+        Valid(
+            """
+            def channels(x, q, k, heads):
+                b, t, c = x.shape
+                v = x.view(b, t, heads, c // heads).transpose(2, 3)
+                return (q @ v).reshape(b, t, c)
+            """
+        ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim, heads):
+                    super().__init__()
+                    self.heads = heads
+                    self.drop = nn.Dropout(0.1)
+                    self.qkv = nn.Linear(dim, 3 * dim)
+
+                def forward(self, x):
+                    b, t, c = x.shape
+                    q, k, v = (
+                        part.view(b, t, self.heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1)
+                    )
+                    weights = (q @ k.transpose(-2, -1)).softmax(-1)
+                    out = self.drop(weights) @ v
+                    return out.reshape(b, t, c)
+            """,
+            """
+            class Attention(nn.Module):
+                def __init__(self, dim, heads):
+                    super().__init__()
+                    self.heads = heads
+                    self.drop = nn.Dropout(0.1)
+                    self.qkv = nn.Linear(dim, 3 * dim)
+
+                def forward(self, x):
+                    b, t, c = x.shape
+                    q, k, v = (
+                        part.view(b, t, self.heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1)
+                    )
+                    weights = (q @ k.transpose(-2, -1)).softmax(-1)
+                    out = self.drop(weights) @ v
+                    return out.transpose(1, 2).reshape(b, t, c)
+            """,
+            at=(15, 15, 15, 35),
+        ),
+        Invalid(
+            """
+            def attention(qkv, x, heads):
+                b, n, c = x.shape
+                q, k, v = qkv(x).reshape(b, n, 3, heads, c // heads).permute(2, 0, 3, 1, 4).unbind(0)
+                y = F.scaled_dot_product_attention(q, k, v)
+                return y.contiguous().view(b, n, c)
+            """,
+            """
+            def attention(qkv, x, heads):
+                b, n, c = x.shape
+                q, k, v = qkv(x).reshape(b, n, 3, heads, c // heads).permute(2, 0, 3, 1, 4).unbind(0)
+                y = F.scaled_dot_product_attention(q, k, v)
+                return y.contiguous().transpose(1, 2).reshape(b, n, c)
+            """,
+        ),
         Invalid(
             """
             def caption_loss(logits, targets):
@@ -229,6 +310,9 @@ class ViewMovesAxes(Rule):
         view = view_of(node, ctx)
         if view is None or _is_meant(view, ctx):
             return
+        if joins_heads_before_time(view, ctx):
+            yield self._joined(view, ctx)
+            return
         layout = layout_of(view, ctx)
         moved = layout.moved() if layout is not None else None
         if layout is None or moved is None:
@@ -239,6 +323,15 @@ class ViewMovesAxes(Rule):
             "its elements mix with those of others; permute or transpose exchanges axes"
         )
         yield ctx.finding(self, node, message, fixes=[_exchanged(view, layout, ctx)])
+
+    def _joined(self, view: View, ctx: Context) -> Finding:
+        sizes = ", ".join(map(ctx.source_of, view.sizes))
+        text = f"{as_operand(ctx, view.receiver)}.transpose(1, 2).reshape({sizes})"
+        message = (
+            f"{view.operation} counts the same memory in another way: the heads stand before time here, "
+            "and have to be put behind it before they are joined"
+        )
+        return ctx.finding(self, view.node, message, fixes=[ctx.fix("Exchange the axes", ctx.replace(view.node, text))])
 
 
 def _is_meant(view: View, ctx: Context) -> bool:
