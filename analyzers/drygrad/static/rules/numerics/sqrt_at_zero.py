@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Origin, Tensor
-from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
+from drygrad.static.rules.numerics.guards import is_bounded, is_called_in_training, is_guarded, records_gradient
 from drygrad.static.rules.numerics.rewriting import epsilon, plus
 
 _REDUCTIONS = frozenset({"sum", "mean", "squeeze", "unsqueeze", "view", "reshape"})
@@ -54,6 +54,22 @@ class SqrtAtZero(Rule):
         Valid("def report(a, b):\n    return F.mse_loss(a, b).sqrt()"),
         Valid("def loss(a: torch.Tensor, b: torch.Tensor):\n    return torch.sqrt(F.mse_loss(a.detach(), b.detach()))"),
         Valid("def report(x: torch.Tensor):\n    return (x[1:] - x[:-1]).square().sum(-1).sqrt()"),
+        Valid(
+            """
+            def distances(x: torch.Tensor):
+                return (x.unsqueeze(1) - x.unsqueeze(0)).pow(2).sum(dim=-1).sqrt()
+
+            def neighbours(x: torch.Tensor):
+                return distances(x).topk(5, largest=False).indices
+
+            def pair_loss(x: torch.Tensor, y: torch.Tensor):
+                squares = x.pow(2).sum(1, keepdim=True) + x.pow(2).sum(1) - 2 * x @ x.t()
+                safe = squares.clamp(min=1e-12).sqrt() + (squares.clamp(min=0) + 1e-8).sqrt()
+                with torch.no_grad():
+                    far = distances(x).max()
+                return safe.mean() + (x @ y.t()).clamp(min=0).sqrt().mean() / far + (x @ x.t()).relu().sqrt().mean()
+            """
+        ),
         Valid("def loss(a, b):\n    d = (a - b).square().sum()\n    return d.sqrt() if d > 0 else d"),
     ]
     INVALID = [
@@ -92,6 +108,51 @@ class SqrtAtZero(Rule):
             severity="warning",
         ),
         Invalid(
+            """
+            def distances(x: torch.Tensor):
+                gap = x.unsqueeze(1) - x.unsqueeze(0)
+                return gap.pow(2).sum(dim=-1).sqrt()
+
+            class Triplet(nn.Module):
+                def forward(self, embeddings, labels):
+                    distance = distances(embeddings)
+                    same = labels[:, None] == labels
+                    return F.relu(distance.masked_fill(~same, 0).amax(1) - distance.masked_fill(same, 9).amin(1)).mean()
+            """,
+            """
+            def distances(x: torch.Tensor):
+                gap = x.unsqueeze(1) - x.unsqueeze(0)
+                return (gap.pow(2).sum(dim=-1) + 1e-8).sqrt()
+
+            class Triplet(nn.Module):
+                def forward(self, embeddings, labels):
+                    distance = distances(embeddings)
+                    same = labels[:, None] == labels
+                    return F.relu(distance.masked_fill(~same, 0).amax(1) - distance.masked_fill(same, 9).amin(1)).mean()
+            """,
+            severity="warning",
+        ),
+        Invalid(
+            "def gap_loss(x: torch.Tensor):\n    return (x[:, None] - x).pow(2).sum(-1).sqrt().mean()",
+            "def gap_loss(x: torch.Tensor):\n    return ((x[:, None] - x).pow(2).sum(-1) + 1e-8).sqrt().mean()",
+            severity="warning",
+        ),
+        Invalid(
+            """
+            def pair_loss(x: torch.Tensor):
+                lengths = x.pow(2).sum(1)
+                squares = lengths[:, None] + lengths[None, :] - 2 * x @ x.t()
+                return squares.clamp(min=0).sqrt().mean()
+            """,
+            """
+            def pair_loss(x: torch.Tensor):
+                lengths = x.pow(2).sum(1)
+                squares = lengths[:, None] + lengths[None, :] - 2 * x @ x.t()
+                return (squares.clamp(min=0) + 1e-8).sqrt().mean()
+            """,
+            severity="warning",
+        ),
+        Invalid(
             "w = torch.randn(3, requires_grad=True)\nlength = (w * w).sum() ** 0.5",
             "w = torch.randn(3, requires_grad=True)\nlength = ((w * w).sum() + 1e-8) ** 0.5",
             at=(2, 9, 2, 29),
@@ -115,11 +176,13 @@ class SqrtAtZero(Rule):
 
     def _check(self, node: ast.BinOp | ast.Call, given: ast.expr, ctx: Context) -> Iterator[Finding]:
         tensor = ctx.tensor(given)
-        if not (_is_squared(tensor) if tensor is not None and tensor.origin is not None else _reads_as_squares(given)):
-            return
-        if records_gradient(node, ctx, tensor) == "no" or is_guarded(node, given, ctx):
-            return
         own = tensor is not None and _pairs_with_itself(tensor)
+        known = own or _is_squared(tensor) if tensor is not None and tensor.origin is not None else None
+        if not (_reads_as_squares(given) if known is None else known):
+            return
+        records = records_gradient(node, ctx, tensor) != "no" or (own and is_called_in_training(node, ctx))
+        if not records or is_guarded(node, given, ctx):
+            return
         zero = "is 0 on the diagonal" if own else "may be 0"
         yield ctx.finding(
             self,
@@ -172,13 +235,54 @@ def _behind_reductions(tensor: Tensor) -> Origin | None:
 
 
 def _pairs_with_itself(tensor: Tensor) -> bool:
-    """Say whether the squares are of ``x[:, None] - x[None, :]``, every element against every other and itself."""
+    """Say whether squares are of ``x[:, None] - x[None, :]``, every element against every other and itself."""
+    if is_bounded(tensor):
+        return False
     origin = _behind_reductions(tensor)
-    gap = next((v for v in origin.operands if isinstance(v, Tensor)), None) if origin is not None else None
+    if origin is not None and origin.operation in ("clamp", "clamp_min", "relu"):
+        return any(_takes_own_products(value) for value in origin.operands)
+    if origin is None or origin.operation not in _SQUARES | _ERRORS:
+        return False
+    gap = next((v for v in origin.operands if isinstance(v, Tensor)), None)
     if gap is None or gap.origin is None or gap.origin.operation != "sub" or len(gap.origin.operands) != 2:
         return False
-    first, second = (_spread(value) for value in gap.origin.operands)
-    return first is not None and first is second
+    first, second = gap.origin.operands
+    spread = [memory for memory in (_spread(first), _spread(second)) if memory is not None]
+    held = [value.storage for value in (first, second) if isinstance(value, Tensor)]
+    return bool(spread) and all(memory is spread[0] for memory in (*spread, *held))
+
+
+def _takes_own_products(value: object, negative: bool = False, deepest: int = 5) -> bool:
+    """Say whether ``x @ x.t()`` is subtracted in a sum: distances by products, which rounding leaves at 0 or below."""
+    origin = value.origin if isinstance(value, Tensor) and deepest else None
+    if origin is None:
+        return False
+    if origin.operation in ("matmul", "mm", "bmm"):
+        given = [_unscaled(operand).storage for operand in origin.operands if isinstance(operand, Tensor)]
+        return negative and len(given) == 2 and given[0] is not None and given[0] == given[1]
+    if origin.operation == "neg" or (origin.operation == "mul" and any(map(_is_negative, origin.operands))):
+        negative = not negative
+    if origin.operation == "sub":
+        first, second, *_ = *origin.operands, None, None
+        return _takes_own_products(first, negative, deepest - 1) or _takes_own_products(
+            second, not negative, deepest - 1
+        )
+    known = origin.operation in ("add", "mul", "neg")
+    return known and any(_takes_own_products(operand, negative, deepest - 1) for operand in origin.operands)
+
+
+def _is_negative(value: object) -> bool:
+    return isinstance(value, Constant) and isinstance(value.value, (int, float)) and value.value < 0
+
+
+def _unscaled(value: Tensor) -> Tensor:
+    """Return what a multiple is a multiple of: ``x`` of ``-2 * x``."""
+    while value.made_by("mul", "div", "neg") and value.origin is not None:
+        inner = [operand for operand in value.origin.operands if isinstance(operand, Tensor)]
+        if len(inner) != 1:
+            break
+        value = inner[0]
+    return value
 
 
 def _spread(value: object) -> object:
