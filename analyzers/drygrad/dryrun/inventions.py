@@ -18,14 +18,14 @@ from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Result
 
 _OF_FIT = frozenset(
-    "DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG324 DG325 DG326 DG327 DG507 DG604 DG907".split()
+    "DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG324 DG325 DG326 DG327 DG329 DG507 DG604 DG907".split()
 )
 """Codes of faults that other shapes, dtypes, devices or arguments could have kept from happening, or another thread."""
 
 _OF_DEVICES = frozenset("DG201 DG203 DG204 DG205 DG907".split())
 
 _OF_VALUES = frozenset(
-    "DG302 DG304 DG305 DG308 DG311 DG316 DG329 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411 DG413 "
+    "DG302 DG304 DG305 DG308 DG311 DG316 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411 DG413 "
     "DG420 DG421 DG423".split()
 )
 """Codes of faults that depend on the values, and on whether these are probabilities."""

@@ -21,8 +21,8 @@ _TRAINING = re.compile(r"(^|_)train(ing)?(_|$|loader)", re.I)
 class ShuffleExchanged(Rule):
     """
     ## What it does
-    Finds a training loader that does not shuffle beside a loader for validation or test, in the same function, that
-    does.
+    Finds a training loader with `shuffle=False` beside a loader for validation or test, in the same function, with
+    `shuffle=True`.
 
     ## Why is this bad?
     The two were exchanged. Batches in the order of the files often hold one class each: the model forgets the others
@@ -30,7 +30,7 @@ class ShuffleExchanged(Rule):
 
     ## Example
     ```python
-    train_loader = DataLoader(train_set, batch_size=8)
+    train_loader = DataLoader(train_set, batch_size=8, shuffle=False)
     test_loader = DataLoader(test_set, batch_size=8, shuffle=True)
     ```
     Use instead:
@@ -46,6 +46,14 @@ class ShuffleExchanged(Rule):
     code, name, since = "DG815", "shuffle-exchanged", "0.1"
     severity = "warning"
     VALID = [
+        Valid(
+            """
+            from torch.utils.data import DataLoader
+            train_loader = make_private(DataLoader(a, batch_size=8))
+            train_data_loader = DataLoader(a, batch_size=8)
+            test_loader = DataLoader(b, batch_size=8, shuffle=True)
+            """
+        ),
         Valid(
             """
             from torch.utils.data import DataLoader
@@ -111,13 +119,11 @@ def _named(node: ast.Assign, wanted: re.Pattern[str], other: re.Pattern[str]) ->
 
 
 def _shuffles(call: ast.Call, ctx: Context) -> bool | None:
-    """Say whether a loader shuffles; None where a sampler, or what is not known, decides."""
+    """Say whether a loader is told to shuffle or not to; None where it is told nothing, or a sampler decides."""
     loader = loader_made_by(call, ctx)
     if loader is None or not loader.arguments.complete:
         return None
     if loader.arguments.get("sampler", 3) is not None or loader.arguments.get("batch_sampler", 4) is not None:
         return None
     shuffle = loader.arguments.get("shuffle", 2)
-    if shuffle is None:
-        return False
     return shuffle.value if isinstance(shuffle, Constant) and isinstance(shuffle.value, bool) else None
