@@ -18,7 +18,8 @@ from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Result
 
 _OF_FIT = frozenset(
-    "DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG324 DG325 DG326 DG327 DG329 DG507 DG604 DG907".split()
+    "DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG324 DG325 DG326 DG327 DG329 "
+    "DG507 DG604 DG907".split()
 )
 """Codes of faults that other shapes, dtypes, devices or arguments could have kept from happening, or another thread."""
 
