@@ -11,7 +11,11 @@ from drygrad.static.facts.values import UNKNOWN, Arguments, Object, Sequence, Te
 
 
 def forget_mutable(frame: Frame, node: ast.Call) -> None:
-    """What unknown code is given it may change: a list's items, a module's device and mode."""
+    """What unknown code is given it may change: a list's items, a module's device and mode.
+
+    Code named as what works in place (``quantize_``) may replace or freeze parameters, too.
+    """
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
         name = dotted_text(argument)
         value = frame.look_up(name) if name and "." not in name else UNKNOWN
@@ -20,7 +24,8 @@ def forget_mutable(frame: Frame, node: ast.Call) -> None:
         if isinstance(value, Sequence) and value.kind == "list":
             frame.bind(name, UNKNOWN)
         elif isinstance(value, Object) and value.is_module:
-            frame.state.names[name] = replace(value, device=None, training=None)
+            changed = called.endswith("_") or value.frozen
+            frame.state.names[name] = replace(value, device=None, training=None, frozen=changed)
 
 
 def forget_items(frame: Frame, container: ast.expr) -> None:

@@ -50,6 +50,22 @@ class InplaceOnLeaf(Rule):
         Valid("w = torch.rand(3, requires_grad=True)\nw.data.add_(1)\nw.requires_grad_(False)\nw.add_(1)"),
         Valid("w = torch.rand(3, requires_grad=True)\nF.dropout(w, 0.5, training=False, inplace=True)"),
         Valid("@torch.no_grad()\ndef reset(layer: nn.Linear):\n    layer.weight.fill_(1)"),
+        Valid(
+            """
+            from torchao.quantization import quantize_
+
+            class Toy(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.linear = nn.Linear(3, 3)
+
+            def load(state, config):
+                model = Toy().eval()
+                quantize_(model, config)
+                model.linear.weight.copy_(state["linear.weight"])
+                return model
+            """
+        ),
     ]
     INVALID = [
         Invalid(

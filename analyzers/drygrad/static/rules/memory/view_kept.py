@@ -77,6 +77,17 @@ class ViewKept(Rule):
                 return hidden[:, 0]
             """
         ),
+        Valid(
+            """
+            @torch.no_grad()
+            def runners_up(model: nn.Linear, x, labels):
+                order = torch.argsort(model(x), dim=1)
+                found = []
+                for i in range(len(labels)):
+                    found.append(order[i, -1])
+                return torch.stack(found)
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -153,7 +164,7 @@ class ViewKept(Rule):
             return
         tensor = ctx.tensor(item)
         part = _part(tensor, ctx) if tensor is not None and tensor.requires_grad is False else None
-        if part is None:
+        if part is None or not (_is_attribute(owner) or _is_made_anew(part, item, ctx)):
             return
         severity: Severity | None = None if "." in (dotted_text(owner) or "") else "info"
         yield ctx.finding(
@@ -171,12 +182,25 @@ def _outlives(owner: ast.expr, item: ast.expr, ctx: Context) -> bool:
     text = dotted_text(owner)
     if text is None:
         return False
-    if text.startswith("self."):
+    if _is_attribute(owner):
         return True
     loops = ctx.loops(item)
     held = ctx.value(owner)
     is_list = isinstance(held, Sequence) and held.kind == "list"
     return bool(loops) and is_list and "." not in text and not _is_bound_in(text, loops[0])
+
+
+def _is_attribute(owner: ast.expr) -> bool:
+    return (dotted_text(owner) or "").startswith("self.")
+
+
+def _is_made_anew(part: Origin, item: ast.expr, ctx: Context) -> bool:
+    """Say whether each turn of the loop makes another whole: views of a single one keep no more than that one."""
+    whole = part.operands[0]
+    made = whole.origin.node if isinstance(whole, Tensor) and whole.origin is not None else None
+    if made is None or ctx.function(made) is not ctx.function(item):
+        return True
+    return ctx.loops(item)[0] in ctx.loops(made)
 
 
 def _is_bound_in(name: str, loop: ast.AST) -> bool:

@@ -95,6 +95,15 @@ class ForwardReturnsNothing(Rule):
             """
         ),
         Valid("def forward(x):\n    y = torch.relu(x)"),
+        Valid(
+            """
+            class Statistics(nn.ModuleList):
+                def forward(self, data: torch.Tensor):
+                    known = torch.masked_select(data, ~torch.isnan(data))
+                    for metric in self:
+                        _ = metric(known)
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -210,6 +219,8 @@ def _gives_something(function: ast.FunctionDef, ctx: Context) -> bool:
                 return True
             case ast.Expr(value=value) if not _is_idle(value, ctx):
                 return True
+            case ast.Assign(targets=[ast.Name(id="_")], value=ast.Call()):
+                return True  # called for what it does
             case _:
                 pass
     return False

@@ -87,6 +87,16 @@ class LoopOverElements(Rule):
                 return grid
             """
         ),
+        Valid(
+            """
+            def centers_of(embedding: torch.Tensor, labels, batch, speakers):
+                centers = torch.zeros(batch, speakers, 16)
+                for b in range(batch):
+                    for i in range(speakers):
+                        centers[b, i] = embedding[b, labels[b] == i].mean(dim=0)
+                return centers
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -192,6 +202,8 @@ class LoopOverElements(Rule):
                 return
         counters = {name for loop in ctx.loops(node) for name in _counted(loop, ctx)}
         written = ctx.tensor(owner)
+        if written is not None and written.shape is not None and len(written.shape) > len(index):
+            return  # rows, not elements
         names = {part.id for part in index if isinstance(part, ast.Name)}
         if written is not None and len(names) == len(index) and names <= counters and _reads_at(names, node.value, ctx):
             message = "one element is written in each turn of nested loops: an operation on the whole takes one call"
