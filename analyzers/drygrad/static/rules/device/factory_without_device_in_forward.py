@@ -12,6 +12,7 @@ from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.rules.device.kept import kept_meetings
 from drygrad.static.rules.device.meetings import Meeting, input_names, meetings, tensor_parameters
+from drygrad.static.syntax import bound_names, parameter_names
 
 _MAKES = re.compile(r"__init__$|_?reset_parameters$|_?(re)?init(iali[sz]e)?(_?weights|_?parameters)?$")
 """Methods that begin a module's life, as a rule before it is moved."""
@@ -117,6 +118,28 @@ class FactoryWithoutDeviceInForward(Rule):
                         self.seen = torch.zeros(x.size(1), 1)
                     mask = mask_of(lengths, x.size(1)).to(x.device)
                     return x.exp() + self.table[: x.size(1)] + self.seen.to(x) + table(x.size(1)).to(x) * mask
+            """
+        ),
+        Valid(
+            """
+            def table(length):
+                return torch.eye(length)
+
+            class Convolution(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.linear = nn.Linear(8, 8)
+                    self.time = nn.Embedding(10, 8)
+
+                def forward(self, x, adjacency, t):
+                    return adjacency @ self.linear(x) + self.time(t)
+
+            def loss(model, x: torch.Tensor):
+                t = torch.randint(0, 10, (x.size(0),))
+                return model(x, table(x.size(0)), t).sum()
+
+            def main():
+                loss(Convolution(), torch.randn(4, 8)).backward()
             """
         ),
         Valid(
@@ -481,11 +504,38 @@ def _culprit(
         return node
     if not isinstance(made_in, ast.FunctionDef) or not isinstance(ctx.parent(made_in), ast.Module):
         return None
+    if _was_given(meeting.made, ctx) or not _is_reached(made_in, methods, ctx):
+        return None
     if tensor_parameters(made_in, ctx):
         return node
     calls = [site.node for site in ctx.callers(made_in) if isinstance(site.node, ast.Call)]
     handed = [call for call in calls if ctx.function(call) is method or _knows_place(ctx.function(call), ctx)]
     return next(iter(handed), None)
+
+
+def _was_given(node: ast.expr, ctx: Context) -> bool:
+    """Say whether an operand is a parameter as it was given: then its place is the caller's matter."""
+    while not isinstance(node, ast.Name):
+        match node:
+            case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.UnaryOp(operand=inner):
+                node = inner
+            case ast.Call(func=ast.Attribute(value=inner)) | ast.Compare(left=inner):
+                node = inner
+            case _:
+                return False
+    function = ctx.function(node)
+    given = parameter_names(function) if function is not None else []
+    bound = {name for statement in function.body for name in bound_names(statement)} if function is not None else set()
+    return node.id != "self" and node.id in given and node.id not in bound
+
+
+def _is_reached(function: FunctionNode, methods: list[ast.FunctionDef], ctx: Context, deepest: int = 3) -> bool:
+    """Say whether a method calls a function of the file, itself or by way of another."""
+    callers = {ctx.function(site.node) for site in ctx.callers(function)}
+    return any(caller in methods for caller in callers) or (
+        deepest > 0
+        and any(_is_reached(c, methods, ctx, deepest - 1) for c in callers if c is not None and c is not function)
+    )
 
 
 def _knows_place(function: FunctionNode | None, ctx: Context) -> bool:

@@ -34,7 +34,7 @@ def kept_meetings(methods: Sequence[ast.FunctionDef], ctx: Context) -> Iterator[
                 found = kept.get(_attribute(operand) or "")
                 if found is not None and operand is not other and isinstance(node, ast.expr) and other is not None:
                     maker, factory = found
-                    yield maker, Meeting(node, factory, other)
+                    yield maker, Meeting(node, factory, other, operand)
 
 
 def _reached(name: str, methods: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:

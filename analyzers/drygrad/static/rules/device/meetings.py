@@ -29,11 +29,12 @@ _LONGEST = 8
 
 @dataclass(frozen=True)
 class Meeting:
-    """A tensor made by ``factory`` on the CPU and an input or parameter ``other`` are the operands of ``place``."""
+    """A tensor ``made`` by ``factory`` on the CPU and an input or parameter ``other`` are operands of ``place``."""
 
     place: ast.expr
     factory: TorchCall
     other: ast.expr
+    made: ast.expr
 
 
 def meetings(function: ast.FunctionDef, ctx: Context) -> tuple[Meeting, ...]:
@@ -56,9 +57,9 @@ def _read_meetings(function: ast.FunctionDef, ctx: Context) -> Iterator[Meeting]
             continue
         made = [(operand, _factory(operand, operand in others, ctx)) for operand in operands]
         met = next((operand for operand, factory in made if factory is None and operand in others), None)
-        for _, factory in made if met is not None else ():
+        for operand, factory in made if met is not None else ():
             if factory is not None and met is not None and not _compares_lengths(node, factory, met):
-                yield Meeting(node, factory, met)
+                yield Meeting(node, factory, met, operand)
 
 
 def _factory(operand: ast.expr, is_given: bool, ctx: Context) -> TorchCall | None:
