@@ -87,6 +87,22 @@ class LayerReplacedAfterOptimizer(Rule):
                     self.optimizer = torch.optim.Adam(self.net.parameters())
             """
         ),
+        Valid(
+            """
+            class Explainer(nn.Module):
+                def set_masks(self):
+                    self.mask = nn.Parameter(torch.zeros(3))
+
+                def fit(self, model, x):
+                    self.set_masks()
+                    optimizer = torch.optim.Adam(self.parameters())
+                    for _ in range(9):
+                        try:
+                            model(x * self.mask)
+                        except RuntimeError:
+                            self.set_masks()  # on a path that may never be taken
+            """
+        ),
     ]
     INVALID = [
         Invalid(

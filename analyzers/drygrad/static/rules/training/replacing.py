@@ -15,8 +15,8 @@ from drygrad.static.tree import walk
 
 def replacement(ctx: Context, node: ast.stmt, model: str) -> tuple[ast.expr, ast.stmt | FunctionNode] | None:
     """Return where a statement replaces a layer of a model, and the code that does so; None where it replaces none."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return None
+    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)):
+        return None  # what only some paths replace may be meant
     if _is_replacement(ctx, node, model):
         assert isinstance(node, ast.Assign)
         return node.targets[0], node
