@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from instrument_harness import said, spots, watch
+from instrument_harness import related, said, spots, watch
 
 from drygrad.worker.instruments.warnings_of_torch import WarningsOfTorch
 
@@ -17,6 +17,30 @@ y.sum().backward()
 print(y.grad)
 """
     assert spots(watch(tmp_path, program, WarningsOfTorch)) == [("DG118", 5)]
+
+
+def test_a_gradient_missing_in_the_next_pass_is_told_where_the_tensor_is_bound(tmp_path: Path) -> None:
+    program = """
+x = torch.ones(3, requires_grad=True)
+for _ in range(2):
+    (x ** 2).sum().backward()
+    step = x.grad
+    x = (x - 0.1).clamp(0, 1)
+"""
+    run = watch(tmp_path, program, WarningsOfTorch)
+    assert spots(run) == [("DG118", 6)]
+    assert related(run.faults[0]) == {"grad is None here": 5}
+
+
+def test_what_fails_of_the_missing_gradient_is_the_same_fault(tmp_path: Path) -> None:
+    program = """
+x = torch.ones(3, requires_grad=True)
+for _ in range(2):
+    (x ** 2).sum().backward()
+    step = x.grad.sign()
+    x = (x - 0.1 * step).clamp(0, 1)
+"""
+    assert spots(watch(tmp_path, program, WarningsOfTorch)) == [("DG118", 6)]
 
 
 def test_a_dropout_between_no_layers_is_reported_where_the_layer_is_made(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from drygrad.worker.run import Fault, Instrument, Run
+from drygrad.worker.explain.carrying import carried_names
+from drygrad.worker.run import Fault, Instrument, Place, Run
 
+_NO_LEAF = "DG118"
 _MEANING = (
     (
         re.compile("Creating a tensor from a list of numpy.ndarrays is extremely slow"),
@@ -16,7 +19,7 @@ _MEANING = (
     ),
     (
         re.compile("The .grad attribute of a Tensor that is not a leaf"),
-        "DG118",
+        _NO_LEAF,
         "this tensor is the result of an operation, backward() leaves no gradient there: grad is None",
     ),
     (
@@ -40,6 +43,8 @@ class WarningsOfTorch(Instrument):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._shown: Any = None
+        self._bound: dict[int, Fault] = {}
+        """By the line that finds no gradient: where the loop has bound the tensor anew."""
 
     def start(self) -> None:
         """Hear of what would be printed."""
@@ -55,7 +60,28 @@ class WarningsOfTorch(Instrument):
         place = self.run.lines.caller()
         for pattern, code, message in _MEANING:
             if place is not None and pattern.match(text):
-                self.run.report(Fault(code, message, place, detail=text.strip()))
+                fault = Fault(code, message, place, detail=text.strip())
+                bound = self._of_a_pass_before(fault, place) if code == _NO_LEAF else None
+                if bound is not None:
+                    self._bound[place.line] = bound
+                self.run.report(bound or fault)
+
+    def explain(self, error: BaseException, place: Place | None) -> Fault | None:
+        """Return the fault behind a gradient that is None, where the next statement fails of it."""
+        known = self._bound.get(place.line) if place is not None and "NoneType" in str(error) else None
+        return known if isinstance(error, (AttributeError, TypeError)) else None
+
+    def _of_a_pass_before(self, fault: Fault, place: Place) -> Fault | None:
+        """Tell the missing gradient where the loop has bound the tensor anew, if it reads it further up."""
+        source = self.run.lines.source(place.path) or []
+        text = source[place.line - 1] if place.line <= len(source) else ""
+        bound = {name: at for name, at in carried_names(self.run.lines, place) if f"{name}.grad" in text}
+        for name, at in bound.items():
+            if at.line != place.line:
+                message = f"the next pass of the loop finds no gradient at `{name}`: from here it is the result of an "
+                message += "operation, and backward() leaves gradients at leaves only"
+                return replace(fault, message=message, at=at, related=[("grad is None here", place)])
+        return None
 
     def finish(self) -> None:
         """Let warnings be."""
