@@ -172,7 +172,7 @@ class Search:
         """Say whether every other size fails at the same place for the same sizes, or does not even get there."""
         assert best.failure is not None
         mark = _mark(best.proposal, best.failure)
-        if mark is None:
+        if mark is None or _has_fixed_array(best.proposal):
             return False
         same, stay = 0, unmoved(best.proposal, best.failure)
         for other in _varied(best.proposal):
@@ -205,6 +205,11 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
         return failure.call.name, *[(str(tensor.device), *tensor.shape) for tensor in tensors]
     size = next((want for want in wants(failure) if want.kind == "size"), None)
     return (failure.call.name, size.got, size.want) if size is not None else None
+
+
+def _has_fixed_array(proposal: Node) -> bool:
+    """Say whether an array was invented whose shape is in its text: no other one can be tried."""
+    return any(leaf.kind == "text" and leaf.text.endswith(".numpy()") for _, leaf in proposal.leaves())
 
 
 def _varied(proposal: Node) -> Iterator[Node]:
