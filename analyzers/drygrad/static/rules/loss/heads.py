@@ -91,8 +91,9 @@ def _assigned(name: str, node: ast.expr, ctx: Context) -> ast.expr | None:
     """Return the only value that a name of a function gets; where several get a part of it, the whole."""
     function = ctx.function(node)
     found: list[ast.expr] = []
-    for statement in nodes_within(function) if function is not None else ():
-        for target in statement.targets if isinstance(statement, ast.Assign) else ():
+    inside = nodes_within(function) if function is not None else ()
+    for statement in (n for n in inside if isinstance(n, ast.Assign)):
+        for target in statement.targets:
             if any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(target)):
                 found.append(_part(target, statement.value, name))
     return found[0] if len(found) == 1 else None
