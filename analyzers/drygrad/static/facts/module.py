@@ -197,6 +197,8 @@ class ModuleFacts:
             return None if has_fields(owner.cls) else member
         if isinstance(held, Sequence) and self._is_reassigned(f"{name}[]"):
             return Sequence(held.kind)
+        if isinstance(held, Object) and iteration.contained_modules(held) and self._is_reassigned(f"{name}[]"):
+            return UNKNOWN
         return moved_with(owner, held)
 
     def attributes(self, owner: Object) -> Mapping[str, Value]:

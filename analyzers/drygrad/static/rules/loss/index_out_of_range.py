@@ -63,6 +63,24 @@ class IndexOutOfRange(Rule):
         Valid("# a subscript counts negative indices from the end\nlast = torch.randn(3, 4)[torch.tensor([-1])]"),
         Valid("onehot = F.one_hot(torch.tensor([0, 7]))"),
         Valid("def f(n):\n    return nn.Embedding(n, 16)(torch.randint(0, 1000, (8,)))"),
+        Valid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3))
+
+                def widen(self, classes):
+                    self.net[1] = nn.Linear(4, classes)
+
+                def forward(self, x):
+                    return self.net(x)
+
+            model = Net()
+            model.widen(10)
+            loss = F.cross_entropy(model(torch.randn(8, 4)), torch.full((8,), 7))
+            """
+        ),
     ]
     INVALID = [
         Invalid("loss = F.cross_entropy(torch.randn(3, 3), torch.tensor([1, 2, 3]))", at=(1, 42, 1, 65)),
