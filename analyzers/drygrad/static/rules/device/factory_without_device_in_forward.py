@@ -525,7 +525,8 @@ def _was_given(node: ast.expr, ctx: Context) -> bool:
                 return False
     function = ctx.function(node)
     given = parameter_names(function) if function is not None else []
-    bound = {name for statement in function.body for name in bound_names(statement)} if function is not None else set()
+    body = function.body if function is not None else []
+    bound = {name for statement in body for name in bound_names(statement)}
     return node.id != "self" and node.id in given and node.id not in bound
 
 
@@ -540,8 +541,9 @@ def _is_reached(function: FunctionNode, methods: list[ast.FunctionDef], ctx: Con
 
 def _knows_place(function: FunctionNode | None, ctx: Context) -> bool:
     """Say whether a function of the file is handed a tensor."""
-    at_top = isinstance(function, ast.FunctionDef) and isinstance(ctx.parent(function), ast.Module)
-    return at_top and bool(tensor_parameters(function, ctx))
+    if not isinstance(function, ast.FunctionDef) or not isinstance(ctx.parent(function), ast.Module):
+        return False
+    return bool(tensor_parameters(function, ctx))
 
 
 def _moved(call: ast.Call, method: ast.FunctionDef, ctx: Context) -> Fix | None:

@@ -398,9 +398,8 @@ class GraphAccumulated(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         """``meter.update(loss)``, where the method adds what it is given to a total of its object."""
-        step = step_around(node, ctx)
-        for handed in handed_over(node, ctx) if step is not None else ():
-            total = f"self.{handed.attribute}"
+        for handed in handed_over(node, ctx):
+            total, step = f"self.{handed.attribute}", step_around(node, ctx)
             if handed.listed or step is None or graph_of(handed.argument, step, ctx) != "freed":
                 continue
             if is_differentiated(total, handed.statement, ctx) or ctx.grad_enabled(handed.statement) is False:

@@ -314,9 +314,8 @@ class GraphKeptInList(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         """``history.add(loss)``, where the method appends what it is given to a list of its object."""
-        step = step_around(node, ctx)
-        for handed in handed_over(node, ctx) if step is not None else ():
-            kept = f"self.{handed.attribute}"
+        for handed in handed_over(node, ctx):
+            kept, step = f"self.{handed.attribute}", step_around(node, ctx)
             if not handed.listed or step is None or graph_of(handed.argument, step, ctx) != "freed":
                 continue
             if is_differentiated(kept, handed.statement, ctx) or ctx.grad_enabled(handed.statement) is False:

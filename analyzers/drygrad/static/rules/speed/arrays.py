@@ -88,7 +88,6 @@ class Arrays:
         declared = [
             member.annotation
             for cls in self._ctx.classes()
-            if cls.node is not None
             for member in cls.node.body
             if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name) and member.target.id == name
         ]
