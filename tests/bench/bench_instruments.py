@@ -46,6 +46,10 @@ def programs(device: str) -> dict[str, tuple[str, Callable[[], Step]]]:
 
     return {
         "GPT, batch 8": (gpt_step.__file__, lambda: gpt_step.training_step(device, 8)),
+        "GPT of 10 million parameters": (
+            gpt_step.__file__,
+            lambda: gpt_step.training_step(device, 8, gpt_step.CHARACTERS),
+        ),
         "LSTM cell in Python": (small_operations.__file__, lambda: small_operations.lstm_step(device)),
         "2000 tiny operations": (small_operations.__file__, lambda: small_operations.tiny_operations(device)),
     }

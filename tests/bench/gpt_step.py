@@ -1,29 +1,44 @@
-"""A training step of a small GPT: 4 layers of width 128, 128 words."""
+"""A training step of a GPT, of two sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-VOCABULARY, WIDTH, LENGTH, LAYERS, HEADS = 512, 128, 128, 4, 4
+
+class Size(NamedTuple):
+    """What a GPT is made of; ``length`` is that of the texts, in words."""
+
+    vocabulary: int = 512
+    width: int = 128
+    length: int = 128
+    layers: int = 4
+    heads: int = 4
+
+
+SMALL = Size()
+CHARACTERS = Size(vocabulary=65, width=384, length=256, layers=6, heads=6)
+"""As large as the models that people train on the characters of a book: ten million parameters."""
 
 
 class Block(nn.Module):
     """One layer."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Size) -> None:
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.feed = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
+        width = size.width
+        self.heads = size.heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
         return x + self.feed(self.norm2(x))
@@ -32,22 +47,22 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """The model."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Size) -> None:
         super().__init__()
-        self.tokens, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.blocks = nn.Sequential(*[Block() for _ in range(LAYERS)])
-        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY)
+        self.tokens, self.places = nn.Embedding(size.vocabulary, size.width), nn.Embedding(size.length, size.width)
+        self.blocks = nn.Sequential(*[Block(size) for _ in range(size.layers)])
+        self.norm, self.head = nn.LayerNorm(size.width), nn.Linear(size.width, size.vocabulary)
 
     def forward(self, ids: Tensor) -> Tensor:
         x = self.tokens(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
         return self.head(self.norm(self.blocks(x)))
 
 
-def training_step(device: str, batch: int) -> Callable[[], Tensor]:
+def training_step(device: str, batch: int, size: Size = SMALL) -> Callable[[], Tensor]:
     """Make a model, its optimizer and a batch; return the step that trains on it."""
-    model = GPT().to(device)
+    model = GPT(size).to(device)
     optimizer: Any = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    ids = torch.randint(0, VOCABULARY, (batch, LENGTH + 1), device=device)
+    ids = torch.randint(0, size.vocabulary, (batch, size.length + 1), device=device)
 
     def step() -> Tensor:
         optimizer.zero_grad()
