@@ -115,8 +115,11 @@ class Run:
         return known
 
     def tell(self, name: str, *facts: Any) -> None:
-        """Call the hooks of that name: one that fails is the last of its instrument's. Raises Stop, as a hook did."""
-        hooks = self.hooks(name)
+        """Call the hooks of that name. Raises Stop, as a hook did."""
+        self.call(self.hooks(name), *facts)
+
+    def call(self, hooks: tuple[Hook, ...], *facts: Any) -> None:
+        """Call methods of instruments: one that fails is the last of its instrument's. Raises Stop, as one did."""
         if not hooks:
             return
         from drygrad.worker.reading import quietly  # it imports torch, which may be missing or broken

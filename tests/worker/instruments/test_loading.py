@@ -27,3 +27,10 @@ def test_what_fits_in_part(tmp_path: Path) -> None:
     program = SETUP + "net.load_state_dict({'0.weight': state['0.weight'], 'head': 1}, strict=False)\n"
     program += "net.load_state_dict({}, strict=False)\nnn.ReLU().load_state_dict({'a': 1}, strict=False)"
     assert said(watch(tmp_path, program, Loading)) == []
+
+
+def test_a_state_that_is_given_by_its_name(tmp_path: Path) -> None:
+    program = SETUP + "net.load_state_dict(state_dict={'module.' + k: v for k, v in state.items()}, strict=False)"
+    run = watch(tmp_path, program, Loading)
+    assert "error" not in run.result
+    the_fault(run, "DG813", 3, "none of the 4 entries was loaded")

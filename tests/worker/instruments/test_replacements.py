@@ -37,6 +37,14 @@ def test_what_is_frozen_or_given_to_the_optimizer_later_is_not(tmp_path: Path) -
     assert said(watch(tmp_path, frozen, Construction, Replacements)) == []
 
 
+def test_a_group_that_is_given_by_its_name(tmp_path: Path) -> None:
+    later = "optimizer.add_param_group(param_group={'params': model[2].parameters()})\n"
+    program = SETUP + "optimizer = make()\nmodel[2] = nn.Linear(3, 5)\n" + later + TRAINING
+    run = watch(tmp_path, program, Construction, Replacements)
+    assert "error" not in run.result
+    assert said(run) == []
+
+
 COPIED = "import copy\n" + SETUP + "model = copy.deepcopy(model)\noptimizer = make()\n"
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -23,6 +22,7 @@ from drygrad.worker.bounding import Rule, rule_of
 from drygrad.worker.bounds import LIMITS, UNKNOWN, Bounds
 from drygrad.worker.explain.births import HALF, OTHER, Reason, backward_reason, came_in, forward_reason, kind_of
 from drygrad.worker.lines import Instruction
+from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.naming import call_here
 from drygrad.worker.reading import at_hand, is_plain, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
@@ -96,22 +96,15 @@ class Births(Instrument):
         self._simulated = run.device == "sim"
         self._looks: dict[int, Look] = {}
         self._bounds = Bounds(run.device)
-        self._numpy: Any = None
+        self._listening = Listening(run)
 
     def start(self) -> None:
         """Listen to what gives memory to NumPy."""
-        kind: Any = torch.Tensor
-        numpy = kind.numpy
+        self._listening.after(torch.Tensor, "numpy", self._given_to_numpy)
 
-        @wraps(numpy)
-        def heard(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            array = numpy(tensor, *args, **kwargs)
-            if is_plain(tensor):
-                self._bounds.share(tensor)
-            return array
-
-        self._numpy = numpy
-        kind.numpy = heard
+    def _given_to_numpy(self, heard: Heard) -> None:
+        if is_plain(heard.args[0]):
+            self._bounds.share(heard.args[0])
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Leave out views and optimizers; ahead of an operation, all but those that compute in place.
@@ -346,8 +339,7 @@ class Births(Instrument):
 
     def finish(self) -> None:
         """Report the overflows of gradients that no scaler has taken care of."""
-        if self._numpy is not None:
-            torch.Tensor.numpy = self._numpy
+        self._listening.end()
         for fault in self._overflows:
             self.run.report(fault)
 

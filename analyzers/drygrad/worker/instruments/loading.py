@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import wraps
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
+from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.run import Fault, Instrument, Run
 
 _CODE = "DG813"
@@ -19,31 +19,21 @@ class Loading(Instrument):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._original: Any = None
+        self._listening = Listening(run)
 
     def start(self) -> None:
         """Listen to ``load_state_dict``."""
-        kind: Any = torch.nn.Module
-        self._original = original = kind.load_state_dict
-
-        @wraps(original)
-        def heard(module: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(module, state, *args, **kwargs)
-            self._compare(module, state, result)
-            return result
-
-        kind.load_state_dict = heard
+        self._listening.after(torch.nn.Module, "load_state_dict", self._loaded)
 
     def finish(self) -> None:
         """Listen no more."""
-        if self._original is not None:
-            kind: Any = torch.nn.Module
-            kind.load_state_dict = self._original
+        self._listening.end()
 
-    def _compare(self, module: Any, state: Any, result: Any) -> None:
-        missing: set[str] = set(getattr(result, "missing_keys", ()))
-        unexpected: list[str] = list(getattr(result, "unexpected_keys", ()))
-        own = {name for name, _ in module.named_parameters()}
+    def _loaded(self, heard: Heard) -> None:
+        missing: set[str] = set(getattr(heard.result, "missing_keys", ()))
+        unexpected: list[str] = list(getattr(heard.result, "unexpected_keys", ()))
+        state = heard.argument("state_dict", 1)
+        own = {name for name, _ in heard.args[0].named_parameters()}
         if not own or not own <= missing or not unexpected or len(unexpected) < len(state):
             return
         prefix = _prefix(unexpected, own)

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch.nn.utils import rnn
 
 from drygrad.worker.ledger import Held
+from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.naming import Call, call_here
 from drygrad.worker.reading import is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Run
@@ -40,26 +39,19 @@ class Padding(Instrument):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._padded: dict[int, Padded] = {}
-        self._original: Callable[..., Any] = rnn.pad_sequence
+        self._listening = Listening(run)
 
     def start(self) -> None:
         """Listen to ``pad_sequence``, which torch takes apart before anybody hears of it."""
-        original = self._original
-
-        @wraps(original)
-        def heard(
-            sequences: Any, batch_first: bool = False, padding_value: float = 0.0, *rest: Any, **more: Any
-        ) -> Any:
-            padded = original(sequences, batch_first, padding_value, *rest, **more)
-            if len({len(sequence) for sequence in sequences}) > 1:
-                self._remember(padded, padding_value)
-            return padded
-
-        rnn.pad_sequence = heard
+        self._listening.after(rnn, "pad_sequence", self._sequences_padded)
 
     def finish(self) -> None:
         """Listen no more."""
-        rnn.pad_sequence = self._original
+        self._listening.end()
+
+    def _sequences_padded(self, heard: Heard) -> None:
+        if len({len(sequence) for sequence in heard.argument("sequences", 0)}) > 1:
+            self._remember(heard.result, heard.argument("padding_value", 2) or 0.0)
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for losses ahead of them, and for what pads and hands on."""

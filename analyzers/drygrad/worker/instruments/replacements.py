@@ -5,54 +5,36 @@
 from __future__ import annotations
 
 import weakref
-from functools import wraps
 from typing import Any, ClassVar
 
 import torch
 from torch.nn.modules import module as modules
 
 from drygrad.worker import graphs
-from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.ownership import Ownership
+from drygrad.worker.run import Fault, Place, Run
 
 
-class Replacements(Instrument):
-    """Remembers which module each parameter was made for, and which optimizer holds it."""
+class Replacements(Ownership):
+    """Notes what takes the place of parameters that an optimizer holds, and which ones have gradients."""
 
     name: ClassVar[str] = "replacements"
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._owners: dict[int, tuple[Any, Any]] = {}
-        """By the identity of a parameter: references to it, and to its first module."""
-        self._made: dict[int, Place | None] = {}
-        self._held: set[int] = set()
         self._named: set[int] = set()
         self._reached: dict[int, Any] = {}
         self._replaced: dict[int, tuple[Any, Place | None]] = {}
         """By the identity of a parameter that an optimizer holds: it, and where another has taken its place."""
-        self._handles: list[Any] = []
-        self._restore: Any = None
+        self._layers: Any = None
 
     def start(self) -> None:
-        """Hear of modules' parameters, and of those that optimizers take."""
-        self._handles = [
-            modules.register_module_parameter_registration_hook(self._registered),
-            modules.register_module_module_registration_hook(self._assigned_layer),
-        ]
-        kind: Any = torch.optim.Optimizer
-        self._restore = original = kind.add_param_group
-
-        @wraps(original)
-        def add_param_group(optimizer: Any, group: Any) -> None:
-            original(optimizer, group)
-            self._made.setdefault(id(optimizer), self.run.lines.caller())
-            self._held.update(id(parameter) for parameter in optimizer.param_groups[-1]["params"])
-
-        kind.add_param_group = add_param_group
+        """Hear of layers, too, that are assigned to modules."""
+        super().start()
+        self._layers = modules.register_module_module_registration_hook(self._assigned_layer)
 
     def _registered(self, module: Any, name: str, parameter: Any) -> None:
-        if parameter is not None:
-            self._owned(module, parameter)
+        super()._registered(module, name, parameter)
         old = module._parameters.get(name)
         if old is not None and old is not parameter:
             self._replace([old], [parameter])
@@ -66,12 +48,6 @@ class Replacements(Instrument):
             for parameter in (p for p in inner._parameters.values() if p is not None):
                 self._owned(inner, parameter)
         self._replace([*old.parameters()], [*layer.parameters()])
-
-    def _owned(self, module: Any, parameter: Any) -> None:
-        """Remember the first module of a parameter, whose identity may have been that of another one."""
-        known, _ = self._owners.get(id(parameter), (None, None))
-        if known is None or known() is not parameter:
-            self._owners[id(parameter)] = (weakref.ref(parameter), weakref.ref(module))
 
     def _replace(self, old: list[Any], new: list[Any]) -> None:
         kept = {id(parameter) for parameter in new}
@@ -127,15 +103,8 @@ class Replacements(Instrument):
             return True
         return id(parameter) in self._owners and self._owner(parameter) is None
 
-    def _owner(self, parameter: Any) -> Any:
-        """Return the module that a parameter was made for; None where there is none, or it is gone."""
-        reference, module = self._owners.get(id(parameter), (None, None))
-        return module() if reference is not None and reference() is parameter else None
-
     def finish(self) -> None:
         """Hear of nothing more."""
-        if self._handles:
-            for handle in self._handles:
-                handle.remove()
-            kind: Any = torch.optim.Optimizer
-            kind.add_param_group = self._restore
+        super().finish()
+        if self._layers is not None:
+            self._layers.remove()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from functools import wraps
 from typing import Any, ClassVar
 
 import torch.utils.data
 
+from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.run import Fault, Instrument, Run
 
 
@@ -19,28 +19,18 @@ class Samplers(Instrument):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._made: Any = weakref.WeakKeyDictionary()
-        self._restore: list[tuple[Any, Any]] = []
+        self._listening = Listening(run)
 
     def start(self) -> None:
         """Listen to the making of samplers and loaders."""
-        self._after(torch.utils.data.WeightedRandomSampler, self._sampler_made)
-        self._after(torch.utils.data.DataLoader, self._loader_made)
+        self._listening.after(torch.utils.data.WeightedRandomSampler, "__init__", self._sampler_made)
+        self._listening.after(torch.utils.data.DataLoader, "__init__", self._loader_made)
 
-    def _after(self, kind: Any, tell: Any) -> None:
-        original = kind.__init__
+    def _sampler_made(self, heard: Heard) -> None:
+        self._made[heard.args[0]] = self.run.lines.caller()
 
-        @wraps(original)
-        def made(instance: Any, *args: Any, **kwargs: Any) -> None:
-            original(instance, *args, **kwargs)
-            tell(instance)
-
-        self._restore.append((kind, original))
-        kind.__init__ = made
-
-    def _sampler_made(self, sampler: Any) -> None:
-        self._made[sampler] = self.run.lines.caller()
-
-    def _loader_made(self, loader: Any) -> None:
+    def _loader_made(self, heard: Heard) -> None:
+        loader = heard.args[0]
         sampler: Any = getattr(loader, "sampler", None)
         if sampler not in self._made:
             return
@@ -60,5 +50,4 @@ class Samplers(Instrument):
 
     def finish(self) -> None:
         """Listen no more."""
-        for kind, original in self._restore:
-            kind.__init__ = original
+        self._listening.end()

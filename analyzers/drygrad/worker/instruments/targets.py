@@ -4,20 +4,20 @@
 
 from __future__ import annotations
 
-from functools import wraps
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional
 
+from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.naming import Call, call_here
 from drygrad.worker.reading import at_hand, extremes, is_plain, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import Op
 
 _CODE = "DG329"
-_SIGNED = ("cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "soft_margin_loss")
-"""Losses whose labels are -1 and 1."""
+_SIGNED = {"cosine_embedding_loss": 2, "hinge_embedding_loss": 1, "margin_ranking_loss": 2, "soft_margin_loss": 1}
+"""Losses whose labels are -1 and 1, with the position of these."""
 _WITH_LOGITS = "aten::binary_cross_entropy_with_logits"
 _DISTANCES = frozenset({"aten::mse_loss", "aten::smooth_l1_loss", "aten::huber_loss"})
 _ENDS = {
@@ -37,32 +37,16 @@ class Targets(Instrument):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._restore: dict[str, Any] = {}
+        self._listening = Listening(run)
 
     def start(self) -> None:
         """Listen to losses that are no operations of their own."""
         for name in _SIGNED:
-            self._listen(name)
-
-    def _listen(self, name: str) -> None:
-        functional: Any = torch.nn.functional
-        original = self._restore[name] = getattr(functional, name)
-
-        @wraps(original)
-        def heard(*args: Any, **kwargs: Any) -> Any:
-            position = 1 if name in ("hinge_embedding_loss", "soft_margin_loss") else 2
-            target = kwargs.get("target", args[position] if position < len(args) else None)
-            result = original(*args, **kwargs)
-            if isinstance(target, torch.Tensor):
-                self._signed(name, target)
-            return result
-
-        setattr(functional, name, heard)
+            self._listening.after(torch.nn.functional, name, self._signed)
 
     def finish(self) -> None:
         """Listen no more."""
-        for name, original in self._restore.items():
-            setattr(torch.nn.functional, name, original)
+        self._listening.end()
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for the losses that are operations."""
@@ -81,17 +65,16 @@ class Targets(Instrument):
         elif isinstance(given, torch.Tensor) and is_plain(given):
             self._reachable(given, target)
 
-    def _signed(self, name: str, target: torch.Tensor) -> None:
-        found = extremes(target)
+    def _signed(self, heard: Heard) -> None:
+        target = heard.argument("target", _SIGNED[heard.name])
+        found = extremes(target) if isinstance(target, torch.Tensor) else None
         if found is None:
             return
-        with quietly():
-            other = int(((target != 1) & (target != -1)).sum())
+        other = int(((target != 1) & (target != -1)).sum())
         if other:
             low, high = found
-            message = (
-                f"the labels of {name} are -1 and 1; here they lie between {low:g} and {high:g}, {other} of them else"
-            )
+            between = f"here they lie between {low:g} and {high:g}, {other} of them else"
+            message = f"the labels of {heard.name} are -1 and 1; {between}"
             self.run.report(Fault(_CODE, message, self.run.lines.caller()))
 
     def _probabilities(self, target: torch.Tensor) -> None:
