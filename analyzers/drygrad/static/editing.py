@@ -7,7 +7,8 @@ import re
 
 from drygrad.model import Edit, Position, Span
 from drygrad.static.context import Context
-from drygrad.static.syntax import block_of
+from drygrad.static.syntax import block_of, has_multiline_string
+from drygrad.static.tree import walk
 
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 """Expressions that bind tighter than any operator: ``.method()`` may follow them as they are."""
@@ -120,3 +121,34 @@ def moved(ctx: Context, statement: ast.stmt, target: ast.stmt, *, after: bool = 
     line = ctx.source.line_text(end.line)
     whole = Span(start, Position(end.line, len(line.rstrip("\r\n"))))
     return [ctx.delete_statement(statement), ctx.insert_statement(target, ctx.source.slice(whole), after=after)]
+
+
+def put_under(ctx: Context, first: ast.stmt, last: ast.stmt, head: str, *foot: str) -> Edit | None:
+    """Put the statements from one to another of its block under a header, and lines of its own level behind them.
+
+    None where the statements share lines with others, or a string over several lines would change.
+    """
+    block = block_of(ctx, first)
+    statements = block[block.index(first) : block.index(last) + 1] if last in block else []
+    if not statements or not all(is_plain(ctx, s) and not has_multiline_string(s) for s in statements):
+        return None
+    margin, newline = ctx.source.indentation(first.lineno), ctx.source.newline
+    start = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))])
+    end = last.end_lineno or last.lineno
+    lines = [ctx.source.line_text(line) for line in range(start, end + 1)]
+    deeper = [unit_of(margin) + line if line.strip() else line for line in lines]
+    text = newline.join([margin + head, *deeper, *(margin + line for line in foot)])
+    return Edit(Span(Position(start, 0), Position(end, len(lines[-1]))), text)
+
+
+def unit_of(indentation: str) -> str:
+    """Return what one more level of indentation adds."""
+    return "\t" if indentation.startswith("\t") else "    "
+
+
+def free_name(ctx: Context, node: ast.AST, *wanted: str) -> str | None:
+    """Return the first of some names that neither the function around a node nor the module uses."""
+    scope = ctx.function(node) or ctx.tree
+    used = {n.id for n in walk(scope) if isinstance(n, ast.Name)} | {*ctx.facts.globals}
+    used |= {a.arg for a in walk(scope) if isinstance(a, ast.arg)}
+    return next((name for name in wanted if name not in used), None)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import put_under
 from drygrad.static.facts.events import InplaceWrite
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import Tensor
 from drygrad.static.rules.autograd.graph import mode_is_shown
 from drygrad.static.rules.autograd.inplace import counts, spelled
-from drygrad.static.syntax import has_multiline_string
 
 
 class InplaceOnLeaf(Rule):
@@ -164,17 +164,5 @@ def _fix(write: InplaceWrite, ctx: Context) -> Fix | None:
     written = written or (isinstance(statement, ast.Assign) and write.node in statement.targets)
     if not simple or not written or torch is None:
         return None
-    first, last = statement.lineno, statement.end_lineno or statement.lineno
-    start, end = ctx.source.start(statement), ctx.source.end(statement)
-    rest = ctx.source.line_text(last)[end.column :].strip()
-    indentation = ctx.source.indentation(first)
-    if start.column != len(indentation) or (rest and not rest.startswith("#")) or has_multiline_string(statement):
-        return None
-    deeper = [f"{_unit(indentation)}{ctx.source.lines[line - 1]}" for line in range(first, last + 1)]
-    text = f"{indentation}with {torch}.no_grad():{ctx.source.newline}{''.join(deeper)}".rstrip("\r\n")
-    span = Span(Position(first, 0), Position(last, len(ctx.source.line_text(last))))
-    return ctx.fix("Write under torch.no_grad()", Edit(span, text), safety="safe")
-
-
-def _unit(indentation: str) -> str:
-    return "\t" if indentation.startswith("\t") else "    "
+    edit = put_under(ctx, statement, statement, f"with {torch}.no_grad():")
+    return ctx.fix("Write under torch.no_grad()", edit, safety="safe")

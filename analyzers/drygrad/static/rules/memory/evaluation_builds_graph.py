@@ -6,13 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Severity, Span, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context, FunctionNode
+from drygrad.static.editing import put_under
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Number, Object
 from drygrad.static.loops import iterates_over_loader, trains
 from drygrad.static.roles import role_of
-from drygrad.static.syntax import body_nodes, called, calls_in, follows, has_multiline_string
+from drygrad.static.syntax import body_nodes, called, calls_in, follows
 
 _EVALUATES = re.compile(r"^_?(evaluate|eval|validate|validation|val|test|predict|inference|infer)(_|$)")
 _NEEDS_GRAPH = re.compile(
@@ -349,12 +350,6 @@ def _decorated(function: FunctionNode, ctx: Context) -> Fix | None:
 def _wrapped(loop: ast.For, ctx: Context) -> Fix | None:
     """Put the loop into ``with torch.no_grad():``."""
     torch = ctx.imported_as("torch")
-    if torch is None or has_multiline_string(loop):
+    if torch is None:
         return None
-    indentation = ctx.source.indentation(loop.lineno)
-    unit = ctx.source.indentation(loop.body[0].lineno).removeprefix(indentation) or "    "
-    span = Span(Position(loop.lineno, 0), ctx.source.end(loop))
-    lines = ctx.source.slice(span).splitlines(keepends=True)
-    indented = "".join(unit + line if line.strip() else line for line in lines)
-    text = f"{indentation}with {torch}.no_grad():{ctx.source.newline}{indented}"
-    return ctx.fix("Wrap the loop in no_grad()", Edit(span, text))
+    return ctx.fix("Wrap the loop in no_grad()", put_under(ctx, loop, loop, f"with {torch}.no_grad():"))

@@ -5,11 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode, Loop
+from drygrad.static.editing import free_name, inserted, put_under
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.loops import is_guarded, trains
-from drygrad.static.syntax import body_nodes, bound_names, calls_in, follows, parameter_names
+from drygrad.static.syntax import (
+    block_of,
+    body_nodes,
+    bound_names,
+    called,
+    calls_in,
+    follows,
+    own_nodes,
+    parameter_names,
+)
 from drygrad.static.tree import walk
 
 _HOOKS = frozenset(
@@ -23,6 +33,10 @@ _HOOKS = frozenset(
 )
 _FILLS = frozenset({"append", "extend", "add", "update", "setdefault", "insert"})
 _FRESH = frozenset({"list", "dict", "set", "defaultdict", "OrderedDict"})
+_SETTINGS = frozenset(
+    {"train", "eval", "to", "cuda", "cpu", "parameters", "modules", "requires_grad_", "zero_grad", *_HOOKS}
+)
+"""Methods of a module that run none of its forward."""
 
 
 class HookNeverRemoved(Rule):
@@ -57,6 +71,9 @@ class HookNeverRemoved(Rule):
             handle.remove()
         return torch.cat(kept)
     ```
+
+    ## Fix safety
+    Unsafe: what is to see later forwards, too, no longer does.
     """
 
     code, name, since = "DG510", "hook-never-removed", "0.1"
@@ -168,6 +185,25 @@ class HookNeverRemoved(Rule):
     INVALID = [
         Invalid(
             """
+            def heat(model, image):
+                seen = []
+                model.layer.register_forward_hook(lambda module, args, output: seen.append(output))
+                scores = predict(image)
+                return scores, seen[0]
+            """,
+            """
+            def heat(model, image):
+                seen = []
+                handle = model.layer.register_forward_hook(lambda module, args, output: seen.append(output))
+                try:
+                    scores = predict(image)
+                    return scores, seen[0]
+                finally:
+                    handle.remove()
+            """,
+        ),
+        Invalid(
+            """
             class Explainer:
                 def __init__(self, model, layer):
                     self.model, self.layer = model, layer
@@ -176,6 +212,20 @@ class HookNeverRemoved(Rule):
                     seen = []
                     self.layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
                     logits = self.model(image)
+                    return torch.autograd.grad(logits.max(), seen[0])[0]
+            """,
+            """
+            class Explainer:
+                def __init__(self, model, layer):
+                    self.model, self.layer = model, layer
+
+                def explain(self, image):
+                    seen = []
+                    handle = self.layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
+                    try:
+                        logits = self.model(image)
+                    finally:
+                        handle.remove()
                     return torch.autograd.grad(logits.max(), seen[0])[0]
             """,
             at=(7, 8, 7, 92),
@@ -195,6 +245,23 @@ class HookNeverRemoved(Rule):
                         model(x)
                 return torch.cat(kept)
             """,
+            """
+            def features(model, loader):
+                kept = []
+
+                def keep(module, args, output):
+                    kept.append(output.detach())
+
+                handle = model.backbone.register_forward_hook(keep)
+                try:
+                    model.eval()
+                    with torch.no_grad():
+                        for x in loader:
+                            model(x)
+                finally:
+                    handle.remove()
+                return torch.cat(kept)
+            """,
             at=(7, 4, 7, 46),
         ),
         Invalid(
@@ -205,8 +272,22 @@ class HookNeverRemoved(Rule):
 
                 def heat(self, image):
                     taken = {}
-                    self.net.layer4.register_forward_hook(lambda module, args, output: taken.update(last=output))
+                    self.net.top.register_forward_hook(lambda module, args, output: taken.update(last=output))
                     scores = self.net(image)
+                    return scores.argmax(), taken["last"].mean(1)
+            """,
+            """
+            class Explainer:
+                def __init__(self, net):
+                    self.net = net.eval()
+
+                def heat(self, image):
+                    taken = {}
+                    handle = self.net.top.register_forward_hook(lambda module, args, output: taken.update(last=output))
+                    try:
+                        scores = self.net(image)
+                    finally:
+                        handle.remove()
                     return scores.argmax(), taken["last"].mean(1)
             """,
         ),
@@ -215,6 +296,13 @@ class HookNeverRemoved(Rule):
             def run(model, loader, report):
                 for epoch in range(3):
                     model.encoder.register_forward_pre_hook(report)
+                    for x in loader:
+                        model(x)
+            """,
+            """
+            def run(model, loader, report):
+                model.encoder.register_forward_pre_hook(report)
+                for epoch in range(3):
                     for x in loader:
                         model(x)
             """,
@@ -231,6 +319,19 @@ class HookNeverRemoved(Rule):
                     self.inner.register_forward_hook(lambda module, args, output: output * 2)
                     return self.inner(x)
             """,
+            """
+            class Block(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.inner = nn.Linear(4, 4)
+
+                def forward(self, x):
+                    handle = self.inner.register_forward_hook(lambda module, args, output: output * 2)
+                    try:
+                        return self.inner(x)
+                    finally:
+                        handle.remove()
+            """,
         ),
     ]
 
@@ -245,6 +346,7 @@ class HookNeverRemoved(Rule):
                 node,
                 f"{when} registers this hook once more and none is removed: all of them run at every later forward "
                 f"of `{registered}`",
+                fixes=[_before_the_loop(node, ctx) if ctx.loops(node) else _taken_off(node, registered, ctx)],
             )
 
 
@@ -365,3 +467,60 @@ def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield target, value
         case _:
             return
+
+
+# -- fixes ------------------------------------------------------------------------------------------------------
+
+
+def _before_the_loop(node: ast.Call, ctx: Context) -> Fix | None:
+    """Register the hook once, where the loop begins with it."""
+    statement, loop = ctx.statement(node), ctx.loops(node)[-1]
+    defined = {n.name for n in walk(loop) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    if loop.body[0] is not statement or defined & _names_of(node):
+        return None
+    line = inserted(ctx, loop, ctx.source_of(statement))
+    return ctx.fix("Register it once, before the loop", line, ctx.delete_statement(statement))
+
+
+def _taken_off(node: ast.Call, registered: str, ctx: Context) -> Fix | None:
+    """Remove the hook after the statements that may run it, whatever becomes of them."""
+    statement, function = ctx.statement(node), ctx.function(node)
+    block = block_of(ctx, statement)
+    rest = block[block.index(statement) + 1 :]
+    handle = free_name(ctx, node, "handle", "hook_handle")
+    if not rest or function is None or handle is None or _is_generator(function):
+        return None
+    last = _last_to_run(node, registered, rest, function)
+    kept = put_under(ctx, rest[0], last, "try:", "finally:", f"    {handle}.remove()")
+    return ctx.fix("Remove the hook after use", ctx.insert_before(node, f"{handle} = "), kept)
+
+
+def _is_generator(function: FunctionNode) -> bool:
+    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in body_nodes(function))
+
+
+def _last_to_run(node: ast.Call, registered: str, rest: list[ast.stmt], function: FunctionNode) -> ast.stmt:
+    """Return the last statement that may run the hooked module; the last of all where it cannot be told."""
+    inner = {n.name for n in body_nodes(function) if isinstance(n, ast.FunctionDef)}
+    root = registered.partition(".")[0]
+    running = [s for s in rest if any(_may_run(n, root, inner) for n in own_nodes(s))]
+    passes_back = "backward" in called(node)
+    if not running or passes_back or not _is_complete(node, rest, running[0], function):
+        return rest[-1]
+    return running[-1]
+
+
+def _may_run(node: ast.AST, root: str, inner: set[str]) -> bool:
+    if not isinstance(node, ast.Call) or called(node) in _SETTINGS:
+        return False
+    text = dotted_text(node.func) or ""
+    given = (dotted_text(value) or "" for value in (*node.args, *(keyword.value for keyword in node.keywords)))
+    return text.partition(".")[0] in {root, *inner} or any(part.partition(".")[0] == root for part in given)
+
+
+def _is_complete(node: ast.Call, rest: list[ast.stmt], running: ast.stmt, function: FunctionNode) -> bool:
+    """Say whether nothing reads what the hook collects before the statement that is taken to run it."""
+    hook = _body_of(node.args[0], function) if node.args else None
+    filled = _filled(hook) if hook is not None else set[str]()
+    earlier = rest[: rest.index(running)]
+    return not any(isinstance(n, ast.Name) and n.id in filled for s in earlier for n in own_nodes(s))
