@@ -9,10 +9,9 @@ from typing import Any, Union
 
 import torch
 
-from drygrad.worker.reading import at_hand
+from drygrad.worker.reading import HALVES, at_hand
 
 _Tensor: Any = torch.Tensor
-_HALVES = (torch.float16, torch.bfloat16)
 _length_of: Any = torch.linalg.vector_norm  # pyright: ignore
 UNKNOWN = math.inf
 LIMITS = {torch.float16: 1e4, torch.bfloat16: 1e30, torch.float32: 1e30, torch.float64: 1e30}
@@ -131,6 +130,6 @@ def _greatest(tensor: Any) -> float:
 
 def _length(tensor: Any) -> float:
     tensor = at_hand(tensor)
-    if tensor.dtype in _HALVES:
+    if tensor.dtype in HALVES:
         return _length_of(tensor, 2, None, False, dtype=torch.float32).item()
     return _length_of(tensor).item()

@@ -16,6 +16,7 @@ from drygrad.worker import graphs
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.run import Place
 from drygrad.worker.spelling import whole_text_of
+from drygrad.worker.texts import tree_of
 
 _SITES = 256
 _LEAVES = 4096
@@ -103,7 +104,7 @@ def visible_tensors(variables: Iterable[tuple[str, object]], names: set[str]) ->
 def _switch_around(text: str, line: int) -> ast.expr | None:
     """Return the innermost context or decorator that switches gradients off for a line."""
     found: ast.expr | None = None
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(text)):
         if not isinstance(node, (ast.With, ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         if not node.body[0].lineno <= line <= (node.end_lineno or node.lineno):

@@ -17,6 +17,8 @@ _is_wrapped: Any = _torch_c._functorch.is_functorch_wrapped_tensor
 _has_storage: Any = _torch_c._has_storage
 _overriding_modes: Any = _torch_c._len_torch_function_stack
 _Tensor: Any = torch.Tensor
+HALVES = (torch.float16, torch.bfloat16)
+"""The floating dtypes of two bytes."""
 _EXACT = (torch.Tensor, torch.nn.Parameter)
 _dispatch_of = attrgetter("__torch_dispatch__")
 _plain_dispatch: Any = _dispatch_of(_Tensor)

@@ -23,6 +23,7 @@ from drygrad.worker.naming import Call
 from drygrad.worker.reading import share_storage
 from drygrad.worker.run import Place, Run
 from drygrad.worker.spelling import whole_text_of
+from drygrad.worker.texts import function_at, tree_of
 
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """Before Python 3.12 these are functions of their own, but no text hands them anything."""
@@ -122,7 +123,7 @@ def function_moves(code: CodeType, lines: Lines) -> bool:
     source = lines.source(code.co_filename)
     if source is None:
         return False
-    function = _function_at("\n".join(source), code.co_firstlineno)
+    function = _body_at("\n".join(source), code.co_firstlineno)
     calls = (n.func for n in ast.walk(function) if isinstance(n, ast.Call))
     return any(isinstance(called, ast.Attribute) and called.attr in ("to", "cuda") for called in calls)
 
@@ -177,7 +178,7 @@ def is_loop(instruction: Instruction) -> bool:
 
 @lru_cache(maxsize=64)
 def _moves(text: str, first: int) -> bool:
-    calls = (n.func for n in ast.walk(_function_at(text, first)) if isinstance(n, ast.Call))
+    calls = (n.func for n in ast.walk(_body_at(text, first)) if isinstance(n, ast.Call))
     moved = (n.value for n in calls if isinstance(n, ast.Attribute) and n.attr in ("to", "cuda"))
     return any(isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)) for value in moved)
 
@@ -185,14 +186,11 @@ def _moves(text: str, first: int) -> bool:
 @lru_cache(maxsize=64)
 def _loop_names(text: str, first: int) -> frozenset[str]:
     """Return the names that loops bind in the function that begins in a line."""
-    body = _function_at(text, first)
+    body = _body_at(text, first)
     loops = (n.target for n in ast.walk(body) if isinstance(n, (ast.For, ast.AsyncFor, ast.comprehension)))
     return frozenset(n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name))
 
 
-def _function_at(text: str, first: int) -> ast.AST:
-    """Return the function that begins in a line, with its decorators; the whole file where none does."""
-    tree = ast.parse(text)
-    functions = (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    starts = ((n, min([n.lineno, *(d.lineno for d in n.decorator_list)])) for n in functions)
-    return next((node for node, line in starts if line == first), tree)
+def _body_at(text: str, first: int) -> ast.AST:
+    """Return the function that begins in a line; the whole file where none does."""
+    return function_at(text, first) or tree_of(text)

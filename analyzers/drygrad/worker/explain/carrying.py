@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from drygrad.worker.lines import Lines
 from drygrad.worker.run import Place
+from drygrad.worker.texts import tree_of
 
 
 def carried_names(lines: Lines, place: Place) -> Iterator[tuple[str, Place]]:
@@ -22,7 +23,7 @@ def carried_names(lines: Lines, place: Place) -> Iterator[tuple[str, Place]]:
 def _carried(text: str, line: int) -> tuple[tuple[str, int], ...]:
     loops = [
         node
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(tree_of(text))
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and node.lineno < line <= (node.end_lineno or 0)
     ]
     innermost = max(loops, key=lambda node: node.lineno, default=None)

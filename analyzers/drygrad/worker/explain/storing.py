@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.run import Place
+from drygrad.worker.texts import tree_of
 
 _ADDS = frozenset({"append", "appendleft", "add", "extend", "insert", "put", "push"})
 _LOADS = (ast.Name, ast.Attribute)
@@ -69,7 +70,7 @@ def _handing_call(lines: Lines, frame: FrameType, name: str, store: _Store) -> P
     source = lines.source(path) or []
     calls = [
         node
-        for node in ast.walk(_tree("\n".join(source)))
+        for node in ast.walk(tree_of("\n".join(source)))
         if isinstance(node, ast.Call) and _calls(node, owner, store.function.name) and _is_within(node, frame)
     ]
     return _place(lines, path, calls[0]) if len(calls) == 1 else None
@@ -90,17 +91,9 @@ def _place(lines: Lines, path: str, node: Any) -> Place:
     return lines.place_of_node(path, node)
 
 
-@lru_cache(maxsize=16)
-def _tree(text: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except SyntaxError:
-        return ast.Module([], [])
-
-
 @lru_cache(maxsize=256)
 def _stores(text: str, attribute: str) -> tuple[_Store, ...]:
-    return tuple(_stores_below(_tree(text), attribute, None))
+    return tuple(_stores_below(tree_of(text), attribute, None))
 
 
 def _stores_below(node: ast.AST, attribute: str, function: Any) -> Iterator[_Store]:

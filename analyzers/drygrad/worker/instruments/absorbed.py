@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 
 from drygrad.worker.naming import call_here
-from drygrad.worker.reading import is_readable, quietly
+from drygrad.worker.reading import HALVES, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import Op
 
@@ -20,7 +20,6 @@ _PARAMETERS = 16
 _STEPS = 2
 _LOST = 0.9
 _FEW = 64
-_HALVES = (torch.float16, torch.bfloat16)
 _EXACT: dict[str, Callable[..., torch.Tensor]] = {
     "aten::mul_": torch.mul,
     "aten::add_": torch.add,
@@ -62,7 +61,7 @@ class Absorbed(Instrument):
     def before_op(self, op: Op) -> None:
         """Compute a change of a parameter in float32, too, and see whether anything would be left of it."""
         weights = op.args[0]
-        if not isinstance(weights, torch.nn.Parameter) or weights.dtype not in _HALVES or not is_readable(weights):
+        if not isinstance(weights, torch.nn.Parameter) or weights.dtype not in HALVES or not is_readable(weights):
             return
         self._looks += 1
         if self._looks > _MOST or not 0 < weights.numel() <= _LARGEST:
@@ -88,7 +87,7 @@ class Absorbed(Instrument):
             return
         self._places[id(optimizer)] = place
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        chosen = [p for p in parameters if p.grad is not None and p.dtype in _HALVES and is_readable(p)]
+        chosen = [p for p in parameters if p.grad is not None and p.dtype in HALVES and is_readable(p)]
         with quietly():
             self._samples = [_Sample(p, p.flatten()[:_SAMPLE].clone()) for p in chosen[:_PARAMETERS]]
 

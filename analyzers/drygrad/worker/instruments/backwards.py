@@ -15,6 +15,7 @@ import torch
 
 from drygrad.worker.reading import is_readable
 from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.texts import function_at
 
 _CODE = "DG123"
 _MOST = 1 << 16
@@ -109,12 +110,8 @@ class Backwards(Instrument):
     def _node(self, code: CodeType) -> ast.FunctionDef | None:
         """Return the text of a function."""
         source = self.run.lines.source(code.co_filename)
-        found = ast.walk(ast.parse("\n".join(source))) if source is not None else ()
-        for node in (n for n in found if isinstance(n, ast.FunctionDef)):
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if node.name == code.co_name and first == code.co_firstlineno:
-                return node
-        return None
+        found = function_at("\n".join(source), code.co_firstlineno) if source is not None else None
+        return found if isinstance(found, ast.FunctionDef) and found.name == code.co_name else None
 
     def _is_stepwise(self, cls: Any) -> bool:
         """Say whether a forward may have steps or draw random numbers, by its text."""

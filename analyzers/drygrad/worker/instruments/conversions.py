@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Optional
 import torch
 
 from drygrad.worker.naming import call_here
-from drygrad.worker.reading import is_readable, quietly
+from drygrad.worker.reading import HALVES, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Run
 from drygrad.worker.watch import Op
 
@@ -29,7 +29,6 @@ _FILLS = {
 }
 Found = Optional["tuple[str, str, str]"]
 """Code, sentence and severity of what was lost."""
-_HALVES = (torch.float16, torch.bfloat16)
 
 
 class Conversions(Instrument):
@@ -52,7 +51,7 @@ class Conversions(Instrument):
             return
         if op.name in _FILLS:
             self._filled(op, result)
-        elif result.dtype in _HALVES or not (result.is_floating_point() or result.dtype is torch.bool):
+        elif result.dtype in HALVES or not (result.is_floating_point() or result.dtype is torch.bool):
             self._converted(op, result)
 
     def _filled(self, op: Op, result: torch.Tensor) -> None:
@@ -69,7 +68,7 @@ class Conversions(Instrument):
         elif source is not None and source.numel() <= _LARGEST and is_readable(source):
             if source.is_floating_point() and not result.is_floating_point():
                 self._look(result, partial(self._to_integers, source, op.name == "aten::copy_"))
-            elif result.dtype in _HALVES and source.dtype in (torch.int64, torch.int32, torch.int16):
+            elif result.dtype in HALVES and source.dtype in (torch.int64, torch.int32, torch.int16):
                 self._look(result, partial(self._to_half, source))
 
     def _look(self, result: torch.Tensor, at: Callable[[torch.Tensor], Found]) -> None:
