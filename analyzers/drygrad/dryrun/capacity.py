@@ -14,12 +14,13 @@ _MOST = 8
 def parallel_runs(free: int | None = None, cores: int | None = None) -> int:
     """Return how many runs fit into the free memory (bytes) and the cores, at least one."""
     free = _free_memory() if free is None else free
-    cores = _cores() if cores is None else cores
+    cores = available_cores() if cores is None else cores
     fitting = free // _FOR_A_RUN if free is not None else cores
     return max(1, min(cores, fitting, _MOST))
 
 
-def _cores() -> int:
+def available_cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from drygrad.dryrun.capacity import available_cores
 
 from .inspection import Job, failed, inspect, prepare_worker
 from .report import FileResult
@@ -22,16 +23,12 @@ SECONDS_BEFORE_PROGRESS = 1.0
 
 def inspect_all(jobs: Sequence[Job], processes: int | None, *, show_progress: bool) -> Iterator[FileResult]:
     """Yield the result of each job, in the order of the jobs."""
-    count = processes or min(_cores(), len(jobs))
+    count = processes or min(available_cores(), len(jobs))
     pays = len(jobs) > 1 and count > 1 and (processes or _size(jobs) > BYTES_THAT_PAY)
     results = _in_processes(jobs, count) if pays else map(inspect, jobs)
     if show_progress and sys.stderr.isatty():
         return _with_progress(results, len(jobs))
     return iter(results)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _size(jobs: Sequence[Job]) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from drygrad.dryrun.inputs.arguments import Argument, FunctionNode
 from drygrad.dryrun.inputs.classes import Classes, Scope
+from drygrad.dryrun.inputs.frames import has_no_self
 from drygrad.dryrun.inputs.testing import TestRunner, is_left_out
 from drygrad.dryrun.inputs.waiting import waits
 from drygrad.dryrun.names import bound_names, read_names
@@ -120,7 +121,7 @@ class CallSites:
         self, call: ast.Call, scope: Scope, function: FunctionNode, owner: ast.ClassDef | None
     ) -> CallSite | None:
         positional = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-        bound_method = owner is not None and not _is_static(function)
+        bound_method = owner is not None and not has_no_self(function)
         names: list[str | None] = [*positional[1 if bound_method else 0 :]]
         arguments: list[Argument] = []
         unpacked = any(isinstance(node, ast.Starred) for node in call.args)
@@ -246,7 +247,3 @@ def _binds(step: Step) -> set[str]:
     if isinstance(step, Enter):
         return {step.name} if step.name else set()
     return bound_names(step)
-
-
-def _is_static(function: FunctionNode) -> bool:
-    return any(ast.unparse(decorator) == "staticmethod" for decorator in function.decorator_list)

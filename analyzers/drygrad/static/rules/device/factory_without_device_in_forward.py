@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
-from drygrad.static.context import Context, FunctionNode
+from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
+from drygrad.static.rules.device.culprits import culprit_of
 from drygrad.static.rules.device.kept import kept_meetings
 from drygrad.static.rules.device.meetings import Meeting, input_names, meetings, tensor_parameters
-from drygrad.static.syntax import bound_names, parameter_names
 
 _MAKES = re.compile(r"__init__$|_?reset_parameters$|_?(re)?init(iali[sz]e)?(_?weights|_?parameters)?$")
 """Methods that begin a module's life, as a rule before it is moved."""
@@ -477,7 +477,7 @@ class FactoryWithoutDeviceInForward(Rule):
         found = [(method, meeting) for method in used for meeting in meetings(method, ctx)]
         seen: set[ast.Call] = set()
         for method, meeting in (*found, *kept_meetings(methods, ctx)):
-            culprit = _culprit(meeting, method, used, ctx)
+            culprit = culprit_of(meeting, method, used, ctx)
             if culprit is None or meeting.factory.node in seen or is_expected(meeting.place, ctx):
                 continue
             seen.add(meeting.factory.node)
@@ -489,61 +489,6 @@ class FactoryWithoutDeviceInForward(Rule):
                 related=[("they meet here", meeting.place)],
                 fixes=[_fix(meeting, ctx) if culprit is meeting.factory.node else _moved(culprit, method, ctx)],
             )
-
-
-def _culprit(
-    meeting: Meeting, method: ast.FunctionDef, methods: list[ast.FunctionDef], ctx: Context
-) -> ast.Call | None:
-    """Return where the tensor could have been made elsewhere: in the factory's call, or in that of a function.
-
-    A function of the file that is handed no tensor cannot know the device; its caller does.
-    """
-    node = meeting.factory.node
-    made_in = ctx.function(node)
-    if made_in in methods:
-        return node
-    if not isinstance(made_in, ast.FunctionDef) or not isinstance(ctx.parent(made_in), ast.Module):
-        return None
-    if _was_given(meeting.made, ctx) or not _is_reached(made_in, methods, ctx):
-        return None
-    if tensor_parameters(made_in, ctx):
-        return node
-    calls = [site.node for site in ctx.callers(made_in) if isinstance(site.node, ast.Call)]
-    handed = [call for call in calls if ctx.function(call) is method or _knows_place(ctx.function(call), ctx)]
-    return next(iter(handed), None)
-
-
-def _was_given(node: ast.expr, ctx: Context) -> bool:
-    """Say whether an operand is a parameter as it was given: then its place is the caller's matter."""
-    while not isinstance(node, ast.Name):
-        match node:
-            case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.UnaryOp(operand=inner):
-                node = inner
-            case ast.Call(func=ast.Attribute(value=inner)) | ast.Compare(left=inner):
-                node = inner
-            case _:
-                return False
-    function = ctx.function(node)
-    given = parameter_names(function) if function is not None else []
-    body = function.body if function is not None else []
-    bound = {name for statement in body for name in bound_names(statement)}
-    return node.id != "self" and node.id in given and node.id not in bound
-
-
-def _is_reached(function: FunctionNode, methods: list[ast.FunctionDef], ctx: Context, deepest: int = 3) -> bool:
-    """Say whether a method calls a function of the file, itself or by way of another."""
-    callers = {ctx.function(site.node) for site in ctx.callers(function)}
-    return any(caller in methods for caller in callers) or (
-        deepest > 0
-        and any(_is_reached(c, methods, ctx, deepest - 1) for c in callers if c is not None and c is not function)
-    )
-
-
-def _knows_place(function: FunctionNode | None, ctx: Context) -> bool:
-    """Say whether a function of the file is handed a tensor."""
-    if not isinstance(function, ast.FunctionDef) or not isinstance(ctx.parent(function), ast.Module):
-        return False
-    return bool(tensor_parameters(function, ctx))
 
 
 def _moved(call: ast.Call, method: ast.FunctionDef, ctx: Context) -> Fix | None:

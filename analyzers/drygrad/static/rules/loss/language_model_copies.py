@@ -9,11 +9,11 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Object, options_of
+from drygrad.static.rules.modules.recurrent import RECURRENT
 from drygrad.static.syntax import called, last_assignment
 from drygrad.static.tree import walk
 
 _LAYOUT = frozenset({"view", "reshape", "flatten", "transpose", "permute", "contiguous", "long", "to", "mT"})
-_RECURRENT = frozenset({"lstm", "gru", "rnn"})
 
 
 class LanguageModelCopies(Rule):
@@ -142,7 +142,7 @@ def _is_causal(model: object, ctx: Context) -> bool:
         return False
     if any(kind in ("TransformerEncoder", "TransformerEncoderLayer", "MultiheadAttention") for kind in kinds):
         return any(_masks(part) for part in walk(model.cls.node))
-    recurrent = [layer for layer in layers if layer.type.rpartition(".")[2].lower() in _RECURRENT]
+    recurrent = [layer for layer in layers if layer.type.rpartition(".")[2].lower() in RECURRENT]
     one_way = all(layer.arguments.get("bidirectional") in (None, Constant(False)) for layer in recurrent)
     return len(recurrent) == 1 and one_way and recurrent[0].arguments.complete
 

@@ -10,7 +10,8 @@ from drygrad.model import Fix
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.shapes import numel
-from drygrad.static.facts.values import Dim, Shape, TorchCall
+from drygrad.static.facts.shapes.core import differ
+from drygrad.static.facts.values import Shape, TorchCall
 
 _EXPLICIT = frozenset("unsqueeze getitem view reshape expand mean sum amax amin".split())
 """Origins that show that a dimension of one element was made to broadcast."""
@@ -40,11 +41,7 @@ def sized(ctx: Context, expression: ast.expr | None) -> Sized | None:
 
 def may_equal(first: Shape, second: Shape) -> bool:
     """Say whether two shapes may be the same."""
-    return len(first) == len(second) and not any(map(_differ, first, second))
-
-
-def _differ(first: Dim, second: Dim) -> bool:
-    return isinstance(first, int) and isinstance(second, int) and first != second
+    return len(first) == len(second) and not any(map(differ, first, second))
 
 
 def aligned(ctx: Context, given: Sized, target: Sized) -> Iterator[Fix | None]:

@@ -10,9 +10,9 @@ from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.facts.values import Constant, Object, Origin, Tensor, TorchCall
 from drygrad.static.rules.loss.activations import RELAYOUTS
+from drygrad.static.rules.modules.recurrent import RECURRENT
 from drygrad.static.tree import walk
 
-_RECURRENT = frozenset({"lstm", "gru", "rnn"})
 _TRANSFORMERS = frozenset({"transformer_encoder", "transformer_encoder_layer"})
 _CONVOLUTIONS = frozenset({"conv1d", "conv_transpose1d"})
 _KEEPS_AXES = frozenset(
@@ -285,7 +285,7 @@ def _layer_read_batch_first(node: ast.AST, ctx: Context) -> TorchCall | None:
             return None
     tensor = ctx.tensor(read)
     made = tensor.origin if tensor is not None else None
-    if made is None or made.operation not in _RECURRENT | _TRANSFORMERS:
+    if made is None or made.operation not in RECURRENT | _TRANSFORMERS:
         return None
     return made.call if index is None or _is_place_in_time(index, made.operation, ctx) else None
 

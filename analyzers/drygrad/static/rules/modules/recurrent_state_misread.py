@@ -10,9 +10,9 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, TorchCall
+from drygrad.static.rules.modules.recurrent import RECURRENT, result_names
 from drygrad.static.syntax import body_nodes, rebound_between, scope_of
 
-_RECURRENT = frozenset({"lstm", "gru", "rnn"})
 _BATCH = re.compile(r"(^|_)(batch|batch_size|bs|bsz|b|n|B|N)$")
 
 
@@ -119,9 +119,9 @@ class RecurrentStateMisread(Rule):
 
     def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node.value)
-        if call is None or call.operation not in _RECURRENT or call.module is None or len(node.targets) != 1:
+        if call is None or call.operation not in RECURRENT or call.module is None or len(node.targets) != 1:
             return
-        output, state = _names(node.targets[0])
+        output, state = result_names(node.targets[0])
         scope = scope_of(node, ctx)
         for read in body_nodes(scope):
             if getattr(read, "lineno", 0) <= node.lineno:
@@ -136,15 +136,6 @@ class RecurrentStateMisread(Rule):
             elif isinstance(read, ast.Call) and name == state and _has_several(call):
                 message = f"{name} is (layers * directions, batch, hidden): this view mixes the states of the samples"
                 yield ctx.finding(self, read, message, fixes=[_exchanged(read, ctx)])
-
-
-def _names(target: ast.expr) -> tuple[str | None, str | None]:
-    """Return the names of a layer's output and of its last hidden state."""
-    match target:
-        case ast.Tuple(elts=[output, ast.Tuple(elts=[state, *_])]) | ast.Tuple(elts=[output, state]):
-            return dotted_text(output), dotted_text(state)
-        case _:
-            return None, None
 
 
 def _viewed(node: ast.AST, ctx: Context) -> str | None:

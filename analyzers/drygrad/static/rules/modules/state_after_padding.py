@@ -10,9 +10,9 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Object, Tensor, TorchCall
+from drygrad.static.rules.modules.recurrent import RECURRENT, result_names
 from drygrad.static.syntax import body_nodes, called, rebound_between, scope_of
 
-_RECURRENT = frozenset({"lstm", "gru", "rnn"})
 _HANDLES = re.compile(r"pack_padded|pack_sequence|(^|_)len(gth)?s?(_|$)|left|flip|lens", re.I)
 
 
@@ -121,9 +121,9 @@ class StateAfterPadding(Rule):
 
     def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node.value)
-        if call is None or call.operation not in _RECURRENT or not _reads_padding(call, ctx) or not ctx.derived(_pads):
+        if call is None or call.operation not in RECURRENT or not _reads_padding(call, ctx) or not ctx.derived(_pads):
             return
-        output, state = _names(node.targets[0])
+        output, state = result_names(node.targets[0])
         scope = scope_of(node, ctx)
         for read in body_nodes(scope):
             if not isinstance(read, ast.Subscript) or read.lineno <= node.lineno:
@@ -136,14 +136,6 @@ class StateAfterPadding(Rule):
                 message = "the last state of a padded sequence: the layer has read the padding since its end"
                 yield ctx.finding(self, read, message, related=[("the layer reads it here", node.value)])
                 return
-
-
-def _names(target: ast.expr) -> tuple[str | None, str | None]:
-    match target:
-        case ast.Tuple(elts=[output, ast.Tuple(elts=[state, *_])]) | ast.Tuple(elts=[output, state]):
-            return dotted_text(output), dotted_text(state)
-        case _:
-            return None, None
 
 
 def _reads_padding(call: TorchCall, ctx: Context) -> bool:
