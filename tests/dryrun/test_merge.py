@@ -216,3 +216,26 @@ def test_an_error_that_nobody_could_explain_confirms_the_one_that_the_text_foret
         "torch says",
     )
     assert len(merged(static("DG740", 14), record(seen("DG907", 14), outcome="failed")).findings) == 2
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "together"),
+    [((None, True), True), ((True, None), True), ((True, False), False), ((None, False), False), ((None, None), None)],
+)
+def test_what_several_runs_say_of_a_fix_is_one_verdict(
+    verdicts: tuple[bool | None, ...], together: bool | None
+) -> None:
+    finding = static("DG803", 8)
+    tried = [replace(finding, fixes=(replace(finding.fixes[0], verified=verdict),)) for verdict in verdicts]
+    runs = [replace(record(), possible=(each,)) for each in tried]
+    (told,) = merge([finding], runs, SOURCE).findings
+    assert [fix.verified for fix in told.fixes] == [together]
+
+
+def test_a_fix_that_another_run_has_verified_comes_first() -> None:
+    finding = static("DG803", 8)
+    other = replace(finding.fixes[0], title="Another", edits=(Edit(finding.span, "otherwise"),), safety="unsafe")
+    both = replace(finding, fixes=(finding.fixes[0], other))
+    tried = replace(both, fixes=(finding.fixes[0], replace(other, verified=True)))
+    (told,) = merge([both], [replace(record(), possible=(each,)) for each in (both, tried)], SOURCE).findings
+    assert [fix.title for fix in told.fixes] == ["Another", "Fix it"]

@@ -361,3 +361,32 @@ def test_an_own_fix_of_a_hint_is_tried_too(lab: Lab) -> None:
     source = written("for i in range(2):\n    x = torch.zeros(3).cuda()\n")
     found = lab.tried(source, severities=["hint"])
     assert [(f.code, [fix.verified for fix in f.fixes]) for f in found] == [("DG209", [True])]
+
+
+UNREGISTERED = """
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(4, 4) for _ in range(2)]
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+def fit():
+    tower = Tower()
+    optimizer = torch.optim.SGD(tower.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        tower(torch.randn(2, 4)).sum().backward()
+        optimizer.step()
+
+fit()
+"""
+
+
+def test_one_repair_is_verified_at_each_of_the_findings_that_it_is_tried_for(lab: Lab) -> None:
+    found = lab.tried(written(UNREGISTERED), "fit")
+    assert {f.code: [fix.verified for fix in f.fixes] for f in found} == {"DG739": [True], "DG741": [True]}

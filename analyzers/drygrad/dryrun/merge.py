@@ -20,7 +20,7 @@ from drygrad.dryrun.refuting import refutes, truncated
 from drygrad.dryrun.result import ErrorInUserCode, Place, Result
 from drygrad.dryrun.targets import target_named
 from drygrad.dryrun.written_inputs import comment_text
-from drygrad.model import SEVERITIES, Finding, Fix, Position, Related, Span
+from drygrad.model import SEVERITIES, Edit, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
 
@@ -28,6 +28,10 @@ FAILURE = "it fails here"
 FAILURES = frozenset({FAILURE, "backward fails here", "they broadcast here"})
 """What the worker calls the place of an error that it tells at another line, the one that is to be changed."""
 _FAMILY = len("DG1")
+_OF_SEVERAL = (False, True, None)
+"""The verdicts on a fix: among those of several runs, the first of these stands."""
+_OFFERED = (True, None, False)
+"""In this order fixes are offered."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,17 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> 
 
 
 def _with_tried_fixes(finding: Finding, runs: Iterable[Record]) -> Finding:
-    tried = (f for run in runs for f in run.possible if (f.code, f.span) == (finding.code, finding.span))
-    return replace(finding, fixes=next((f.fixes for f in tried), finding.fixes))
+    """Return a static finding with what the runs say of its fixes: one that any of them rejects does not hold."""
+    tried = [f for run in runs for f in run.possible if (f.code, f.span) == (finding.code, finding.span)]
+    verdicts: dict[tuple[Edit, ...], list[Fix]] = {}
+    for fix in (fix for each in tried for fix in each.fixes):
+        verdicts.setdefault(fix.edits, []).append(fix)
+    fixes = [min(same, key=lambda fix: _OF_SEVERAL.index(fix.verified)) for same in verdicts.values()]
+    return replace(finding, fixes=tuple(sorted(fixes, key=_rank)) if tried else finding.fixes)
+
+
+def _rank(fix: Fix) -> tuple[int, bool]:
+    return _OFFERED.index(fix.verified), bool(fix.verified) and fix.safety != "safe"
 
 
 def applied(record: Record, source: Source) -> Record | None:

@@ -127,6 +127,8 @@ class _Trials:
         if text not in self._seen:
             self._seen[text] = asyncio.ensure_future(self._look(trial))
         after = await self._seen[text]
+        # another fix may have made the same text: what ran are the statements of its tree
+        trial = replace(trial, source=after.record.plan.source, plan=after.record.plan)
         judgement = await in_turn(verdict, trial, before, after, judged.finding)
         if judgement.holds:
             self._held.append((fix, gone(trial, before, after)))
