@@ -191,6 +191,12 @@ CASES = {
         "losses['class'](Net()(torch.randn(6, 4)), torch.tensor([0, 1, 2] * 2)).backward()\n",
         "return self.fc(x)",
     ),
+    "a list of arrays that only a run can tell": (
+        "DG609",
+        "import numpy as np\n\n\ndef batch(rows):\n    return torch.tensor(rows, dtype=torch.float32) / 255\n\n\n"
+        "batch([*map(np.ones, (3, 3, 3))])\n",
+        "torch.tensor(np.stack(rows), dtype=torch.float32)",
+    ),
     "gradients that are not cleared": (
         "DG703",
         TRAINING + "for step in range(3):\n    net(x).pow(2).mean().backward()\n    optimizer.step()\n",
@@ -355,6 +361,24 @@ def test_a_fix_of_what_a_run_only_hints_at_is_offered_as_tried(lab: Lab) -> None
         "DG311",
         [("Apply log_softmax instead", True)],
     )
+
+
+def test_a_fix_of_an_evaluation_that_builds_a_graph_may_leave_no_graph_to_what_is_returned(lab: Lab) -> None:
+    program = """
+    net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5))
+
+    def embed(loader):
+        net.eval()
+        found = []
+        for x in loader:
+            found.append(net(x))
+        return torch.cat(found)
+
+    if __name__ == "__main__":
+        embed([torch.ones(3, 4)])
+    """
+    found = lab.tried(written(program), "embed")
+    assert [(f.code, [fix.verified for fix in f.fixes]) for f in found] == [("DG506", [True])]
 
 
 def test_an_own_fix_of_a_hint_is_tried_too(lab: Lab) -> None:

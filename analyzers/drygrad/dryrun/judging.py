@@ -21,6 +21,9 @@ GRAVE = SEVERITIES[:2]
 UNNAMED = "a parameter"
 """What the worker calls parameters that the user has no name for where backward is called."""
 
+_NEEDS_NO_GRAPH = frozenset({"DG506"})
+"""Faults that are a graph which nobody needs: that the backward probe finds none any more is the repair."""
+
 Key: TypeAlias = tuple[str, int]
 
 
@@ -73,6 +76,8 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
         return Verdict(holds, "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line in new))
     if not all(ran(statement, after.record) for statement in trial.statements()):
         return Verdict(False if outcome == "passed" else None, "the repaired statement did not run")
+    if target.code in _NEEDS_NO_GRAPH and before.record.result.backward != "target":
+        return Verdict(True)
     lost = lost_gradients(before.record.result, after.record.result)
     return Verdict(not lost, f"no gradient reaches {', '.join(lost)} any more" if lost else "")
 

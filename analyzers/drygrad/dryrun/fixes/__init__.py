@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from drygrad.dryrun.fixes import (
     activations,
+    arrays,
     carried,
     devices,
     dtypes,
@@ -41,6 +42,7 @@ _PROPOSALS: dict[str, tuple[Propose, ...]] = {
     "DG3": (activations.fixes, dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes, padding.fixes),
     "DG4": (numerics.fixes,),
     "DG5": (carried.fixes,),
+    "DG609": (arrays.fixes,),
     "DG7": (order.fixes,),
     "DG907": (devices.fixes, dtypes.fixes, shapes.fixes, order.fixes),
 }

@@ -10,8 +10,9 @@ from drygrad.static.context import Context
 from drygrad.static.facts.values import Dtype
 from drygrad.static.rules.speed.arrays import Arrays
 
-_JOINED = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
-_CALLS = _JOINED | {"torch.Tensor"}
+JOINED = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
+"""Calls that take one array as they take a list of them."""
+_CALLS = JOINED | {"torch.Tensor"}
 
 
 class TensorOfArrays(Rule):
@@ -162,10 +163,11 @@ class TensorOfArrays(Rule):
         if not (name in _CALLS or is_of_type) or len(node.args) != 1 or not Arrays(ctx).is_list(node.args[0]):
             return
         message = "a list of NumPy arrays becomes a tensor element by element: join the arrays first, with np.stack"
-        yield ctx.finding(self, node, message, fixes=[_stacked(node, ctx) if name in _JOINED else None])
+        yield ctx.finding(self, node, message, fixes=[stacked(node, ctx) if name in JOINED else None])
 
 
-def _stacked(node: ast.Call, ctx: Context) -> Fix | None:
+def stacked(node: ast.Call, ctx: Context) -> Fix | None:
+    """Join the arrays of the list that a call is given."""
     numpy = ctx.imported_as("numpy")
     listed = node.args[0]
     if numpy is None or isinstance(listed, (ast.List, ast.Tuple)):
