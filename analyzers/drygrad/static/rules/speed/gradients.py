@@ -6,41 +6,69 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.static.context import Context, Loop
-from drygrad.static.loops import is_guarded, is_step_loop, trains
-from drygrad.static.syntax import body_nodes, bound_names, calls_in, scope_of
+from drygrad.static.loops import backwards_in, is_guarded
+from drygrad.static.syntax import body_nodes, bound_names, calls_in, own_nodes, scope_of
 from drygrad.static.tree import walk
 
 
-def first_reading(loop: ast.For, ctx: Context) -> ast.Call | None:
-    """Return the first ``.item()`` in a loop that reads what was computed of each gradient; None where none does."""
+def first_reading(loop: ast.For | ast.comprehension, ctx: Context) -> ast.Call | None:
+    """Return the first call in a loop that reads what was computed of each gradient; None where none does."""
     targets = bound_names(loop.target)
     of_gradients = _is_of_gradients(loop.iter, ctx)
-    for call in calls_in(loop):
-        match call:
-            case ast.Call(func=ast.Attribute(value=read, attr="item"), args=[]) if not _depends(call, loop, ctx):
-                names = [n for n in walk(read) if isinstance(n, ast.Name) and n.id in targets]
-                if any(of_gradients or _reads_gradient(name, ctx) for name in names):
-                    return call
-            case _:
-                pass
+    for call in _calls_of(loop, ctx):
+        read = _read_by(call)
+        if read is None or _depends(call, loop, ctx):
+            continue
+        names = [n for n in walk(read) if isinstance(n, ast.Name) and n.id in targets]
+        if any(of_gradients or _reads_gradient(name, ctx) for name in names):
+            return call
     return None
 
 
-def step_loops_around(node: ast.stmt, ctx: Context) -> Iterator[tuple[Loop, ast.AST]]:
-    """Yield the training loops in whose every step a statement runs, and where: in them, or in what they call."""
+def _calls_of(loop: ast.For | ast.comprehension, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls that each turn makes."""
+    if isinstance(loop, ast.For):
+        return calls_in(loop)
+    whole = ctx.parent(loop)
+    computed = (getattr(whole, name, None) for name in ("elt", "value"))
+    return (node for node in own_nodes(*filter(None, computed)) if isinstance(node, ast.Call))
+
+
+def _read_by(call: ast.Call) -> ast.expr | None:
+    """Return what a call makes a number of."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=read, attr="item"), args=[]):
+            return read
+        case ast.Call(func=ast.Name(id="float" | "int"), args=[ast.Call() as read]):
+            return read
+        case _:
+            return None
+
+
+def step_loops_around(node: ast.AST, ctx: Context) -> Iterator[tuple[Loop, ast.AST]]:
+    """Yield the training loops in whose every step a loop runs, and where: in them, or in what they call."""
     function = ctx.function(node)
     places = [node, *([site.node for site in ctx.callers(function)] if function is not None else [])]
     for place in places:
         for loop in ctx.loops(place):
-            if loop is not node and trains(loop) and is_step_loop(loop, ctx) and not is_guarded(place, loop, ctx):
+            if loop is not node and _backpropagates(loop, ctx) and not is_guarded(place, loop, ctx):
                 yield loop, place
 
 
-def _depends(node: ast.AST, loop: ast.For, ctx: Context) -> bool:
+def _backpropagates(loop: Loop, ctx: Context) -> bool:
+    """Say whether each turn of a loop runs a backward outside of the loops that stand in it."""
+    return any(ctx.loops(backward.node)[:1] == [loop] for backward in backwards_in(loop, ctx))
+
+
+def _depends(node: ast.AST, loop: ast.For | ast.comprehension, ctx: Context) -> bool:
     """Say whether a condition decides if a turn reaches a node, other than whether there is a gradient."""
-    inner = node
+    inner, whole = node, loop
+    if isinstance(loop, ast.comprehension):
+        whole = ctx.parent(loop)
+        if not all(map(_asks_for_gradient, loop.ifs)):
+            return True
     for ancestor in ctx.ancestors(node):
-        if ancestor is loop:
+        if ancestor is whole:
             return False
         if isinstance(ancestor, ast.If) and inner in ancestor.body and _asks_for_gradient(ancestor.test):
             inner = ancestor

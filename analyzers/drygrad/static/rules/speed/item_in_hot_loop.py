@@ -8,23 +8,26 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
+from drygrad.static.datasets import called_by
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Tensor
 from drygrad.static.loops import backwards_in, is_guarded, is_step_loop, trains
 from drygrad.static.rules.speed.gradients import first_reading, step_loops_around
-from drygrad.static.syntax import called, calls_in
+from drygrad.static.syntax import assigned_in, called, calls_in
 
 _READS = frozenset({"item", "tolist", "cpu", "numpy"})
 _READERS = frozenset({"float", "int", "print"})
 _WAITS_ALREADY = re.compile(r"synchronize\(|GradScaler|scaler\.|\.env\b|\benv\.")
+_ANY_DEVICE = re.compile(r"\.to\(\s*((self|args|cfg|config)\.)?device\b|non_blocking=True")
 _CUDA = re.compile(r"\.cuda\(|[\"']cuda(:\d+)?[\"']|\bis_available\b")
 
 
 class ItemInHotLoop(Rule):
     """
     ## What it does
-    Finds `loss.item()`, `float(loss)`, `loss.cpu()` and `print(loss)` in every step of a training loop, where the
-    tensor is on the GPU, and `p.grad.norm().item()` of one parameter after the other.
+    Finds `loss.item()`, `float(loss)`, `loss.cpu()` and `print(loss)` in every step of a training loop, or in a
+    function that it hands the loss to, where the tensor is on the GPU; and `p.grad.norm().item()` of one parameter
+    after the other.
 
     ## Why is this bad?
     To have the number, Python must wait until the GPU has done all that was queued; then the GPU must wait until Python
@@ -58,6 +61,37 @@ class ItemInHotLoop(Rule):
     code, name, since = "DG601", "item-in-hot-loop", "0.1"
     severity = "hint"
     VALID = [
+        Valid("""
+            class Meter:
+                def __init__(self):
+                    self.total = 0.0
+
+                def update(self, value, step):
+                    self.total = self.total + value.detach()
+                    if step % 100 == 0:
+                        print(value.item())
+
+            def fit(model, loader, criterion, optimizer):
+                meter = Meter()
+                for step, (x, y) in enumerate(loader):
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    meter.update(loss, step)
+        """),
+        Valid("""
+            def norms(model):
+                return {n: p.grad.norm().item() for n, p in model.named_parameters() if p.grad is not None}
+
+            def fit(model, loader, criterion, optimizer, device):
+                for step, (x, y) in enumerate(loader):
+                    loss = criterion(model(x.to(device)), y.to(device))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                print(norms(model))
+        """),
         Valid("""
             def train(model, loader, criterion, optimizer):
                 for step, (x, y) in enumerate(loader):
@@ -128,6 +162,54 @@ class ItemInHotLoop(Rule):
     INVALID = [
         Invalid(
             """
+            class Meter:
+                def __init__(self):
+                    self.total, self.count = 0.0, 0
+
+                def update(self, value, n=1):
+                    self.total += value.item() * n
+                    self.count += n
+
+            def fit(model, loader, criterion, optimizer):
+                meter = Meter()
+                for x, y in loader:
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    meter.update(loss, len(x))
+            """,
+            at=(6, 22, 6, 34),
+        ),
+        Invalid(
+            """
+            def gradient_norm(parameters):
+                return sum(float(p.grad.norm()) ** 2 for p in parameters if p.grad is not None) ** 0.5
+
+            def fit(model, loader, criterion, optimizer, device, log):
+                for x, y in loader:
+                    loss = criterion(model(x.to(device)), y.to(device))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    log(gradient_norm(model.parameters()))
+                    optimizer.step()
+            """,
+            at=(2, 15, 2, 35),
+        ),
+        Invalid(
+            """
+            def fit(model, loader, criterion, optimizer, device, log):
+                for x, y in loader:
+                    loss = criterion(model(x.to(device)), y.to(device))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    log({name: p.grad.norm().item() for name, p in model.named_parameters()})
+                    optimizer.step()
+            """,
+            at=(6, 19, 6, 39),
+        ),
+        Invalid(
+            """
             def train(model, loader, criterion, optimizer, epochs):
                 for epoch in range(epochs):
                     running_loss = 0.0
@@ -190,9 +272,9 @@ class ItemInHotLoop(Rule):
         ),
     ]
 
-    def visit_gradients(self, node: ast.For, ctx: Context) -> Iterator[Finding]:
+    def visit_gradients(self, node: ast.For | ast.comprehension, ctx: Context) -> Iterator[Finding]:
         reading = first_reading(node, ctx)
-        if reading is None or _CUDA.search(ctx.source.text) is None:
+        if reading is None or not (_CUDA.search(ctx.source.text) or _ANY_DEVICE.search(ctx.source.text)):
             return
         steps = [loop for loop, _ in step_loops_around(node, ctx)]
         if steps and not any(_WAITS_ALREADY.search(ctx.source_of(loop)) for loop in steps):
@@ -214,6 +296,27 @@ class ItemInHotLoop(Rule):
             related = [("and here", other) for other in readings[1:]]
             fixes = [_fix(first, ctx)] if len(readings) == 1 else []
             yield ctx.finding(self, first, message, related=related, fixes=fixes)
+            return
+        for call, reading in _handed_to_readers(node, ctx):
+            message = f"{ctx.source_of(reading)} waits for the GPU in every step of the loop that calls this"
+            yield ctx.finding(self, reading, message, related=[("called here in every step", call)])
+            return
+
+
+def _handed_to_readers(loop: Loop, ctx: Context) -> Iterator[tuple[ast.Call, ast.Call]]:
+    """Yield the calls that hand a GPU tensor to a function of the file that always reads it, and where it does."""
+    losses = {name for backward in backwards_in(loop, ctx) for name in backward.names}
+    for call in calls_in(loop):
+        if is_guarded(call, loop, ctx) or not (call.args or call.keywords):
+            continue
+        for function, names in called_by(call, ctx):
+            given = [*zip(names, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
+            handed = {name for name, argument in given if _is_on_gpu(argument, losses, ctx)}
+            handed -= {name for name, _ in assigned_in(function)}
+            for reading in calls_in(function) if handed else ():
+                always = not is_guarded(reading, function, ctx) and not _decides(reading, ctx)
+                if always and any(isinstance(read, ast.Name) and read.id in handed for read in _read_by(reading)):
+                    yield call, reading
 
 
 def _readings(loop: Loop, ctx: Context) -> Iterator[ast.Call]:
