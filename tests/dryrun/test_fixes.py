@@ -170,6 +170,21 @@ def test_the_edit_is_made_where_the_fault_is(
     assert expected in proposed(program, code, at, facts).values()
 
 
+@pytest.mark.parametrize(
+    ("written", "finite"),
+    [
+        ("s = s.masked_fill(m, float('-inf'))", "s = s.masked_fill(m, torch.finfo(s.dtype).min)"),
+        ("s[m] = -torch.inf", "s[m] = torch.finfo(s.dtype).min"),
+        ("s = torch.where(m, s, -float('inf'))", "s = torch.where(m, s, -1e9)"),
+        ("s.fill_diagonal_(float('inf'))", "s.fill_diagonal_(1e9)"),
+    ],
+)
+def test_infinity_becomes_finite_where_it_is_written(written: str, finite: str) -> None:
+    program = f"def f(s, m):\n    {written}\n    return s\n"
+    texts = proposed(program, "DG410", written, {"infinity_meets": "_softmax"})
+    assert list(texts.values()) == [finite]
+
+
 def test_a_state_that_the_run_saw_as_a_tuple_is_detached_as_one() -> None:
     program = "def f(rnn, xs, h):\n    for x in xs:\n        out, h = rnn(x, h)\n        out.sum().backward()\n"
     texts = proposed(program, "DG108", "out, h = rnn(x, h)", shapes=("h[0]", "h[1]", "out"))

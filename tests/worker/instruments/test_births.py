@@ -63,6 +63,55 @@ def test_the_line_and_the_values(tmp_path: Path, program: str) -> None:
     assert set(related(fault).values()) == {LEAF.count("\n") + program.count("\n") + 1}
 
 
+WRITTEN: dict[str, tuple[int, str, dict[str, int]]] = {
+    "s = w.view(2, 2).masked_fill(torch.tensor([[True], [False]]), -torch.inf)\n"
+    "p = s.softmax(-1)\np.sum().backward()": (
+        2,
+        "1 of 2 rows of `s` are all -inf, and infinity is written here; the loss is NaN",
+        {"NaN is made of it here": 3, "the loss is NaN": 4},
+    ),
+    # the number is a tensor, and many operations lie between
+    "b = torch.where(w > 1, 0.0, torch.tensor(-torch.inf))\nq = (torch.cat([w + b, w]) * 2).log_softmax(0)\n"
+    "(q.exp() * q).sum().backward()": (2, "infinity is written here", {"NaN is made of it here": 4}),
+    # of two masks the later one
+    "m = torch.full((4, 4), -torch.inf).triu(1)\ns = w + m\ns[0, :] = -torch.inf\ns.softmax(-1).sum().backward()": (
+        4,
+        "1 of 4 rows",
+        {"NaN is made of it here": 5},
+    ),
+    # infinity that reaches the loss as it is
+    "s = w.masked_fill(w > 2, -torch.inf)\nloss = F.cross_entropy(s[None], torch.tensor([2]))\nloss.backward()": (
+        2,
+        "infinity is written here; the loss is infinite",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("program", WRITTEN)
+def test_infinity_that_was_written_and_becomes_nan(tmp_path: Path, program: str) -> None:
+    line, sentence, others = WRITTEN[program]
+    fault = the_fault(watch(tmp_path, LEAF + program, Births), "DG410", line, sentence)
+    assert others.items() <= related(fault).items()
+
+
+def test_a_factor_of_infinity_makes_nan_of_zeros(tmp_path: Path) -> None:
+    program = LEAF + "m = torch.ones(4, 4).triu(1) * -torch.inf\ns = w + m\ns.softmax(-1).sum().backward()"
+    the_fault(watch(tmp_path, program, Births), "DG410", 2, "at 10 of 16 places, for 0 times infinity is NaN")
+
+
+def test_the_probe_takes_no_mask_for_a_loss(tmp_path: Path) -> None:
+    class Probing(Births):
+        def start(self) -> None:
+            super().start()
+            self.run.probing = True
+
+    masked = "s = w.masked_fill(w > 1, -torch.inf)\n"
+    assert said(watch(tmp_path, LEAF + masked + "s.backward(torch.ones(4))", Probing)) == []
+    spoilt = "p = (s - s).sum()\np.backward()"
+    assert spots(watch(tmp_path, LEAF + masked + spoilt, Probing)) == [("DG410", 2)]
+
+
 HARMLESS = [
     # masks of -inf that are made in place
     "m = torch.full((4, 4), -torch.inf).triu_(1).mul_(2).add_(1)\nF.softmax(w + m, -1).sum().backward()",

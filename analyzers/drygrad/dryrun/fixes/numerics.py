@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from drygrad.dryrun.fixes.site import Site
-from drygrad.model import Fix
+from drygrad.model import Fix, Safety
 from drygrad.static.editing import as_operand, with_keyword
 
 _LOGS = frozenset({"log", "log2", "log10"})
 _ROOTS = frozenset({"sqrt", "rsqrt", "norm"})
 _ARCS = frozenset({"acos", "asin", "arccos", "arcsin", "atanh", "erfinv"})
 _SOFTMAX = frozenset({"softmax", "log_softmax"})
+_SOFTMAX_OPS = frozenset({"_softmax", "_log_softmax", "_safe_softmax"})
+_INFINITY = re.compile(r"""[+-]?\s*(float\(["'][+-]?inf(inity)?["']\)|(math|torch|np|numpy)\.inf)""")
 
 
 def fixes(site: Site) -> Iterator[Fix | None]:
@@ -20,6 +23,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     statement = site.statement
     if statement is None:
         return
+    if site.fact("infinity_meets") is not None:
+        yield from _written(site, statement)
     root = site.expression
     nodes = [*ast.walk(root)] if root is not None else []
     nodes += [node for node in site.expressions(statement) if node not in nodes]
@@ -77,16 +82,37 @@ def _limited(site: Site, node: ast.expr, what: str, call: str) -> Fix | None:
 
 def _masked(site: Site) -> Iterator[Fix | None]:
     """Yield the greatest negative number for -inf in the masks: a row that is masked throughout then has a softmax."""
-    scope = site.function or site.ctx.tree
-    for node in ast.walk(scope):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr.startswith("masked_fill")
-        ):
-            value = node.args[1] if len(node.args) > 1 else None
+    for node in ast.walk(site.function or site.ctx.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            value = node.args[1] if node.func.attr.startswith("masked_fill") and len(node.args) > 1 else None
             if value is not None and "inf" in site.ctx.source_of(value):
-                scores = as_operand(site.ctx, node.func.value)
-                text = f"torch.finfo({scores}.dtype).min" if site.ctx.imported_as("torch") == "torch" else "-1e9"
-                title = "Mask with the least finite number: rows masked throughout become uniform, not NaN"
-                yield site.fix(title, site.ctx.replace(value, text), safety="safe")
+                yield _finite(site, value, node.func.value, "safe")
+
+
+def _written(site: Site, statement: ast.stmt) -> Iterator[Fix | None]:
+    """Yield a finite number for the infinity that a statement writes."""
+    safety: Safety = "safe" if site.fact("infinity_meets") in _SOFTMAX_OPS else "unsafe"
+    for node in site.expressions(statement):
+        if _INFINITY.fullmatch(site.ctx.source_of(node)) and not isinstance(site.ctx.parent(node), ast.UnaryOp):
+            yield _finite(site, node, _filled(site, node), safety)
+
+
+def _filled(site: Site, infinity: ast.expr) -> ast.expr | None:
+    """Return what an infinity is written into, where the text has it as a tensor already."""
+    parent = site.ctx.parent(infinity)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return parent.func.value if parent.func.attr.startswith("masked_fill") else None
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    return target.value if isinstance(target, ast.Subscript) else None
+
+
+def _finite(site: Site, infinity: ast.expr, scores: ast.expr | None, safety: Safety) -> Fix | None:
+    if "-" in site.ctx.source_of(infinity):
+        end, text = "min", "-1e9"
+        title = "Mask with the least finite number: rows masked throughout become uniform, not NaN"
+    else:
+        end, text = "max", "1e9"
+        title = "Write a finite number"
+    if scores is not None and site.ctx.imported_as("torch") == "torch":
+        text = f"torch.finfo({as_operand(site.ctx, scores)}.dtype).{end}"
+    return site.fix(title, site.ctx.replace(infinity, text), safety=safety)

@@ -21,6 +21,7 @@ from drygrad.worker import graphs
 from drygrad.worker.bounding import Rule, rule_of
 from drygrad.worker.bounds import LIMITS, UNKNOWN, Bounds
 from drygrad.worker.explain.births import HALF, OTHER, Reason, backward_reason, came_in, forward_reason, kind_of
+from drygrad.worker.infinities import WRITING, Infinities
 from drygrad.worker.lines import Instruction
 from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.naming import call_here
@@ -60,6 +61,8 @@ class Birth:
     reason: Reason
     op: str
     backward: bool
+    cause: Instruction | None = None
+    """The line that has written the infinity which NaN was made of."""
 
 
 class Look(NamedTuple):
@@ -77,6 +80,8 @@ class Look(NamedTuple):
     in_place: bool
     owned: bool
     """Whether its results have memory of their own."""
+    writes: bool
+    """Whether it puts numbers where the user wants them."""
 
 
 class Births(Instrument):
@@ -88,6 +93,7 @@ class Births(Instrument):
         super().__init__(run)
         self._count = 0
         self._births: dict[int, Birth] = {}
+        self._infinities = Infinities()
         self._overwritten = _FINITE
         self._backwards: list[tuple[tuple[Any, ...], Place | None, bool]] = []
         self._overflows: list[Fault] = []
@@ -153,6 +159,7 @@ class Births(Instrument):
             tuple((place, name) for place, name, written in writes if written or name in _STATISTICS),
             schema.is_mutable,
             op.name != _FROM_NUMBERS,
+            op.name in WRITING,
         )
         return look
 
@@ -195,19 +202,21 @@ class Births(Instrument):
             if not look.checked and not self._births:
                 if look.owned:
                     self._bounds.own(tensor)
+                self._infinities.follow(op, tensor, writes=look.writes)
                 return
             bound = self._bounds.measured(tensor)
             if bound == UNKNOWN and not math.isfinite(_sum(tensor)):
-                self._not_finite(op, tensor)
+                self._not_finite(op, tensor, look)
                 return
         if look.in_place:
             self._bounds.overwritten(tensor, bound, before)
         elif look.owned:
             self._bounds.keep(tensor, bound)
+        self._infinities.forget(tensor)
         if self._births:
             self._births.pop(_memory(tensor), None)
 
-    def _not_finite(self, op: Op, result: Any) -> None:
+    def _not_finite(self, op: Op, result: Any, look: Look) -> None:
         level = _level(result)
         if level == _FINITE:
             return
@@ -216,6 +225,8 @@ class Births(Instrument):
             birth.reason = birth.reason._replace(code="DG405")
         if birth is None and self._count < _BIRTHS and not _is_wanted(op):
             birth = self._new(op, result, level, self._worst(op, result))
+        if birth is None and level == _INFINITE:
+            self._infinities.follow(op, result, writes=look.writes)
         if birth is not None:
             self._births[_memory(result)] = birth
 
@@ -225,7 +236,8 @@ class Births(Instrument):
             return None
         self._count += 1
         reason = self._reason(op, result) if level > given else came_in(op, self._name())
-        return Birth(op.instruction, reason, op.name, op.phase == "backward")
+        cause = self._infinities.behind(op.tensors()) if given == _INFINITE else None
+        return Birth(op.instruction, reason, op.name, op.phase == "backward", cause)
 
     def _worst(self, op: Op, result: Any) -> int:
         """Return how bad the operands were; the operation has overwritten the one that it works in place on."""
@@ -249,7 +261,7 @@ class Births(Instrument):
             or self._scaled
             or not _is_float(factor)
             or factor.dim()
-            or "clip" not in self._written(op)
+            or "clip" not in self._text(op)
         ):
             return
         scale = float(factor)
@@ -259,7 +271,7 @@ class Births(Instrument):
             self.run.report(Fault(OTHER, sentence, self.run.lines.place(op.instruction), severity="error"))
             self._told = True
 
-    def _written(self, op: Op) -> str:
+    def _text(self, op: Op) -> str:
         return text_of(self.run.lines, op.instruction) or "clip"
 
     def _inherited(self, op: Op) -> Birth | None:
@@ -294,8 +306,17 @@ class Births(Instrument):
         """Look whether the loss is finite."""
         lost = [root for root in roots if _is_float(root) and not math.isfinite(_sum(root))]
         for root in lost if not self._spoilt else ():
-            self._report(self._births.get(_memory(root)), f"the loss is {kind_of(root)}", place, "error")
+            birth = self._births.get(_memory(root)) or self._written(root)
+            if birth is not None or not self.run.probing:  # a mask that is returned has its infinity on purpose
+                self._report(birth, f"the loss is {kind_of(root)}", place, "error")
         self._backwards.append((roots, place, bool(lost)))
+
+    def _written(self, root: torch.Tensor) -> Birth | None:
+        """Return as its birth where the infinity was written that a loss has come to."""
+        cause = self._infinities.behind([root]) if not self.run.probing else None
+        if cause is None:
+            return None
+        return Birth(cause, Reason(OTHER, "infinity is written here"), "", backward=False, cause=cause)
 
     def backward_ends(self, error: BaseException | None) -> None:
         """Look whether the gradients of leaves are finite, if anything was born that is not."""
@@ -349,6 +370,12 @@ class Births(Instrument):
         fault = _fault(reason, outcome, at or place, severity)
         if place is not None and at is not None:
             fault.related.append((outcome, place))
+        cause = self.run.lines.place(birth.cause) if birth else None
+        if cause is not None and at is not None and (cause.path, cause.line) != (at.path, at.line):
+            fault.message = f"{reason.sentence}, and infinity is written here; {outcome}"
+            fault.at, fault.related = cause, [("NaN is made of it here", at), *fault.related]
+        if birth is not None and cause is not None:
+            fault.facts["infinity_meets"] = birth.op.rpartition("::")[2]
         if birth is not None and birth.backward and birth.reason.code == HALF:
             self._overflows.append(fault)
         else:
