@@ -240,7 +240,7 @@ def _operands(op: Op) -> str:
     tensors = [t for t in op.tensors() if t.is_floating_point()]
     if any(t.numel() == 0 for t in tensors):
         return "for there is nothing to compute it of: the operand is empty"
-    if op.name == "aten::mul" and any(not t.dim() and math.isinf(float(t)) for t in tensors):
+    if op.name == "aten::mul" and any(isinstance(value, float) and math.isinf(value) for value in op.args):
         return "for 0 times infinity is NaN"
     both = [found for found in map(extremes, tensors) if found]
     greatest = max((max(abs(low), abs(high)) for low, high in both), default=0.0)

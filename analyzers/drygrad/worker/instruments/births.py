@@ -223,7 +223,7 @@ class Births(Instrument):
         birth = self._inherited(op)
         if birth is not None and birth.op == "aten::exp" and op.name == "aten::div":
             birth.reason = birth.reason._replace(code="DG405")
-        if birth is None and self._count < _BIRTHS and not _is_wanted(op):
+        if birth is None and self._count < _BIRTHS and not _is_wanted(op, level):
             birth = self._new(op, result, level, self._worst(op, result))
         if birth is None and level == _INFINITE:
             self._infinities.follow(op, result, writes=look.writes)
@@ -418,9 +418,10 @@ def _is_lost(tensor: torch.Tensor) -> bool:
         return bool(unknown.any() if tensor.requires_grad else unknown.all())
 
 
-def _is_wanted(op: Op) -> bool:
-    """Say whether the user has given infinity or NaN as a number."""
-    return any(isinstance(value, float) and not math.isfinite(value) for value in (*op.args, *op.kwargs.values()))
+def _is_wanted(op: Op, level: int) -> bool:
+    """Say whether the user has given infinity as a number, or NaN where it is NaN that was made."""
+    numbers = (value for value in (*op.args, *op.kwargs.values()) if isinstance(value, float))
+    return any(math.isnan(number) or (math.isinf(number) and level < _NAN) for number in numbers)
 
 
 def _tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
