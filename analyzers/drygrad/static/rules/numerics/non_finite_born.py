@@ -18,6 +18,7 @@ class NonFiniteBorn(Rule):
     throughout, the deviation of a single value, a mean of nothing, `acos` at 1, a batch that held NaN already.
 
     A `-inf` that is meant, such as a mask before a softmax, is not reported, nor anything that never gets to a result.
+    Where NaN is made of an infinity that the program has written, the report stands where that is written.
 
     ## Example
     ```python
