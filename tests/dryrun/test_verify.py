@@ -414,3 +414,25 @@ fit()
 def test_one_repair_is_verified_at_each_of_the_findings_that_it_is_tried_for(lab: Lab) -> None:
     found = lab.tried(written(UNREGISTERED), "fit")
     assert {f.code: [fix.verified for fix in f.fixes] for f in found} == {"DG739": [True], "DG741": [True]}
+
+
+HALVED = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q = nn.Linear(8, 8)
+
+    def forward(self, x, mask):
+        q = self.q(x)
+        return (q @ q.transpose(-1, -2)).masked_fill(mask, -1e9).softmax(-1) @ q
+
+@torch.inference_mode()
+def embed(model: Attention, x):
+    return model.half()(x.half(), torch.zeros(x.size(-2), x.size(-2), dtype=torch.bool))
+"""
+
+
+def test_a_number_too_large_for_what_the_code_makes_half_needs_no_inputs_that_are_found(lab: Lab) -> None:
+    (finding,) = lab.tried(written(HALVED), "embed")
+    assert (finding.code, finding.severity) == ("DG409", "error")
+    assert [(fix.safety, fix.verified) for fix in finding.fixes] == [("safe", True)]

@@ -10,6 +10,7 @@ hint, too, and so is an error of Python's: a list may have been empty that the p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -32,6 +33,7 @@ _OF_VALUES = frozenset(
 """Codes of faults that depend on the values, and on whether these are probabilities."""
 
 _ERROR = "DG907"
+_TOO_LARGE, _HALF = "DG409", re.compile(r"float16|half")
 _ABSENT = frozenset(("SystemExit", "FileNotFoundError"))
 _UNPREPARED = "with inputs as they are before the program has changed them"
 
@@ -53,10 +55,17 @@ def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fau
             yield fault
         elif _is_independent(result):
             yield _assuming(fault, str(_search(result).get("assumes") or ""))
-        elif fault.code in _OF_VALUES:
+        elif _is_of_values(fault, result):
             yield replace(fault, severity="hint", message=f"{fault.message} (with invented inputs: {written(result)})")
         else:
             yield fault
+
+
+def _is_of_values(fault: Fault, result: Result) -> bool:
+    """Say whether a fault depends on invented values; for a number too large for float16: on what is invented so."""
+    if fault.code == _TOO_LARGE:
+        return _HALF.search(written(result)) is not None
+    return fault.code in _OF_VALUES
 
 
 def _assuming(fault: Fault, assumption: str) -> Fault:
@@ -73,7 +82,7 @@ def settled(plan: Plan, result: Result) -> Result:
     own = any(
         result.error.at in (fault.at, *(place for _, place in fault.related))
         for fault in result.faults
-        if fault.severity == "error" and fault.code not in _OF_FIT | _OF_VALUES
+        if fault.severity == "error" and fault.code not in _OF_FIT and not _is_of_values(fault, result)
     )
     return replace(result, outcome="failed") if own else result
 

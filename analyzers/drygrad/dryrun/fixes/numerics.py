@@ -21,7 +21,7 @@ _INFINITY = re.compile(r"""[+-]?\s*(float\(["'][+-]?inf(inity)?["']\)|(math|torc
 def fixes(site: Site) -> Iterator[Fix | None]:
     """Yield fixes of the operations at the birth; each changes values near the edge, and is unsafe for that."""
     statement = site.statement
-    if statement is None:
+    if statement is None or site.finding.code == "DG409":
         return
     if site.fact("infinity_meets") is not None:
         yield from _written(site, statement)

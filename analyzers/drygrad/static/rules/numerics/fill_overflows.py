@@ -11,8 +11,9 @@ from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Dtype, Tensor, TorchCall
 
-_LARGEST = 65504.0
-_POSITIONS = {
+LARGEST = 65504.0
+"""The largest number of float16."""
+POSITIONS = {
     "masked_fill": (("value", 2),),
     "fill": (("value", 1),),
     "full": (("fill_value", 1),),
@@ -52,7 +53,7 @@ class FillOverflows(Rule):
 
     code, name, since = "DG409", "fill-overflows", "0.1"
     severity = "error"
-    calls = frozenset(_POSITIONS)
+    calls = frozenset(POSITIONS)
     VALID = [
         Valid(
             "def f(x, mask):\n"
@@ -115,11 +116,11 @@ class FillOverflows(Rule):
         call = ctx.call(node)
         if call is None or not _fills_half(call):
             return
-        for name, position in _POSITIONS[call.operation]:
+        for name, position in POSITIONS[call.operation]:
             given = call.keywords.get(name) or next(iter(call.operands[position : position + 1]), None)
             value = ctx.value(given)
             number = value.value if isinstance(value, Constant) else None
-            if given is None or not isinstance(number, (int, float)) or not _LARGEST < abs(number) < math.inf:
+            if given is None or not isinstance(number, (int, float)) or not LARGEST < abs(number) < math.inf:
                 continue
             yield ctx.finding(
                 self,
