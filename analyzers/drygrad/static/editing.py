@@ -115,9 +115,18 @@ def moved(ctx: Context, statement: ast.stmt, target: ast.stmt, *, after: bool = 
 
     One edit is None where they stand in different blocks or share lines with others.
     """
-    if target not in block_of(ctx, statement) or not is_plain(ctx, statement) or not is_plain(ctx, target):
-        return [None]
+    return moved_across(ctx, statement, target, after=after) if target in block_of(ctx, statement) else [None]
+
+
+def moved_across(ctx: Context, statement: ast.stmt, target: ast.stmt, *, after: bool = False) -> list[Edit | None]:
+    """Return the edits that move a statement, its comment included, before or after one of any block.
+
+    One edit is None where they share lines with others, or a statement of several lines would be indented otherwise.
+    """
     start, end = ctx.source.start(statement), ctx.source.end(statement)
+    stays = statement.col_offset == target.col_offset or start.line == end.line
+    if not stays or not is_plain(ctx, statement) or not is_plain(ctx, target):
+        return [None]
     line = ctx.source.line_text(end.line)
     whole = Span(start, Position(end.line, len(line.rstrip("\r\n"))))
     return [ctx.delete_statement(statement), ctx.insert_statement(target, ctx.source.slice(whole), after=after)]

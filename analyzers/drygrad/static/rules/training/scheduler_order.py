@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
-from drygrad.static.editing import beside, moved
+from drygrad.static.editing import beside, moved, moved_across
 from drygrad.static.facts.values import UNKNOWN, Constant, Object, Value
 from drygrad.static.steps import Event, Training, plain_trainings
 from drygrad.static.syntax import argument
@@ -130,6 +130,21 @@ class SchedulerOrder(Rule):
 
             main(CONFIG, build(), data())
             """,
+            """
+            CONFIG = {"epochs": 15, "drop_every": 5}
+
+            def main(config, model, loader):
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=config["drop_every"], gamma=0.1)
+                for epoch in range(config["epochs"]):
+                    for x, y in loader:
+                        optimizer.zero_grad()
+                        F.cross_entropy(model(x), y).backward()
+                        optimizer.step()
+                    scheduler.step()
+
+            main(CONFIG, build(), data())
+            """,
             at=(11, 12, 11, 28),
         ),
         Invalid(
@@ -171,7 +186,8 @@ class SchedulerOrder(Rule):
                 scheduler.step()
             """,
         ),
-        Invalid("""
+        Invalid(
+            """
             from torch.optim.lr_scheduler import OneCycleLR
             import torch
 
@@ -182,9 +198,35 @@ class SchedulerOrder(Rule):
                     optimizer.zero_grad()
                     model(x).mean().backward()
                     optimizer.step()
+                scheduler.step()  # once
+            """,
+            """
+            from torch.optim.lr_scheduler import OneCycleLR
+            import torch
+
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            scheduler = OneCycleLR(optimizer, max_lr=1e-2, epochs=9, steps_per_epoch=len(loader))
+            for epoch in range(9):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                    scheduler.step()  # once
+            """,
+        ),
+        Invalid("""
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, epochs=9, steps_per_epoch=len(loader))
+            for epoch in range(9):
+                for i, x in enumerate(loader):
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    if x.isfinite().all():
+                        optimizer.step()
                 scheduler.step()
         """),
-        Invalid("""
+        Invalid(
+            """
             optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
             scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
             for epoch in range(epochs):
@@ -193,7 +235,18 @@ class SchedulerOrder(Rule):
                     model(x).mean().backward()
                     optimizer.step()
                     scheduler.step()
-        """),
+            """,
+            """
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
+            for epoch in range(epochs):
+                for x in loader:
+                    optimizer.zero_grad()
+                    model(x).mean().backward()
+                    optimizer.step()
+                scheduler.step()
+            """,
+        ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
@@ -228,7 +281,8 @@ class SchedulerOrder(Rule):
         return ctx.fix("Step the scheduler after the optimizer", *moved(ctx, event.statement, target, after=True))
 
     def _mistimed(self, ctx: Context, training: Training, event: Event, value: Value) -> Iterator[Finding]:
-        loops = [s.loops for s in training.of("step") if event.loops[-1] in s.loops]
+        steps = [s for s in training.of("step") if event.loops[-1] in s.loops]
+        loops = [s.loops for s in steps]
         if not isinstance(value, Object) or not loops or not isinstance(value.node, ast.Call):
             return
         made = [("the schedule is made here", value.node)]
@@ -237,18 +291,43 @@ class SchedulerOrder(Rule):
             message = (
                 "OneCycleLR counts batches (steps_per_epoch) but steps once per epoch: it never leaves its warm-up"
             )
-            yield ctx.finding(self, event.node, message, related=made)
+            yield ctx.finding(self, event.node, message, related=made, fixes=[_per_batch(ctx, training, event, steps)])
         period, counted = argument(value.node, "T_max", 1), _epochs_counted(value)
         epochs = _turns(event.loops[-1])
         if len(event.loops) < 2 or epochs is None or any(ls != event.loops for ls in loops):
             return
         if counted and not event.branches_in(event.loops[0]):
             message = f"the schedule counts epochs ({counted}) but steps at every batch: the learning rate is soon zero"
-            yield ctx.finding(self, event.node, message, related=made)
+            yield ctx.finding(self, event.node, message, related=made, fixes=[_per_epoch(ctx, event)])
         text = ctx.source_of(period) if period is not None else ""
         if _is_type(value, "CosineAnnealingLR") and text == ctx.source_of(epochs):
             message = f"CosineAnnealingLR has a period of {text} steps, the number of epochs, but steps at every batch"
-            yield ctx.finding(self, event.node, message, related=made)
+            yield ctx.finding(self, event.node, message, related=made, fixes=[_per_epoch(ctx, event)])
+
+
+def _per_batch(ctx: Context, training: Training, event: Event, steps: Sequence[Event]) -> Fix | None:
+    """Return the fix that steps the schedule wherever the optimizer steps: at each batch, in this function."""
+    step = steps[-1]
+    if len(steps) != 1 or step.via or step.branches != event.branches or not _is_bare(event):
+        return None
+    updates = [u for u in training.of("update") if u.loops == step.loops and u.index > step.index]
+    behind = (updates or steps)[0].statement
+    return ctx.fix("Step it at each batch", *moved_across(ctx, event.statement, behind, after=True))
+
+
+def _per_epoch(ctx: Context, event: Event) -> Fix | None:
+    """Return the fix that steps the schedule behind the loop over the batches."""
+    batches = event.loops[-2]
+    if event.branches_in(event.loops[-1]) or not _is_bare(event):
+        return None
+    return ctx.fix("Step it once per epoch", *moved_across(ctx, event.statement, batches, after=True))
+
+
+def _is_bare(event: Event) -> bool:
+    """Say whether a call is a statement, and is given nothing: it means the same in another loop."""
+    call = event.node
+    bare = isinstance(call, ast.Call) and not call.args and not call.keywords
+    return bare and isinstance(event.statement, ast.Expr) and event.statement.value is call
 
 
 def _scheduler(ctx: Context, event: Event) -> Value:
