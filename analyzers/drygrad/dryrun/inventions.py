@@ -70,7 +70,7 @@ def _is_of_values(fault: Fault, result: Result) -> bool:
 
 def _assuming(fault: Fault, assumption: str) -> Fault:
     """Return the fault, as a warning that names what it takes for granted."""
-    if not assumption or fault.code not in _OF_DEVICES:
+    if not assumption or fault.code not in _OF_DEVICES | _OF_FIT:
         return fault
     return replace(fault, severity="warning", message=f"{fault.message} (if {assumption})")
 

@@ -14,11 +14,14 @@ from drygrad.dryrun.targets import definitions
 from drygrad.static.source import Source
 
 SOURCE = "documented shape"
+ELSEWHERE = "shape documented elsewhere"
+"""The source of shapes that are told of another function's variable of the same name."""
 
 _SHAPE = r"[(\[]\s*(?P<shape>[\w*]+(?:\s*[,x\u00d7]\s*[\w*]+)*\s*,?)\s*[)\]]"
 _DESCRIBED = re.compile(
     rf"(?<![\w.])`{{0,2}}(?P<name>[a-z_]\w*)`{{0,2}}\s*(?:[:=\-]|\bis\b|\bare\b|\bof\b)?\s*"
-    rf"(?:\(?(?:torch\.)?(?:Float|Long|Bool)?Tensor\)?[,:]?\s*)?(?:of\s+)?(?:shape\s*[:=]?\s*)?{_SHAPE}(?P<rest>[^\n;.(]{{0,30}})"
+    rf"(?:\(?(?:torch\.)?(?:Float|Long|Bool)?Tensor\)?[,:]?\s*)?(?:of\s+)?(?:shape\s*[:=]?\s*)?{_SHAPE}"
+    r"(?=(?P<rest>[^\n;.(]{0,30}))"
 )
 _BESIDE = re.compile(
     rf"^\s*(?P<name>[a-z_]\w*)\s*(?::[^#\n]*?)?(?:=[^#\n]*?)?,?\s*#[^(\[\n]*?{_SHAPE}(?P<rest>[^\n;]{{0,40}})",
@@ -55,7 +58,8 @@ class Hints:
     def tensor(self, names: Sequence[str]) -> Node | None:
         """Return the tensor that one of the names is said to be."""
         own = self._near.get(names[0]) if names else None
-        return own or next((self._everywhere[name] for name in names if name in self._everywhere), None)
+        other = next((self._everywhere[name] for name in names if name in self._everywhere), None)
+        return own or (None if other is None else {**other, "source": ELSEWHERE})
 
     @cached_property
     def _everywhere(self) -> dict[str, Node]:
@@ -74,6 +78,8 @@ class Hints:
 
     def _of(self, match: re.Match[str]) -> Node | None:
         shape, rest = match["shape"], match["rest"]
+        if match.string.startswith("(", match.end("rest")):
+            rest = rest.rpartition(",")[0]  # the name of what is described next
         tokens = [token for token in re.split(r"\s*[,\u00d7]\s*|\s+x\s+", shape.strip()) if token]
         if not tokens or len(tokens) > 6 or any(_NO_AXIS.fullmatch(token) for token in tokens):
             return None

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from drygrad.worker.search.coincidence import contradicts
 from drygrad.worker.search.lacking import with_argument, with_attribute, with_entry
 from drygrad.worker.search.nodes import FLOATS, Node, Path
-from drygrad.worker.search.trial import Failure
+from drygrad.worker.search.trial import Failure, Mismatch
 from drygrad.worker.search.want import Want
 from drygrad.worker.search.wants import wants
 
@@ -46,6 +47,8 @@ def repairs(proposal: Node, failure: Failure) -> list[Change]:
     found += [Change(other, 1.5, is_asked=True) for other in _prepared(proposal)]
     touched = failure.call.origins(failure.call.tensors()) if failure.call is not None else frozenset[Path]()
     found += [Change(other, 3 + 0.1 * index) for index, other in enumerate(_guesses(proposal, touched or None))]
+    if isinstance(failure.error, Mismatch):  # it ran: what is written of the inputs is not in doubt
+        found = [change for change in found if not contradicts(proposal, change.proposal)]
     return found[:_MOST_CHANGES]
 
 

@@ -10,11 +10,21 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from drygrad.worker.errors import first_line
+from drygrad.worker.search.coincidence import (
+    broadcast,
+    contradicts,
+    differ_in_sizes_only,
+    documented,
+    has_classes_last,
+    has_free_loss,
+    has_free_model,
+    with_more_classes,
+)
 from drygrad.worker.search.distinguishing import distinguished, highs
 from drygrad.worker.search.moving import ASSUMPTION, moved
 from drygrad.worker.search.nodes import Node, text_of
 from drygrad.worker.search.repair import repairs, unmoved
-from drygrad.worker.search.trial import Failure, Trials, is_too_large
+from drygrad.worker.search.trial import Failure, Mismatch, Trials, is_too_large
 from drygrad.worker.search.wants import wants
 
 _MOST_TRIALS = 2000
@@ -47,6 +57,9 @@ class Found:
             return ""
         if self.is_moved:
             return ASSUMPTION
+        if isinstance(self.failure.error, Mismatch) and self.failure.call is not None:
+            told = " and ".join(f"`{name}`" for name in documented(self.proposal, self.failure.call))
+            return f"what is written of the shape of {told} holds"
         loaders = sorted({path[0] for path in unmoved(self.proposal, self.failure)})
         return f"what {' and '.join(f'`{name}`' for name in loaders)} yields is on the CPU" if loaders else ""
 
@@ -89,6 +102,8 @@ class Search:
             if not self._is_new(proposal):
                 continue
             failure = self._try(proposal)
+            if failure is None and self.best is not None and self._is_chance(self.best, proposal):
+                return replace(self.best, trials=self.made, is_independent=True)
             if failure is None:
                 return self._settled(self._bounded(self._distinct(self._smaller(proposal))))
             if self.best is None or failure.progress > _progress(self.best):
@@ -102,6 +117,13 @@ class Search:
                 )
         assert self.best is not None
         return replace(self.best, trials=self.made, is_independent=self._is_independent(self.best))
+
+    def _is_chance(self, best: Found, proposal: Node) -> bool:
+        """Say whether a success comes of two sizes that are equal by chance, and every other one fails."""
+        if best.failure is None or best.failure.call is None:
+            return False
+        alike = has_classes_last(best.failure.call) and differ_in_sizes_only(best.proposal, proposal)
+        return alike and self._is_independent(best)
 
     def _settled(self, proposal: Node) -> Found:
         """Return what was found, on the GPU where there is one."""
@@ -171,11 +193,15 @@ class Search:
     def _is_independent(self, best: Found) -> bool:
         """Say whether every other size fails at the same place for the same sizes, or does not even get there."""
         assert best.failure is not None
+        if best.failure.call is not None and has_classes_last(best.failure.call):
+            return self._gives_classes_last(best)
         mark = _mark(best.proposal, best.failure)
         if mark is None or _has_fixed_array(best.proposal):
             return False
         same, stay = 0, unmoved(best.proposal, best.failure)
         for other in _varied(best.proposal):
+            if isinstance(best.failure.error, Mismatch) and contradicts(best.proposal, other):
+                continue
             if any(other.at(path).shape == () for path in stay):  # a scalar goes with any device
                 continue
             failure = self._trials.attempt(other)
@@ -186,6 +212,27 @@ class Search:
             elif failure.progress == best.failure.progress:
                 return False
         return same > 0
+
+    def _gives_classes_last(self, best: Found) -> bool:
+        """Say whether a loss gets its classes in the last axis, by their name, and nothing but sizes could help."""
+        assert best.failure is not None
+        if has_free_model(best.proposal) or has_free_loss(best.proposal):
+            return False
+        for other in _varied(best.proposal):
+            if not differ_in_sizes_only(best.proposal, other):
+                failure = self._trials.attempt(other)
+                if failure is None or failure.progress > best.failure.progress:
+                    return False
+        return any(self._moves_classes(best, other) for other in with_more_classes(best.proposal))
+
+    def _moves_classes(self, best: Found, other: Node) -> bool:
+        """Say whether another number of classes changes only the last axis of what the loss gets."""
+        failure = self._trials.attempt(other)
+        if failure is None or failure.call is None or best.failure is None or best.failure.call is None:
+            return False
+        before, after = best.failure.call.tensors()[0].shape, failure.call.tensors()[0].shape
+        alike = has_classes_last(failure.call) and failure.progress == best.failure.progress
+        return alike and before[:-1] == after[:-1] and before[-1] != after[-1]
 
 
 def _progress(found: Found) -> int:
@@ -199,8 +246,10 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
     tensors = failure.call.tensors()
     if unmoved(proposal, failure):
         return failure.call.name, *[str(tensor.device) for tensor in tensors]
-    if any(node.is_module and node.kind == "text" for _, node in proposal.nodes()):
+    if has_free_model(proposal):
         return None  # a model that stands in gives its own sizes
+    if isinstance(failure.error, Mismatch):
+        return broadcast(failure.call) if documented(proposal, failure.call) else None
     if not failure.call.origins(tensors):  # or they were lost: an array, a number of the shape
         return failure.call.name, *[(str(tensor.device), *tensor.shape) for tensor in tensors]
     size = next((want for want in wants(failure) if want.kind == "size"), None)
