@@ -9,6 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, TorchCall
+from drygrad.static.rules.speed.gathering import gathered
 from drygrad.static.syntax import assigned_in, bound_names
 from drygrad.static.tree import walk
 
@@ -39,6 +40,10 @@ class ConcatenationInLoop(Rule):
         outputs.append(model(x))
     outputs = torch.cat(outputs)
     ```
+
+    ## Fix safety
+    Unsafe: the list holds the pieces themselves; one that is written to later, in a way that the text does not show,
+    would change.
     """
 
     code, name, since = "DG608", "concatenation-in-loop", "0.1"
@@ -100,6 +105,14 @@ class ConcatenationInLoop(Rule):
                     outputs = torch.cat([outputs, model(x)])
                 return outputs
             """,
+            """
+            def collect(model, loader):
+                outputs = [torch.empty(0, 10)]
+                for x in loader:
+                    outputs.append(model(x))
+                outputs = torch.cat(outputs)
+                return outputs
+            """,
             at=(4, 18, 4, 48),
         ),
         Invalid(
@@ -113,7 +126,89 @@ class ConcatenationInLoop(Rule):
                     else:
                         outputs = torch.cat((outputs, y), dim=0)
                 return outputs
+            """,
             """
+            def collect(model, loader):
+                outputs = []
+                for x in loader:
+                    y = model(x)
+                    outputs.append(y)
+                outputs = torch.cat(outputs, dim=0) if outputs else None
+                return outputs
+            """,
+        ),
+        Invalid(
+            """
+            def collect(model, batches, names):
+                outputs = torch.empty(0, 10)
+                with torch.no_grad():
+                    for batch in batches:
+                        for x, y in batch:
+                            outputs = torch.hstack([outputs, model(x), y])
+                    print(outputs.shape)
+                return outputs
+            """,
+            """
+            def collect(model, batches, names):
+                outputs = [torch.empty(0, 10)]
+                with torch.no_grad():
+                    for batch in batches:
+                        for x, y in batch:
+                            outputs.extend((model(x), y))
+                    outputs = torch.hstack(outputs)
+                    print(outputs.shape)
+                return outputs
+            """,
+        ),
+        Invalid(
+            """
+            def trajectory(x, v, steps):
+                path = x.unsqueeze(0)
+                for _ in range(steps):
+                    x += v
+                    path = torch.cat([path, x.unsqueeze(0)])
+                return path
+            """,
+        ),
+        Invalid(
+            """
+            def trajectory(x, v, steps):
+                path = x.unsqueeze(0)
+                x.add_(v)
+                for _ in range(steps):
+                    path = torch.cat([path, v.exp().unsqueeze(0)])
+                return path
+            """,
+        ),
+        Invalid(
+            """
+            def collect(model, loader, save):
+                outputs = torch.empty(0, 10)
+                if save:
+                    for x in loader:
+                        outputs = torch.cat([outputs, model(x)])
+                return outputs
+            """,
+        ),
+        Invalid(
+            """
+            def collect(model, loader, most):
+                outputs = torch.empty(0, 10)
+                for x in loader:
+                    outputs = torch.cat([outputs, model(x)])
+                    if len(outputs) > most:
+                        break
+                return outputs
+            """,
+        ),
+        Invalid(
+            """
+            def collect(model, loader):
+                outputs = torch.empty(0, 10)
+                for x in loader:
+                    outputs = torch.cat([model(x), outputs])
+                return outputs
+            """,
         ),
     ]
 
@@ -131,7 +226,7 @@ class ConcatenationInLoop(Rule):
         if _is_used(name, node, loop, ctx):
             return
         message = f"each turn of the loop copies all of {name} that was gathered so far: gather in a list, join it once"
-        yield ctx.finding(self, node.value, message)
+        yield ctx.finding(self, node.value, message, fixes=[gathered(node, call, ctx)])
 
 
 def _turns_are_few(loop: Loop, ctx: Context) -> bool:
