@@ -9,6 +9,7 @@ import pytest
 from plan_harness import plan
 
 from drygrad.dryrun.merge import Merged, Record, merge
+from drygrad.dryrun.inputs.proposing import Proposal
 from drygrad.dryrun.plan import RunOptions
 from drygrad.dryrun.result import ErrorInUserCode, Place, Result
 from drygrad.model import Edit, Finding, Fix, Related, Span
@@ -239,3 +240,58 @@ def test_a_fix_that_another_run_has_verified_comes_first() -> None:
     tried = replace(both, fixes=(finding.fixes[0], replace(other, verified=True)))
     (told,) = merge([both], [replace(record(), possible=(each,)) for each in (both, tried)], SOURCE).findings
     assert [fix.title for fix in told.fixes] == ["Another", "Fix it"]
+
+
+CALLED = """\
+import torch
+
+def ratio(x, total):
+    if total is None:
+        total = x.sum()
+    return x / total
+
+if __name__ == "__main__":
+    print(ratio(torch.ones(3), None))
+"""
+
+
+def invented(*findings: Finding, **result: Any) -> Record:
+    found = plan(CALLED, "ratio")
+    given: dict[str, Any] = {"device": "sim", "outcome": "passed", **result}
+    return Record("r1", replace(found, proposal=Proposal({}, frozenset())), Result(**given), findings)
+
+
+def of_program(**result: Any) -> Record:
+    given: dict[str, Any] = {"device": "sim", "outcome": "passed", "blocks": frozenset({4, 5, 9}), **result}
+    return Record("r2", plan(CALLED, None), Result(**given))
+
+
+def test_what_invented_inputs_show_yields_to_a_run_of_the_program() -> None:
+    source, fault = Source(CALLED), seen("DG402", 6)
+    assert merge([], [invented(fault), of_program()], source).findings == ()
+    for other in (
+        of_program(outcome="failed"),
+        of_program(device="cpu"),
+        of_program(blocks=frozenset({9})),
+        replace(of_program(), plan=replace(of_program().plan, partial=True)),
+        invented(),
+    ):
+        assert merge([], [invented(fault), other], source).findings == (fault,)
+
+
+def test_what_does_not_depend_on_invented_inputs_does_not_yield() -> None:
+    source = Source(CALLED)
+    cases: list[tuple[Finding, dict[str, Any]]] = [
+        (seen("DG101", 6), {}),
+        (seen("DG402", 6), {"search": {"independent": True}}),
+    ]
+    for fault, data in cases:
+        assert merge([], [invented(fault, data=data), of_program()], source).findings == (fault,)
+
+
+def test_a_fault_of_inputs_that_were_not_prepared_yields_too() -> None:
+    fault = seen("DG907", 6)
+    own = Record("r1", plan(CALLED, "ratio"), Result("failed", device="sim"), (fault,))
+    assert merge([], [own, of_program()], Source(CALLED)).findings == (fault,)
+    unprepared = replace(own, plan=replace(own.plan, partial=True))
+    assert merge([], [unprepared, of_program()], Source(CALLED)).findings == ()

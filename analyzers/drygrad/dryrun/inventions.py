@@ -43,29 +43,35 @@ def is_invented(plan: Plan) -> bool:
     return plan.proposal is not None
 
 
+def rests_on_inputs(code: str, plan: Plan, result: Result) -> bool:
+    """Say whether a fault may owe itself to inputs that the program does not have: invented, or not prepared."""
+    if plan.partial and (code in _OF_VALUES or code == _ERROR):
+        return True
+    return is_invented(plan) and not _is_independent(result) and _is_of_values(code, result)
+
+
 def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fault]:
     """Yield the faults that a run may report, those of values as hints."""
     guessed = is_invented(plan) and not _is_independent(result)
     for fault in faults:
         if guessed and fault.code in _OF_FIT:
             continue
-        if plan.partial and (fault.code in _OF_VALUES or fault.code == _ERROR):
+        weak = rests_on_inputs(fault.code, plan, result)
+        if weak and plan.partial:
             yield replace(fault, severity="hint", message=f"{fault.message} ({_UNPREPARED})")
-        elif not is_invented(plan):
-            yield fault
-        elif _is_independent(result):
+        elif is_invented(plan) and _is_independent(result):
             yield _assuming(fault, str(_search(result).get("assumes") or ""))
-        elif _is_of_values(fault, result):
+        elif weak:
             yield replace(fault, severity="hint", message=f"{fault.message} (with invented inputs: {written(result)})")
         else:
             yield fault
 
 
-def _is_of_values(fault: Fault, result: Result) -> bool:
+def _is_of_values(code: str, result: Result) -> bool:
     """Say whether a fault depends on invented values; for a number too large for float16: on what is invented so."""
-    if fault.code == _TOO_LARGE:
+    if code == _TOO_LARGE:
         return _HALF.search(written(result)) is not None
-    return fault.code in _OF_VALUES
+    return code in _OF_VALUES
 
 
 def _assuming(fault: Fault, assumption: str) -> Fault:
@@ -82,7 +88,7 @@ def settled(plan: Plan, result: Result) -> Result:
     own = any(
         result.error.at in (fault.at, *(place for _, place in fault.related))
         for fault in result.faults
-        if fault.severity == "error" and fault.code not in _OF_FIT and not _is_of_values(fault, result)
+        if fault.severity == "error" and fault.code not in _OF_FIT and not _is_of_values(fault.code, result)
     )
     return replace(result, outcome="failed") if own else result
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drygrad.dryrun.findings import USER_ERROR, statement_of
+from drygrad.dryrun.inventions import rests_on_inputs
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.planning import plan_runs
-from drygrad.dryrun.refuting import refutes, truncated
+from drygrad.dryrun.refuting import outdoes, refutes, truncated
 from drygrad.dryrun.result import ErrorInUserCode, Place, Result
 from drygrad.dryrun.targets import target_named
 from drygrad.dryrun.written_inputs import comment_text
@@ -80,7 +81,7 @@ class Merged:
 def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> Merged:
     """Return the findings of the text from both witnesses; records of an earlier version are moved, or dropped."""
     current = [record for run in runs if (record := applied(run, source)) is not None]
-    found = _distinct((finding for record in current for finding in record.findings), source)
+    found = _distinct((finding for record in current for finding in _lasting(record, current, source)), source)
     told = list(found)
     kept: list[Finding] = []
     refuted: list[Refutation] = []
@@ -104,6 +105,15 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> 
         else:
             refuted.append(Refutation(finding, against.run_id))
     return Merged(tuple(sorted([*kept, *found], key=lambda f: (f.span, f.code))), tuple(refuted))
+
+
+def _lasting(record: Record, runs: Iterable[Record], source: Source) -> Iterator[Finding]:
+    """Yield the findings of a run that no other one, with the program's own inputs, makes void."""
+    others = [run for run in runs if run.result.device == record.result.device]
+    for finding in record.findings:
+        weak = rests_on_inputs(finding.code, record.plan, record.result)
+        if not weak or not any(outdoes(run.plan, run.result, finding, source) for run in others):
+            yield finding
 
 
 def _with_tried_fixes(finding: Finding, runs: Iterable[Record]) -> Finding:

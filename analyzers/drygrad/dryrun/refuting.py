@@ -1,8 +1,11 @@
-"""When a run disproves what the static witness suspects.
+"""When a run disproves what the static witness suspects, or what another run has seen with other inputs.
 
-Only faults of structure can be disproved by one run, and only where it took every path that leads to the statement,
-with inputs that the user gave, in the grad mode and on a device in which the fault would have shown. In doubt, it did
-not.
+Only faults of structure that the text foretells can be disproved by one run, and only where it took every path that
+leads to the statement, with inputs that the user gave, in the grad mode and on a device in which the fault would have
+shown. In doubt, it did not.
+
+What was seen with inputs that were invented, or not in the state that the program has them in, gives way more easily:
+to a run with the program's own inputs that came by that statement, and had nothing to say.
 """
 
 from __future__ import annotations
@@ -60,6 +63,14 @@ def refutes(plan: Plan, result: Result, finding: Finding, source: Source) -> boo
         return False
     statement = statement_of(source, finding.span.start)
     return isinstance(statement, ast.stmt) and _reached(statement, plan, result, source)
+
+
+def outdoes(plan: Plan, result: Result, finding: Finding, source: Source) -> bool:
+    """Say whether a run with the program's own inputs, which found no fault in a statement, came by it to its end."""
+    if result.outcome != "passed" or result.error is not None or plan.partial or plan.proposal is not None:
+        return False
+    statement = statement_of(source, finding.span.start)
+    return isinstance(statement, ast.stmt) and entered(statement, result, source)
 
 
 def _had(needs: frozenset[Need], plan: Plan, result: Result) -> bool:
