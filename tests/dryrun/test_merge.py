@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from plan_harness import plan
 
-from drygrad.dryrun.merge import Merged, Record, merge
 from drygrad.dryrun.inputs.proposing import Proposal
+from drygrad.dryrun.merge import Merged, Record, merge
 from drygrad.dryrun.plan import RunOptions
 from drygrad.dryrun.result import ErrorInUserCode, Place, Result
 from drygrad.model import Edit, Finding, Fix, Related, Span
