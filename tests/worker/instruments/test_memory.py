@@ -176,6 +176,10 @@ class Meter:
     def keep(self, value):
         self.kept.append({"value": value})
 
+    def all(self, n, **values):
+        for name, value in values.items():
+            self.smooth[name] = self.smooth.get(name, 0.0) + value * n
+
     def average(self, value):
         self.smooth["loss"] = 0.9 * self.smooth["loss"] + 0.1 * value.mean()
 
@@ -197,6 +201,8 @@ for number in range(5):
         ("meter.update(loss, 8)", "DG502", "meter.update(loss, 8)"),
         ("meter.keep(loss)", "DG501", "meter.keep(loss)"),
         ("meter.average(loss)", "DG502", "meter.average(loss)"),
+        ("meter.all(8, mean=loss, half=loss / 2)", "DG502", "+ value * n"),
+        ("meter.all(8, mean=loss.detach())", None, ""),
         ("meter.update(loss.detach(), 8)", None, ""),
         ("meter.average(loss.detach())", None, ""),
     ],

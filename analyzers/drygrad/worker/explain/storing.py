@@ -63,8 +63,8 @@ def stored_in_method(lines: Lines, frame: FrameType, name: str, function: str | 
 def _handing_call(lines: Lines, frame: FrameType, name: str, store: _Store) -> Place | None:
     """Return the call, in the function at hand, that hands a method what it stores as it is given."""
     parameters = {a.arg for a in (*store.function.args.args, *store.function.args.kwonlyargs)} - {"self"}
-    used = {n.id for n in ast.walk(store.stored) if isinstance(n, ast.Name)}
-    if not used & parameters or frame.f_code.co_name == store.function.name:
+    used = _used(store.stored)
+    if not used & parameters or used & _parts(store.function) or frame.f_code.co_name == store.function.name:
         return None
     path, owner = frame.f_code.co_filename, name.rpartition(".")[0]
     source = lines.source(path) or []
@@ -74,6 +74,18 @@ def _handing_call(lines: Lines, frame: FrameType, name: str, store: _Store) -> P
         if isinstance(node, ast.Call) and _calls(node, owner, store.function.name) and _is_within(node, frame)
     ]
     return _place(lines, path, calls[0]) if len(calls) == 1 else None
+
+
+def _used(stored: ast.AST) -> set[str]:
+    """Return the names that an expression is computed of; those that only choose a part are none of them."""
+    chosen = {id(n) for s in ast.walk(stored) if isinstance(s, ast.Subscript) for n in ast.walk(s.slice)}
+    return {n.id for n in ast.walk(stored) if isinstance(n, ast.Name) and id(n) not in chosen}
+
+
+def _parts(function: ast.AST) -> set[str]:
+    """Return the names that loops of a function bind: what they stand for no call hands over one by one."""
+    loops = (n.target for n in ast.walk(function) if isinstance(n, (ast.For, ast.AsyncFor, ast.comprehension)))
+    return {n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name)}
 
 
 def _calls(node: ast.Call, owner: str, method: str) -> bool:
