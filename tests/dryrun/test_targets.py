@@ -147,6 +147,26 @@ def test_a_text_that_runs_something_is_a_script(text: str, runs: bool) -> None:
     assert any(target.kind == "script" for target in targets(Source(text))) is runs
 
 
+def test_what_a_thread_does_until_it_is_told_to_end_is_run_only_when_it_is_named() -> None:
+    source = source_of(
+        """
+        import threading
+        class Monitor:
+            def start(self):
+                threading.Thread(target=self._report, daemon=True).start()
+                threading.Thread(target=once).start()
+            def _report(self):
+                while not self.finished.wait(1.0):
+                    print("on")
+        def once():
+            return 1
+        """
+    )
+    assert [target.qualname for target in targets(source)] == ["Monitor.start", "once"]
+    named = target_named(source, "Monitor._report")
+    assert named is not None
+
+
 def test_the_last_definition_of_a_name_is_meant() -> None:
     source = Source("def f(): ...\ndef f(x): ...\n")
     found = target_named(source, "f")

@@ -100,6 +100,35 @@ def test_two_threads_that_wait_for_each_other_are_an_endless_wait(worker: Worker
     assert [(f["code"], f["at"]["line"]) for f in result["faults"]] == [("DG604", 4)]
 
 
+TAKEN_TWICE = """
+import threading
+class Monitor:
+    def __init__(self):
+        self.lock, self.count = threading.LOCK(), {"loss": 1}
+    def mean(self, name):
+        with self.lock:
+            return 1 / self.count[name]
+    def snapshot(self):
+        with self.lock:
+            return {name: self.mean(name) for name in self.count}
+monitor = Monitor()
+thread = threading.Thread(target=monitor.snapshot)
+thread.start()
+thread.join()
+"""
+
+
+def test_a_thread_that_holds_what_it_waits_for_is_told_where_it_does(worker: WorkerClient, tmp_path: Path) -> None:
+    text = TAKEN_TWICE.lstrip()
+    result = worker.run(plan(tmp_path, text.replace("LOCK", "Lock"), timeout=1.0))
+    (fault,) = result["faults"]
+    assert (fault["code"], fault["at"]["line"]) == ("DG604", 10)
+    assert "self.lock, which it holds itself" in fault["message"]
+    assert [place["at"]["line"] for place in fault["related"]] == [14]
+    result = worker.run(plan(tmp_path, text.replace("LOCK", "RLock"), timeout=30.0))
+    assert (result["outcome"], result["faults"]) == ("passed", [])
+
+
 def test_a_thread_that_still_works_may_end_the_wait(worker: WorkerClient, tmp_path: Path) -> None:
     text = "import threading, time\nt = threading.Thread(target=time.sleep, args=(60,))\nt.start()\nt.join()\n"
     result = worker.run(plan(tmp_path, text, timeout=1.0))

@@ -2,7 +2,7 @@
 
 A function inside a function is no target of its own: what it closes over exists only while the outer one runs. A cursor
 in it means the outer one. Classes inside functions are left out for the same reason. A property, ``__init__`` and their
-like are run only when they are named.
+like are run only when they are named, and so is what a thread does in a loop until another one tells it to end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from drygrad.dryrun.inputs.comment import comments_above, comments_of_script
@@ -117,9 +117,20 @@ def _all(source: Source) -> Iterator[Target]:
     except SourceError:
         return
     classes = {name: node for name, node in found if isinstance(node, ast.ClassDef)}
+    in_threads = _given_to_threads(source.tree)
     for name, node in found:
         if not isinstance(node, ast.ClassDef):
-            yield _target(source, name, node, classes.get(name.rpartition(".")[0]))
+            target = _target(source, name, node, classes.get(name.rpartition(".")[0]))
+            waits = node.name in in_threads and any(isinstance(inner, ast.While) for inner in ast.walk(node))
+            yield replace(target, is_special=True) if waits else target
+
+
+def _given_to_threads(tree: ast.Module) -> set[str]:
+    """Return the last names of what ``Thread(target=...)`` is given."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    threads = (call for call in calls if ast.unparse(call.func).rpartition(".")[2] == "Thread")
+    given = (keyword.value for call in threads for keyword in call.keywords if keyword.arg == "target")
+    return {ast.unparse(value).rpartition(".")[2] for value in given}
 
 
 def _target(source: Source, qualname: str, node: FunctionNode, owner: ast.ClassDef | None) -> Target:

@@ -27,7 +27,10 @@ def report(run: Run, main: int, seconds: float) -> None:
     at = run.lines.place(stack[0][0]) if stack else None
     wait = waits.endless(frames, run.lines, main)
     if wait is not None:
-        fault = Fault("DG604", f"{wait}: nothing in this process can ever end the wait", at)
+        place = run.lines.place(wait.culprit) or at
+        related = [("the main thread stands here", at)] if at is not None and place is not at else []
+        message = f"{wait.reason}: nothing in this process can ever end the wait"
+        fault = Fault("DG604", message, place, related=related)
     else:
         severity = "info" if _wanted_processor(main) < _BUSY * seconds else None
         fault = Fault("DG902", _sentence(run, frames.get(main), seconds), at, severity=severity)

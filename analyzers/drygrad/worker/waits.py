@@ -7,7 +7,7 @@ import os
 import queue
 import threading
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from drygrad.worker import processes
 from drygrad.worker.lines import Instruction, Lines
@@ -24,13 +24,52 @@ _TIMEOUTS = ("timeout", "block", "blocking")
 _FOREVER: Any = (None, -1, True)
 
 
-def endless(frames: dict[int, FrameType], lines: Lines, main: int) -> str | None:
-    """Return what the main thread waits for without end; None where that is not proven."""
+class Wait(NamedTuple):
+    """What a thread waits for without end; the line that is to be changed, if it is another than where it stands."""
+
+    reason: str
+    culprit: Instruction | None = None
+
+
+def endless(frames: dict[int, FrameType], lines: Lines, main: int) -> Wait | None:
+    """Return what the main thread waits for without end; None where that is not proven.
+
+    Where a thread holds the lock that it waits for, that is what all others wait for, too.
+    """
     ours = {thread.ident for thread in threading.enumerate() if thread.name == OURS}
     if processes.children(os.getpid()):
         return None
     found = {ident: _wait(frame, lines) for ident, frame in frames.items() if ident not in ours}
-    return found.get(main) if all(found.values()) else None
+    reason = found.get(main)
+    if reason is None or not all(found.values()):
+        return None
+    holding = (_taken_twice(frames[ident], lines) for ident in found)
+    return next(filter(None, holding), Wait(reason))
+
+
+def _taken_twice(frame: FrameType, lines: Lines) -> Wait | None:
+    """Return what a thread does inside ``with lock`` that waits for this very lock."""
+    for expression in _awaited(frame, lines) if lines.is_user(frame.f_code) else ():
+        lock = _value(expression, frame)
+        outer = frame.f_back
+        while outer is not None and isinstance(lock, _LOCKS):
+            if lines.is_user(outer.f_code) and any(_value(held, outer) is lock for held in _held(outer, lines)):
+                reason = f"waits for ever for the lock {ast.unparse(expression)}, which it holds itself"
+                return Wait(reason, Instruction(outer.f_code, outer.f_lasti))
+            outer = outer.f_back
+    return None
+
+
+def _held(frame: FrameType, lines: Lines) -> list[ast.expr]:
+    """Return what the ``with`` statements hold in whose bodies a function stands."""
+    place = lines.place(Instruction(frame.f_code, frame.f_lasti))
+    source = lines.source(place.path) if place is not None else None
+    tree = _parsed("".join(f"{line}\n" for line in source)) if source is not None else None
+    if tree is None or place is None:
+        return []
+    around = (node for node in ast.walk(tree) if isinstance(node, ast.With))
+    around = (node for node in around if node.body[0].lineno <= place.line <= (node.end_lineno or 0))
+    return [item.context_expr for node in around for item in node.items]
 
 
 def _wait(frame: FrameType, lines: Lines) -> str | None:
