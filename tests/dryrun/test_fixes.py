@@ -165,6 +165,13 @@ def test_what_a_caller_gave_is_moved_by_the_caller() -> None:
         ("DG409", "def f(s, m):\n    s[m] = 1e6\n", "s[m] = 1e6", {}, "s[m] = torch.finfo(s.dtype).max"),
         ("DG409", "def f(s):\n    return torch.full(s.shape, -1e9, dtype=s.dtype)\n", "return", {},
          "return torch.full(s.shape, torch.finfo(s.dtype).min, dtype=s.dtype)"),
+        ("DG110", "z = torch.randn(3, requires_grad=True) * s\n", "z = torch.randn(3, requires_grad=True) * s", {},
+         "z = (torch.randn(3) * s).requires_grad_()"),
+        ("DG118", "for _ in range(3):\n    x = project(x + 1)\n", "x = project(x + 1)", {},
+         "x = project(x + 1).detach().requires_grad_()"),
+        ("DG112", "def f(k, c):\n    return torch.tensor([[0.0, 1.0], [-k, -c]])\n", "torch.tensor", {},
+         "return torch.stack([torch.stack([torch.full_like(k, 0.0), torch.full_like(k, 1.0)]), "
+         "torch.stack([-k, -c])])"),
         ("DG102", "w = nn.Parameter(torch.ones(3))\nw.clamp_(min=0)\n", "w.clamp_(min=0)", {},
          "with torch.no_grad():\nw.clamp_(min=0)"),
         ("DG107", "def f(x):\n    return x.sum().numpy()\n", "x.sum().numpy()", {}, "return x.sum().detach().numpy()"),
@@ -240,3 +247,29 @@ class Loss(nn.Module):
     texts = proposed(program, "DG204", "self.weights = counts.sum() / counts", raised="return")
     changed = 'self.register_buffer("weights", counts.sum() / counts, persistent=False)'
     assert changed in texts["Register it as a buffer"]
+
+
+STRAIGHT_THROUGH = (
+    "def f(z, q):\n    q = z + (q - z).detach()\n    loss = nn.functional.mse_loss(q, z.detach())\n"
+    "    scale = 2\n    return q, loss\n"
+)
+
+
+def test_a_straight_through_estimator_moves_behind_what_needs_the_graph_and_keeps_its_detach() -> None:
+    at = "q = z + (q - z).detach()"
+    assert list(proposed(STRAIGHT_THROUGH, "DG112", at)) == [
+        "Let what follows read `q` with its graph: move this behind it"
+    ]
+
+
+def test_an_optimizer_is_made_behind_the_call_that_replaces_a_layer() -> None:
+    program = (
+        "class Tuner:\n    def __init__(self, model):\n        self.opt = torch.optim.SGD(model.fc.parameters())\n"
+        "        self.replace(model)\n        self.steps = max(1, 2)\n\n"
+        "    def replace(self, model):\n        model.fc = nn.Linear(2, 2)\n"
+    )
+    at = "self.opt = torch.optim.SGD(model.fc.parameters())"
+    texts = proposed(program, "DG715", at, related={"a new layer is made here": 10})
+    assert list(texts) == ["Make the optimizer after the layer is replaced"]
+    program = program.replace("self.replace(model)", "pass")
+    assert proposed(program, "DG715", at, related={"a new layer is made here": 10}) == {}

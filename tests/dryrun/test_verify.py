@@ -436,3 +436,56 @@ def test_a_number_too_large_for_what_the_code_makes_half_needs_no_inputs_that_ar
     (finding,) = lab.tried(written(HALVED), "embed")
     assert (finding.code, finding.severity) == ("DG409", "error")
     assert [(fix.safety, fix.verified) for fix in finding.fixes] == [("safe", True)]
+
+
+ATTACK = """
+def attack(model, x, y):
+    x_adv = x.clone().requires_grad_()
+    for _ in range(3):
+        F.cross_entropy(model(x_adv), y).backward()
+        step = x_adv.grad.sign()
+        x_adv = (x_adv + step).clamp(0, 1)
+    return x_adv
+
+def accuracy(model: nn.Module, loader):
+    return sum((model(attack(model, x, y)).argmax(1) == y).sum() for x, y in loader)
+"""
+
+
+def test_a_run_that_its_own_fault_ends_in_the_line_that_the_fault_names_has_had_its_inputs(lab: Lab) -> None:
+    source = written(ATTACK)
+    assert lab.run(source, "accuracy")[0].result.outcome == "failed"
+    (finding,) = lab.tried(source, "accuracy")
+    assert (finding.code, [fix.verified for fix in finding.fixes]) == ("DG118", [True])
+
+
+SWITCHED_OFF = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.image, self.text = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    @torch.no_grad()
+    def embed(self, x):
+        return self.text(x)
+
+    def forward(self, x):
+        return self.image(x) * self.embed(x)
+
+def train():
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randn(2, 4)).sum().backward()
+        optimizer.step()
+
+train()
+"""
+
+
+def test_what_a_run_says_as_information_is_repaired_too(lab: Lab) -> None:
+    (finding,) = lab.tried(written(SWITCHED_OFF), "train", severities=["info"])
+    assert [(fix.title, fix.verified) for fix in finding.fixes] == [
+        ("Record gradients here: remove the decorator", True)
+    ]

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from drygrad.dryrun.plan import Missing, Plan
-from drygrad.dryrun.result import Fault, Result
+from drygrad.dryrun.result import Fault, Place, Result
 
 _OF_FIT = frozenset(
     "DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG324 DG325 DG326 DG327 DG329 "
@@ -85,12 +85,17 @@ def settled(plan: Plan, result: Result) -> Result:
     """Return the result, as failed where it is the code that ended the run, and not the want of inputs."""
     if result.outcome != "no-inputs" or result.error is None or not is_invented(plan):
         return result
+    ended = _line(result.error.at)
     own = any(
-        result.error.at in (fault.at, *(place for _, place in fault.related))
+        ended in map(_line, (fault.at, *(place for _, place in fault.related)))
         for fault in result.faults
         if fault.severity == "error" and fault.code not in _OF_FIT and not _is_of_values(fault.code, result)
     )
     return replace(result, outcome="failed") if own else result
+
+
+def _line(place: Place | None) -> tuple[str, int] | None:
+    return (place.path, place.line) if place is not None else None
 
 
 def not_found(plan: Plan, result: Result) -> Missing | None:

@@ -161,9 +161,9 @@ class _Trials:
 def _can_tell(finding: Finding, record: Record) -> bool:
     """Say whether a run can tell of a finding's fixes: it has seen the fault, or at least executed the place.
 
-    Of an info and a hint only the rule's own fixes are tried.
+    Of a hint only the rule's own fixes are tried.
     """
-    if finding.witness == "dry-run" and finding.severity in GRAVE:
+    if finding.witness == "dry-run" and finding.severity != "hint":
         return True
     statement = statement_of(record.plan.source, finding.span.start)
     return bool(finding.fixes) and isinstance(statement, ast.stmt) and ran(statement, record)

@@ -29,12 +29,30 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     elif code in ("DG704", "DG708", "DG701", "DG709") and related:
         yield site.fix("Move it behind the step", *moved(site.ctx, statement, related[-1], after=True))
         yield site.fix("Move it before backward()", *moved(site.ctx, statement, related[0]))
+    elif code == "DG715":
+        yield from _made_later(site, statement, related)
     elif code == "DG722":
         yield from _stepped_by_scaler(site, statement, related)
     elif "unscale_() has already been called" in site.finding.message:
         yield from _unscaled_at_the_step(site, statement)
     elif "before Module.__init__() call" in site.finding.message:
         yield from _initialised(site)
+
+
+def _made_later(site: Site, statement: ast.stmt, related: list[ast.stmt]) -> Iterator[Fix | None]:
+    """Yield the optimizer made behind the statement that replaces the layer, or calls what does."""
+    functions = {function.name for made in related if (function := site.ctx.function(made)) is not None}
+    block = block_of(site.ctx, statement)
+    for later in block[block.index(statement) + 1 :]:
+        calls = (n for n in ast.walk(later) if isinstance(n, ast.Call))
+        if later in related or any(_called(call) in functions for call in calls):
+            title = "Make the optimizer after the layer is replaced"
+            yield site.fix(title, *moved(site.ctx, statement, later, after=True))
+            return
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _receiver(statement: ast.stmt, method: str, site: Site) -> str | None:

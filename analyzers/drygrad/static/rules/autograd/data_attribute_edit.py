@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.events import InplaceWrite
 from drygrad.static.facts.values import Tensor
-from drygrad.static.rules.autograd.inplace import spelled, through_data
+from drygrad.static.rules.autograd.inplace import rebinding, spelled, through_data
 
 
 class DataAttributeEdit(Rule):
@@ -34,6 +35,9 @@ class DataAttributeEdit(Rule):
     y = y.clamp(min=0.1)
     loss = y.log().sum()
     ```
+
+    ## Fix safety
+    Unsafe: the gradients change, and names of the tensor before the write keep its old content.
     """
 
     code, name, since = "DG104", "data-attribute-edit", "0.1"
@@ -65,7 +69,19 @@ class DataAttributeEdit(Rule):
                     weights = scores.softmax(dim=-1)
                     weights.data.masked_fill_(mask, 0.0)
                     return weights @ x
+            """,
             """
+            class Attention(nn.Module):
+                def __init__(self, dim):
+                    super().__init__()
+                    self.query, self.key = nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+                def forward(self, x, mask):
+                    scores = self.query(x) @ self.key(x).transpose(1, 2)
+                    weights = scores.softmax(dim=-1)
+                    weights = weights.masked_fill(mask, 0.0)
+                    return weights @ x
+            """,
         ),
     ]  # fmt: skip
 
@@ -80,4 +96,15 @@ class DataAttributeEdit(Rule):
             f"{spelled(write)} through .data changes what {saved.operation} keeps for backward (line "
             f"{saved.node.lineno}), unseen by autograd: the gradients are silently wrong",
             related=[(f"{saved.operation} keeps its {saved.role} here", saved.node)],
+            fixes=[_fix(write, ctx)],
         )
+
+
+def _fix(write: InplaceWrite, ctx: Context) -> Fix | None:
+    """Bind the local name to the result of the same operation, which autograd then records."""
+    match write.expression:
+        case ast.Attribute(value=ast.Name(id=name), attr="data"):
+            edits = rebinding(write, name, ctx)
+            return ctx.fix(f"Write out of place: bind `{name}` to a new tensor", *edits) if edits else None
+        case _:
+            return None

@@ -83,6 +83,18 @@ def _edits(write: InplaceWrite, name: str, ctx: Context) -> list[Edit | None]:
             return []
 
 
+def rebinding(write: InplaceWrite, name: str, ctx: Context) -> list[Edit | None]:
+    """Return the edits that bind a name to the result of a call that writes; none where it is no statement."""
+    match write.node:
+        case ast.Call(func=ast.Attribute(value=receiver, attr=method)) if receiver is write.expression:
+            if not isinstance(ctx.parent(write.node), ast.Expr) or write.operation in _WITHOUT_TWIN:
+                return []
+            plain = f"{name}.{method.removesuffix('_')}"
+            return [ctx.insert_before(write.node, f"{name} = "), ctx.replace(write.node.func, plain)]
+        case _:
+            return []
+
+
 def _binds_weaker(node: ast.expr) -> bool:
     return isinstance(node, (ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.UnaryOp, ast.NamedExpr))
 

@@ -134,7 +134,7 @@ class NonLeafInOptimizer(Rule):
             + 'the optimizer raises "can\'t optimize a non-leaf Tensor"',
             severity="warning" if moved else "error",
             related=places,
-            fixes=[_fix(origin.node, ctx)] if origin else [],
+            fixes=[as_leaf(origin.node, ctx)] if origin else [],
         )
 
 
@@ -172,8 +172,8 @@ def _retains(expression: ast.expr, ctx: Context) -> bool:
     return any(node.attr == "retain_grad" for node in calls)
 
 
-def _fix(made: ast.expr, ctx: Context) -> Fix | None:
-    """Make the result itself the leaf."""
+def as_leaf(made: ast.expr, ctx: Context) -> Fix | None:
+    """Return the fix that makes the result of an operation itself the leaf."""
     title = "Make the result the leaf"
     flags = [
         call

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.datasets import called_by
-from drygrad.static.editing import moved
+from drygrad.static.editing import inserted, moved
 from drygrad.static.facts.values import Object
 from drygrad.static.roles import is_optimizer_class, is_scheduler_class
 from drygrad.static.rules.training.replacing import grows, replacement
@@ -152,7 +152,50 @@ class LayerReplacedAfterOptimizer(Rule):
                     if classes > 2:
                         self.model.grow(classes)
             """,
+            """
+            class Growing(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.head = nn.Linear(4, 2)
+
+                def grow(self, classes):
+                    self.head = nn.Linear(4, classes)
+
+            class Learner:
+                def __init__(self, model):
+                    self.model = model
+                    self.optimizer = self.make_optimizer()
+
+                def make_optimizer(self):
+                    return torch.optim.Adam(self.model.parameters())
+
+                def begin_task(self, classes):
+                    if classes > 2:
+                        self.model.grow(classes)
+                        self.optimizer = self.make_optimizer()
+            """,
             at=(19, 12, 19, 36),
+        ),
+        Invalid(
+            """
+            class Learner:
+                def __init__(self, model, lr):
+                    self.model = model
+                    self.optimizer = torch.optim.Adam(self.model.parameters(), lr=lr)
+
+                def set_classes(self, classes):
+                    self.model.head = nn.Linear(8, classes)
+            """,
+            """
+            class Learner:
+                def __init__(self, model, lr):
+                    self.model = model
+                    self.optimizer = torch.optim.Adam(self.model.parameters(), lr=lr)
+
+                def set_classes(self, classes):
+                    self.model.head = nn.Linear(8, classes)
+                    self.optimizer.add_param_group({"params": self.model.head.parameters()})
+            """,
         ),
         Invalid(
             """
@@ -258,6 +301,7 @@ class LayerReplacedAfterOptimizer(Rule):
                         found[0],
                         f"the new layer's parameters are in no optimizer: {optimizer} keeps those of the old one",
                         related=[("the optimizer is given them here", node.value)],
+                        fixes=[_made_anew(ctx, node, statement)],
                     )
 
     def _fix(self, ctx: Context, node: ast.Assign, later: ast.stmt) -> Fix | None:
@@ -335,3 +379,19 @@ def _is_made_once(ctx: Context, node: ast.Assign, optimizer: str) -> bool:
 
 def _is_called_in(function: ast.AST, name: str) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == name for n in walk(function))
+
+
+def _made_anew(ctx: Context, made: ast.Assign, replaced: ast.stmt) -> Fix | None:
+    """Return the fix that makes the optimizer again behind the replacement; None where it reads names of ``__init__``.
+
+    Else the optimizer is given the new layer, where the replacement names it.
+    """
+    optimizer = ctx.source_of(made.targets[0])
+    names = {n.id for n in ast.walk(made.value) if isinstance(n, ast.Name)}
+    if names <= {"self", *ctx.facts.globals} and made.lineno == made.end_lineno:
+        return ctx.fix(f"Make {optimizer} anew", inserted(ctx, replaced, ctx.source_of(made), after=True))
+    target = replaced.targets[0] if isinstance(replaced, ast.Assign) else None
+    if not isinstance(target, ast.Attribute):
+        return None
+    text = f'{optimizer}.add_param_group({{"params": {ctx.source_of(target)}.parameters()}})'
+    return ctx.fix(f"Give the new layer to {optimizer}", inserted(ctx, replaced, text, after=True))
