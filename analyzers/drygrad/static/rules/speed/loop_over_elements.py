@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Reference, Tensor
+from drygrad.static.rules.speed.at_once import counted, masked, reduced
 from drygrad.static.syntax import bound_names
 from drygrad.static.tree import walk
 
@@ -43,6 +44,10 @@ class LoopOverElements(Rule):
     ```
     Where the numbers are needed one by one, `tensor.tolist()` gets them all at once. A mask of lengths is
     `torch.arange(longest) < lengths[:, None]`.
+
+    ## Fix safety
+    Unsafe: what is gone through together must be of one length, and lengths not negative; a sum of floats is rounded
+    otherwise.
     """
 
     code, name, since = "DG607", "loop-over-elements", "0.1"
@@ -107,6 +112,13 @@ class LoopOverElements(Rule):
                     mask[i, : lengths[i]] = 1
                 return mask
             """,
+            """
+            def length_mask(lengths: torch.Tensor, longest):
+                mask = torch.zeros(len(lengths), longest)
+                columns = torch.arange(mask.shape[1], device=mask.device)
+                mask[columns < torch.as_tensor(lengths, device=mask.device)[:, None]] = 1
+                return mask
+            """,
             at=(4, 8, 4, 33),
         ),
         Invalid(
@@ -117,10 +129,70 @@ class LoopOverElements(Rule):
                     mask[row, length:] = True
                 return mask
             """,
+            """
+            def padding(lengths, longest):
+                mask = torch.zeros(len(lengths), longest, dtype=torch.bool, device="cuda")
+                columns = torch.arange(mask.shape[1], device=mask.device)
+                mask[columns >= torch.as_tensor(lengths, device=mask.device)[:, None]] = True
+                return mask
+            """,
             at=(4, 8, 4, 33),
             severity="warning",
         ),
-        Invalid("def total(x: torch.Tensor):\n    return sum(x.flatten())", at=(2, 11, 2, 27)),
+        Invalid(
+            "def total(x: torch.Tensor):\n    return sum(x.flatten())",
+            "def total(x: torch.Tensor):\n    return x.flatten().sum()",
+            at=(2, 11, 2, 27),
+        ),
+        Invalid(
+            """
+            def update(target: torch.Tensor, prediction, classes):
+                matrix = torch.zeros(classes, classes, dtype=torch.long)
+                kept = target != 255
+                truth, guess = target[kept].long(), prediction[kept].cpu()
+                for t, g in zip(truth, guess):
+                    matrix[t, int(g)] += 1
+                return matrix
+            """,
+        ),
+        Invalid(
+            """
+            class Scores:
+                def __init__(self, classes):
+                    self.matrix = torch.zeros(classes, classes)
+
+                def update(self, target: torch.Tensor, pred):
+                    kept = target != 255
+                    target, pred = target[kept], pred[kept]
+                    for t, p in zip(target, pred):
+                        self.matrix[t, p.item()] += 1
+            """,
+            """
+            class Scores:
+                def __init__(self, classes):
+                    self.matrix = torch.zeros(classes, classes)
+
+                def update(self, target: torch.Tensor, pred):
+                    kept = target != 255
+                    target, pred = target[kept], pred[kept]
+                    self.matrix.index_put_((target.long(), pred.long()), self.matrix.new_tensor(1), accumulate=True)
+            """,
+        ),
+        Invalid(
+            """
+            def histogram(labels: torch.Tensor, classes):
+                counts = torch.zeros(classes)
+                for label in labels.view(-1).long():
+                    counts[label] -= 2
+                return counts
+            """,
+            """
+            def histogram(labels: torch.Tensor, classes):
+                counts = torch.zeros(classes)
+                counts.index_put_((labels.view(-1).long(),), counts.new_tensor(-2), accumulate=True)
+                return counts
+            """,
+        ),
         Invalid(
             """
             def accumulate(matrix, target: torch.Tensor, prediction: torch.Tensor):
@@ -163,6 +235,7 @@ class LoopOverElements(Rule):
                 "and on a GPU waits for the device",
                 severity=_severity(node.iter, ctx),
                 related=[("each element is read here", used)],
+                fixes=[counted(node, ctx)],
             )
 
     def visit_builtin(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
@@ -174,14 +247,15 @@ class LoopOverElements(Rule):
                 return
         if isinstance(ctx.value(node.func), Reference) and tensor is not None and _is_flat(tensor):
             message = f"Python's {name} takes the tensor element by element: {_GOES_THROUGH[name]} takes it as a whole"
-            yield ctx.finding(self, node, message, severity=_severity(given, ctx))
+            fixes = [reduced(node, name, given, ctx)]
+            yield ctx.finding(self, node, message, severity=_severity(given, ctx), fixes=fixes)
 
     def visit_mask(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
         """``mask[i, : lengths[i]] = 1`` writes a constant into each row."""
         match node:
             case ast.Assign(
                 targets=[ast.Subscript(value=mask, slice=ast.Tuple(elts=[ast.Name(id=row), ast.Slice() as part]))],
-                value=ast.Constant(value=int() | float() | bool()),
+                value=ast.Constant(value=int() | float() | bool()) as constant,
             ):
                 loops = ctx.loops(node)[:1]
             case _:
@@ -191,7 +265,8 @@ class LoopOverElements(Rule):
             length = _length_of(loop, row, part, ctx)
             if length is not None:
                 message = f"each row of the mask is filled alone: torch.arange(n) < {length}[:, None] makes all of it"
-                yield ctx.finding(self, node, message, severity=_severity(mask, ctx))
+                fixes = [masked(loop, mask, length, part, constant, ctx)]
+                yield ctx.finding(self, node, message, severity=_severity(mask, ctx), fixes=fixes)
 
     def visit_write(self, node: ast.Assign | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
