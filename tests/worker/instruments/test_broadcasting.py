@@ -8,6 +8,7 @@ import pytest
 from instrument_harness import related, said, spots, watch
 
 from drygrad.worker.instruments.broadcasting import Broadcasting
+from drygrad.worker.instruments.memory import Memory
 
 MODEL = "model, x, y = nn.Linear(3, 1), torch.randn(8, 3), torch.randn(8)\n"
 
@@ -64,3 +65,38 @@ def test_the_line_that_put_them_together(tmp_path: Path) -> None:
     assert related(run.faults[0]) == {"they broadcast here": 3}
     program = "def step(batch):\n    return F.mse_loss(model(batch[0]), batch[1])\nstep((x, y)).backward()"
     assert spots(watch(tmp_path, MODEL + program, Broadcasting)) == [("DG303", 3)]
+
+
+NET = '''\
+class Net(nn.Module):
+    """{doc}"""
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 1)
+    def forward(self, x){returns}:
+        h = x * 2
+        return self.head(h)
+model, x, y = Net(), torch.randn(8, 3), torch.randn(8)
+F.mse_loss(model(x), y).backward()
+'''
+TWICE = NET + "with torch.no_grad():\n    print(F.l1_loss(model(x), y))\n"
+_RETURN, _LOSS = 8, 10
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (NET.format(doc="A net.", returns=""), _LOSS),
+        (NET.format(doc="Returns one value per row, shape (batch,).", returns=""), _RETURN),
+        (NET.format(doc="x: (B, 3) -> (B,)", returns=""), _RETURN),
+        (NET.format(doc="x: (B, 3), lengths: (B,). Returns (B, 1).", returns=""), _LOSS),
+        (NET.format(doc="Takes weights (B,)", returns=""), _LOSS),
+        ("Float = dict\n" + NET.format(doc="A net.", returns=" -> Float[torch.Tensor, 'batch']"), _RETURN + 1),
+        ("Float = dict\n" + NET.format(doc="A net.", returns=" -> Float[torch.Tensor, 'batch 1']"), _LOSS + 1),
+        (TWICE.format(doc="A net.", returns=""), _RETURN),
+    ],
+)
+def test_the_model_that_owes_another_shape(tmp_path: Path, program: str, line: int) -> None:
+    run = watch(tmp_path, program, Memory, Broadcasting)
+    assert spots(run) == [("DG303", line)]
+    assert ("it is compared here" in related(run.faults[0])) == (line < _LOSS)

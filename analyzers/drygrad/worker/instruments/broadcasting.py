@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
 from drygrad.worker.explain.blame import put_together
+from drygrad.worker.explain.promises import promises_one_dimension
+from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import Call, calls_around
 from drygrad.worker.reading import is_plain, size_text
 from drygrad.worker.run import Fault, Instrument, Place, Run
+from drygrad.worker.spelling import whole_text_of
 from drygrad.worker.watch import Op
 
 _CODE = "DG303"
@@ -37,7 +40,9 @@ class Broadcasting(Instrument):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
-        self._differences: dict[int, Fault] = {}
+        self._differences: dict[int, _Found] = {}
+        self._uses: dict[Instruction, list[_Found]] = {}
+        """The losses that a model's output is wrong for, by the line that has made it."""
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for losses and differences of the forward pass."""
@@ -55,10 +60,10 @@ class Broadcasting(Instrument):
         if op.name in _LOSSES or call.function() == "l1_loss" or _is_loss(call):
             given = call.local("input", "target")
             if given and given[0].shape != given[1].shape:
-                self.run.report(_fault(put_together(calls, given), given[0], given[1], call.place))
+                self._report(self._found(calls, given[0], given[1]))
         elif looks_accidental(call, *op.args[:2]) and (op.name != _PRODUCT or _is_compared(*op.args[:2])):
             number = self._next_number() - 1
-            self._differences[number] = _fault(put_together(calls, op.args[:2]), *op.args[:2], call.place)
+            self._differences[number] = self._found(calls, *op.args[:2])
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Report the differences that the loss is a mean or a sum of."""
@@ -72,11 +77,49 @@ class Broadcasting(Instrument):
             node, seen = waiting.pop(), seen + 1
             if node is None:
                 continue
-            fault = self._differences.get(node._sequence_nr())
-            if fault:
-                self.run.report(fault)
+            found = self._differences.get(node._sequence_nr())
+            if found:
+                self._report(found)
             elif _END.sub("", node.name()) in _TO_LOSS:
                 waiting.extend(next_node for next_node, _ in node.next_functions)
+
+    def finish(self) -> None:
+        """Blame a model's output once where it is wrong for several losses."""
+        for made, uses in self._uses.items():
+            lines = {use.fault.at.line for use in uses if use.fault.at is not None}
+            if len(lines) > 1 or promises_one_dimension(made.code, self.run.lines):
+                self.run.faults = [fault for fault in self.run.faults if all(fault is not use.fault for use in uses)]
+                self.run.report(self._at_model(made, uses))
+
+    def _found(self, calls: list[Call], first: torch.Tensor, second: torch.Tensor) -> _Found:
+        fault = _fault(put_together(calls, (first, second)), first, second, calls[0].place)
+        column, other = (first, second) if first.dim() > second.dim() else (second, first)
+        origin = self.run.origin_of(column)
+        made = origin.instruction if origin is not None else None
+        returned = made is not None and made.code.co_name == "forward" and all(made.code is not c.code for c in calls)
+        return _Found(fault, made if returned else None, list(column.shape), list(other.shape))
+
+    def _report(self, found: _Found) -> None:
+        self.run.report(found.fault)
+        if found.made is not None and found.fault in self.run.faults:
+            self._uses.setdefault(found.made, []).append(found)
+
+    def _at_model(self, made: Instruction, uses: list[_Found]) -> Fault:
+        """Return the fault at the line that has made what several losses, or the documentation, want without a 1."""
+        place, first = self.run.lines.place(made), uses[0]
+        message = f"{first.fault.message}; the prediction is made here"
+        related = [("it is compared here", use.fault.at) for use in uses if use.fault.at is not None]
+        facts = {"operand": whole_text_of(self.run.lines, made), "shape": first.shape, "other_shape": first.other}
+        return Fault(_CODE, message, place, related=related, facts=facts)
+
+
+class _Found(NamedTuple):
+    """A loss of all pairs, the line of the model that has made what has a dimension too many, and both shapes."""
+
+    fault: Fault
+    made: Instruction | None
+    shape: list[int]
+    other: list[int]
 
 
 def is_outer(first: Any, second: Any) -> bool:
