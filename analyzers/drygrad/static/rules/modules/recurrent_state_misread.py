@@ -19,8 +19,8 @@ _BATCH = re.compile(r"(^|_)(batch|batch_size|bs|bsz|b|n|B|N)$")
 class RecurrentStateMisread(Rule):
     """
     ## What it does
-    Finds `out[:, -1]` of the output of a bidirectional LSTM, GRU or RNN, and `h.view(batch, -1)` of the last states of
-    one with several layers or directions.
+    Finds `out[:, -1]` of the output of a bidirectional LSTM, GRU or RNN, and `h.view(batch, -1)` or
+    `h[-2:].reshape(-1, 2 * hidden)` of the last states of one with several layers or directions.
 
     ## Why is this bad?
     At the last time step the backward direction has read one element only: half of the features know nothing of the
@@ -59,6 +59,11 @@ class RecurrentStateMisread(Rule):
         Valid(
             "rnn = nn.GRU(8, 16, 2, bidirectional=True)\ndef f(x):\n    out, h = rnn(x)\n"
             "    return h.view(2, 2, x.size(1), 16)[-1], h.permute(1, 0, 2).reshape(x.size(1), -1), h.view(4, -1)"
+        ),
+        Valid(
+            "def f(x, width):\n    rnn = nn.GRU(8, width // 2, 2, bidirectional=True)\n    out, h = rnn(x)\n"
+            "    out, pair = nn.LSTM(8, 16, 2)(x)\n    print(pair.view(x.size(1), -1))\n"
+            "    return h.view(-1, width // 2), h[-1:].view(x.size(1), -1), h[-2:].reshape(2, -1)"
         ),
     ]
     INVALID = [
@@ -115,6 +120,37 @@ class RecurrentStateMisread(Rule):
                     return state.transpose(0, 1).reshape(batch, -1)
             """,
         ),
+        Invalid(
+            "def f(x, h):\n    rnn = nn.LSTM(8, h, bidirectional=True, batch_first=True)\n    out, state = rnn(x)\n"
+            "    return state[0].contiguous().view(x.size(0), h * 2)",
+            "def f(x, h):\n    rnn = nn.LSTM(8, h, bidirectional=True, batch_first=True)\n    out, state = rnn(x)\n"
+            "    return state[0].contiguous().transpose(0, 1).reshape(x.size(0), h * 2)",
+            at=(4, 11, 4, 55),
+        ),
+        Invalid(
+            """
+            class Encoder(nn.Module):
+                def __init__(self, hidden, layers=2):
+                    super().__init__()
+                    self.width = 2 * hidden
+                    self.lstm = nn.LSTM(8, hidden, num_layers=layers, bidirectional=True)
+
+                def forward(self, x):
+                    _, (h, _) = self.lstm(x)
+                    return h[-2:].reshape(-1, self.width)
+            """,
+            """
+            class Encoder(nn.Module):
+                def __init__(self, hidden, layers=2):
+                    super().__init__()
+                    self.width = 2 * hidden
+                    self.lstm = nn.LSTM(8, hidden, num_layers=layers, bidirectional=True)
+
+                def forward(self, x):
+                    _, (h, _) = self.lstm(x)
+                    return h[-2:].transpose(0, 1).reshape(-1, self.width)
+            """,
+        ),
     ]
 
     def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
@@ -126,28 +162,62 @@ class RecurrentStateMisread(Rule):
         for read in body_nodes(scope):
             if getattr(read, "lineno", 0) <= node.lineno:
                 continue
-            name = dotted_text(read.value) if isinstance(read, ast.Subscript) else _viewed(read, ctx)
-            if name is None or name not in (output, state) or rebound_between(name, node, read, scope):
-                continue
-            if isinstance(read, ast.Subscript) and name == output and _is_last_step(read, call, ctx):
+            if isinstance(read, ast.Subscript):
+                is_last = dotted_text(read.value) == output and _is_last_step(read, call, ctx)
+                if output is None or not is_last or rebound_between(output, node, read, scope):
+                    continue
                 message = "the last step of a bidirectional layer: its backward direction has read one element here"
                 fix = _joined_states(read, state, ctx)
                 yield ctx.finding(self, read, message, related=[("the layer runs here", node.value)], fixes=[fix])
-            elif isinstance(read, ast.Call) and name == state and _has_several(call):
+            elif isinstance(read, ast.Call) and state is not None and _has_several(call):
+                name = _viewed(read, ctx)
+                named = name in _names_of_states(node.targets[0], state, call)
+                if not named or rebound_between(state, node, read, scope):
+                    continue
                 message = f"{name} is (layers * directions, batch, hidden): this view mixes the states of the samples"
                 yield ctx.finding(self, read, message, fixes=[_exchanged(read, ctx)])
 
 
+def _names_of_states(target: ast.expr, state: str, call: TorchCall) -> tuple[str, ...]:
+    """Return how the states are written: an LSTM's are a pair, that may have one name."""
+    whole = isinstance(target, ast.Tuple) and not isinstance(target.elts[-1], ast.Tuple)
+    return (f"{state}[0]", f"{state}[1]") if whole and call.operation == "lstm" else (state,)
+
+
 def _viewed(node: ast.AST, ctx: Context) -> str | None:
-    """Return the name of what a call lays out as (batch, features)."""
+    """Return the text of what a call lays out as (batch, features)."""
     match node:
         case ast.Call(func=ast.Attribute(value=viewed, attr="view" | "reshape"), args=[first, last], keywords=[]):
-            sizes = (first, last)
+            name = ast.unparse(_whole(viewed))
         case _:
             return None
-    if ctx.value(sizes[0]) == Constant(-1) and isinstance(sizes[1], ast.BinOp):
-        return dotted_text(viewed)
-    return dotted_text(viewed) if ctx.value(sizes[1]) == Constant(-1) and _is_batch(sizes[0]) else None
+    if ctx.value(last) == Constant(-1):
+        return name if _is_batch(first) else None
+    counted = ctx.value(first) == Constant(-1) or _is_batch(first)
+    return name if counted and _is_product(last, ctx) else None
+
+
+def _whole(node: ast.expr) -> ast.expr:
+    """Return what the states are taken of: those of both directions of the last layer of all."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="contiguous")):
+            return _whole(value)
+        case ast.Subscript(value=whole, slice=ast.Slice(lower=ast.UnaryOp(op=ast.USub(), operand=two), upper=None)):
+            return whole if isinstance(two, ast.Constant) and two.value == 2 else node
+        case _:
+            return node
+
+
+def _is_product(size: ast.expr, ctx: Context) -> bool:
+    """Say whether a size is a multiple of another, or an attribute that the class sets to one."""
+    owner = next((a for a in ctx.ancestors(size) if isinstance(a, ast.ClassDef)), None)
+    text = dotted_text(size)
+    bound = (
+        [s.value for s in ast.walk(owner) if isinstance(s, ast.Assign) and text in map(dotted_text, s.targets)]
+        if owner is not None and text is not None and "." in text
+        else [size]
+    )
+    return bool(bound) and all(isinstance(b, ast.BinOp) and isinstance(b.op, ast.Mult) for b in bound)
 
 
 def _is_batch(size: ast.expr) -> bool:
