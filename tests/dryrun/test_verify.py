@@ -381,6 +381,21 @@ def test_a_fix_of_an_evaluation_that_builds_a_graph_may_leave_no_graph_to_what_i
     assert [(f.code, [fix.verified for fix in f.fixes]) for f in found] == [("DG506", [True])]
 
 
+@pytest.mark.parametrize(
+    ("repair", "expected"),
+    [
+        ("F.log_softmax(student(x.flatten(2).reshape(x.shape)), dim=-1)", True),
+        ("F.softmax(student(x.flatten(2).reshape(x.shape)), dim=-1)", False),
+        ("F.log_softmax(student(x.flatten(99)), dim=-1)", False),
+    ],
+)
+def test_inputs_that_fit_only_the_fault_are_searched_anew(lab: Lab, repair: str, expected: bool) -> None:
+    source = written(DISTILLED)
+    own = replaced(source, "F.softmax(student(x), dim=-1)", repair)
+    (finding,) = lab.tried(source, "step", own=own, severities=["hint"])
+    assert next(fix.verified for fix in finding.fixes if fix.title == "by hand") is expected
+
+
 def test_an_own_fix_of_a_hint_is_tried_too(lab: Lab) -> None:
     source = written("for i in range(2):\n    x = torch.zeros(3).cuda()\n")
     found = lab.tried(source, severities=["hint"])

@@ -26,13 +26,16 @@ class Trial:
     plan: Plan
 
     @classmethod
-    def of(cls, plan: Plan, result: Result, fix: Fix) -> Trial | None:
-        """Return the trial of a fix; None where it changes other files, or its text cannot be run as before."""
+    def of(cls, plan: Plan, result: Result, fix: Fix, *, anew: bool = False) -> Trial | None:
+        """Return the trial of a fix; None where it changes other files, or its text cannot be run as before.
+
+        ``anew``: inputs that were searched are searched once more, for the repaired text.
+        """
         if not fix.edits or any(edit.path is not None for edit in fix.edits):
             return None
         source = Source(apply_edits(plan.source, fix.edits))
         try:
-            again = _same_run(plan, result, source)
+            again = _same_run(plan, result, source, anew=anew)
         except SourceError:
             return None
         return cls(fix, source, again) if again is not None and source.text != plan.source.text else None
@@ -70,13 +73,20 @@ def _growth(edits: Iterable[Edit], position: Position, but: Edit | None = None) 
     return sum(edit.new_text.count("\n") - (edit.span.end.line - edit.span.start.line) for edit in before)
 
 
-def _same_run(plan: Plan, result: Result, source: Source) -> Plan | None:
+def with_inputs(plan: Plan, inputs: str) -> Plan | None:
+    """Return the plan of the same target, with other inputs."""
+    planned = plan_runs(plan.source, plan.path, plan.target, replace(plan.options, inputs=inputs))
+    return None if isinstance(planned, Missing) or not planned else planned[0]
+
+
+def _same_run(plan: Plan, result: Result, source: Source, *, anew: bool) -> Plan | None:
     """Return the plan on another text of the run that a plan describes; among several, the one at the same place.
 
     Inputs that were searched are given as they were found; where the code itself ended the search, it goes on.
     """
     target = target_named(source, plan.target.qualname)
-    options = replace(plan.options, inputs=written(result)) if was_found(result) else plan.options
+    known = was_found(result) and not anew
+    options = replace(plan.options, inputs=written(result)) if known else plan.options
     planned = plan_runs(source, plan.path, target, options) if target else []
     if isinstance(planned, Missing) or not planned:
         return None

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 
 from drygrad.dryrun.findings import USER_ERROR, findings, statement_of
 from drygrad.dryrun.fixes import Candidates
+from drygrad.dryrun.inventions import was_found, written
 from drygrad.dryrun.judging import GRAVE, Seen, Verdict, gone, ran, verdict
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
-from drygrad.dryrun.trial import Trial
+from drygrad.dryrun.trial import Trial, with_inputs
 from drygrad.model import Edit, Finding, Fix
 from drygrad.settings import Settings
 from drygrad.static.engine import Analyzer
@@ -130,9 +131,34 @@ class _Trials:
         # another fix may have made the same text: what ran are the statements of its tree
         trial = replace(trial, source=after.record.plan.source, plan=after.record.plan)
         judgement = await in_turn(verdict, trial, before, after, judged.finding)
+        if after.record.result.outcome == "failed" and was_found(self._record.result):
+            return await self._try_with_others(fix, judged) or judgement
         if judgement.holds:
             self._held.append((fix, gone(trial, before, after)))
         return judgement
+
+    async def _try_with_others(self, fix: Fix, judged: _Judged) -> Verdict | None:
+        """Judge a fix with inputs found for the repaired text, where these show the same fault in the text before.
+
+        Those that were invented for the text before may have fitted nothing but the fault.
+        """
+        trial = await in_turn(Trial.of, self._record.plan, self._record.result, fix, anew=True)
+        after = await self._look(trial) if trial is not None else None
+        if trial is None or after is None or not was_found(after.record.result):
+            return None
+        plan = await in_turn(with_inputs, self._record.plan, written(after.record.result))
+        before = await self._look_before(plan) if plan is not None else None
+        if before is None or before.record.result.outcome != "passed":
+            return None
+        place = judged.finding.code, judged.finding.span
+        same = next((f for f in before.findings if (f.code, f.span) == place and _can_tell(f, before.record)), None)
+        return None if same is None else await in_turn(verdict, trial, before, after, same)
+
+    async def _look_before(self, plan: Plan) -> Seen:
+        """Run the text as it is, with other inputs."""
+        result = await self._run(plan)
+        found = await in_turn(findings, result, plan, plan.source, self._settings)
+        return Seen.of(Record("", plan, result, tuple(found)), self._static)
 
     async def _look(self, trial: Trial) -> Seen:
         """Run a repaired text, and check it."""
