@@ -54,6 +54,11 @@ def scope_of(node: ast.AST, ctx: Context) -> ast.AST:
     return ctx.function(node) or ctx.tree
 
 
+def class_around(node: ast.AST, ctx: Context) -> ast.ClassDef | None:
+    """Return the innermost class around a node, whatever functions lie between."""
+    return next((ancestor for ancestor in ctx.ancestors(node) if isinstance(ancestor, ast.ClassDef)), None)
+
+
 def _place(node: ast.AST) -> tuple[int, int]:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 

@@ -9,7 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.loops import is_guarded
-from drygrad.static.syntax import assigned_in, body_nodes, own_nodes
+from drygrad.static.syntax import assigned_in, body_nodes, class_around, own_nodes
 from drygrad.static.tree import walk
 
 _LOCKS = frozenset({"threading.Lock", "multiprocessing.Lock"})
@@ -219,7 +219,7 @@ class EndlessWait(Rule):
 def _is_plain_lock(text: str, node: ast.expr, ctx: Context) -> bool:
     """Say whether a name of the module, or an attribute of a class's objects, is bound once in it, to a Lock."""
     owner, _, _ = text.rpartition(".")
-    home = ctx.tree if not owner else _class_around(node, ctx) if owner == "self" else None
+    home = ctx.tree if not owner else class_around(node, ctx) if owner == "self" else None
     if home is None:
         return False
     bound = [statement for scope in _scopes(home) for name, statement in assigned_in(scope) if name == text]
@@ -231,10 +231,6 @@ def _is_plain_lock(text: str, node: ast.expr, ctx: Context) -> bool:
         pairs = zip(target.elts, value.elts, strict=False) if isinstance(value, ast.Tuple) else ()
         value = next((given for part, given in pairs if dotted_text(part) == text), None)
     return isinstance(value, ast.Call) and not value.args and ctx.name(value.func) in _LOCKS
-
-
-def _class_around(node: ast.AST, ctx: Context) -> ast.ClassDef | None:
-    return next((ancestor for ancestor in ctx.ancestors(node) if isinstance(ancestor, ast.ClassDef)), None)
 
 
 def _scopes(home: ast.AST) -> Iterator[ast.AST]:
@@ -293,6 +289,6 @@ def _function_run_by(node: ast.Call | ast.Attribute, text: str, ctx: Context) ->
 
 def _method(node: ast.Attribute, ctx: Context) -> ast.FunctionDef | None:
     """Return the method of its own class that ``self.name`` names."""
-    owner = _class_around(node, ctx) if dotted_text(node.value) == "self" else None
+    owner = class_around(node, ctx) if dotted_text(node.value) == "self" else None
     methods = [m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name == node.attr] if owner else []
     return methods[0] if len(methods) == 1 else None
