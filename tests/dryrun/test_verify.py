@@ -149,6 +149,15 @@ CASES = {
         "embed(torch.zeros(2, 5, dtype=torch.long, device=device))\n",
         "ids.device",
     ),
+    "an average of weights that are moved afterwards": (
+        "DG205",
+        "class Average:\n    def __init__(self, net):\n"
+        "        self.kept = [p.detach().clone() for p in net.parameters()]\n\n"
+        "    def update(self, net):\n        with torch.no_grad():\n"
+        "            for mine, p in zip(self.kept, net.parameters()):\n                mine.mul_(0.9).add_(p)\n\n\n"
+        "net = nn.Linear(3, 1)\naverage = Average(net)\nnet.to('cuda')\naverage.update(net)\n",
+        "net.to('cuda')\naverage = Average(net)\n",
+    ),
     "a target left on the CPU": (
         "DG205",
         "a = torch.randn(4, device='cuda', requires_grad=True)\nb = torch.tensor([1.0, 2.0, 3.0, 4.0])\n"
@@ -504,3 +513,61 @@ def test_what_a_run_says_as_information_is_repaired_too(lab: Lab) -> None:
     assert [(fix.title, fix.verified) for fix in finding.fixes] == [
         ("Record gradients here: remove the decorator", True)
     ]
+
+
+NESTED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 1)
+
+    def forward(self, parts):
+        return self.fc(parts["x"])
+
+def to_device(item, device: torch.device):
+    if isinstance(item, torch.Tensor):
+        return item.to(device)
+    if isinstance(item, dict):
+        for value in item.values():
+            to_device(value, device)
+    return item
+
+def train_epoch(net: Net, loader, device: torch.device):
+    device = torch.device("cuda")
+    for batch in loader:
+        batch = to_device(batch, device)
+        F.mse_loss(net(batch["parts"]), batch["y"]).backward()
+"""
+
+
+def test_invented_inputs_that_fitted_the_fault_alone_are_invented_again(lab: Lab) -> None:
+    (finding,) = lab.tried(written(NESTED), "train_epoch")
+    assert (finding.code, [fix.verified for fix in finding.fixes]) == ("DG202", [True])
+
+
+COLLATED = """
+from torch.utils.data import DataLoader
+
+def collate(samples):
+    return torch.stack(samples).to("cuda")
+
+def train(net, loader):
+    for x in loader:
+        net(x).sum().backward()
+
+def main():
+    net = nn.Linear(3, 1).cuda()
+    train(net, DataLoader([torch.ones(3)] * 4, batch_size=2, num_workers=2, collate_fn=collate))
+
+main()
+"""
+
+
+def test_a_run_that_does_not_come_to_all_of_a_repair_says_nothing_of_it(lab: Lab) -> None:
+    source = written(COLLATED)
+    found = {name: lab.tried(source, name) for name in ("collate", "main")}
+    verdicts = {
+        name: [fix.verified for f in findings if f.code == "DG210" for fix in f.fixes]
+        for name, findings in found.items()
+    }
+    assert verdicts == {"collate": [None], "main": [True]}

@@ -24,6 +24,7 @@ _OF_FIT = frozenset(
 )
 """Codes of faults that other shapes, dtypes, devices or arguments could have kept from happening, or another thread."""
 
+_MEETINGS = frozenset(("DG201", "DG205"))
 _OF_DEVICES = frozenset("DG201 DG203 DG204 DG205 DG907".split())
 
 _OF_VALUES = frozenset(
@@ -134,6 +135,12 @@ def is_unmade(plan: Plan, result: Result) -> bool:
         return result.outcome == "blocked" or (result.outcome == "failed" and absent)
     weak = (fault.code in _OF_VALUES or fault.code == _ERROR for fault in result.faults)
     return plan.partial and result.outcome == "failed" and all(weak)
+
+
+def is_of_devices(result: Result) -> bool:
+    """Say whether a run ended because tensors lie on different devices."""
+    errors = [fault for fault in result.faults if fault.severity == "error"]
+    return result.outcome == "failed" and bool(errors) and all(fault.code in _MEETINGS for fault in errors)
 
 
 def was_found(result: Result) -> bool:

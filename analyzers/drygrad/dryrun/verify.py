@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from drygrad.dryrun.findings import USER_ERROR, findings, statement_of
 from drygrad.dryrun.fixes import Candidates
-from drygrad.dryrun.inventions import was_found, written
+from drygrad.dryrun.inventions import is_of_devices, was_found, written
 from drygrad.dryrun.judging import GRAVE, Seen, Verdict, gone, ran, verdict
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
@@ -148,7 +148,7 @@ class _Trials:
             return None
         plan = await in_turn(with_inputs, self._record.plan, written(after.record.result))
         before = await self._look_before(plan) if plan is not None else None
-        if before is None or before.record.result.outcome != "passed":
+        if before is None or not (before.record.result.outcome == "passed" or is_of_devices(before.record.result)):
             return None
         place = judged.finding.code, judged.finding.span
         same = next((f for f in before.findings if (f.code, f.span) == place and _can_tell(f, before.record)), None)

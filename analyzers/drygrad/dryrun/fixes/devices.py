@@ -9,8 +9,9 @@ from itertools import islice
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix, Safety
-from drygrad.static.editing import as_buffer, with_keyword
+from drygrad.static.editing import as_buffer, moved, with_keyword
 from drygrad.static.facts.operations import FACTORIES
+from drygrad.static.syntax import block_of
 
 _REFERENCES = 2
 _FAILS = "it fails here"
@@ -23,6 +24,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         return
     if site.finding.code == "DG204":
         yield site.fix("Register it as a buffer", as_buffer(site.ctx, site.statement))
+    if site.is_origin and site.statement is not None:
+        yield _made_behind_the_move(site, site.statement)
     operand = site.operand
     if site.fact("is_parameter") or (operand is None and site.fact("role") == "weight"):
         yield from _module_moved(site)
@@ -44,6 +47,25 @@ def fixes(site: Site) -> Iterator[Fix | None]:
                 )
                 yield site.rebound(node, f"to({reference})", _safety(safe))
     yield from _where_it_fails(site)
+
+
+def _made_behind_the_move(site: Site, statement: ast.stmt) -> Fix | None:
+    """Return the fix that takes copies of a module, or its average, only when the module has been moved."""
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    given = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)} if isinstance(call, ast.Call) else set[str]()
+    bound = {ast.unparse(target) for target in getattr(statement, "targets", ())}
+    block = block_of(site.ctx, statement)
+    for later in block[block.index(statement) + 1 :]:
+        called = later.value if isinstance(later, (ast.Expr, ast.Assign)) else None
+        match called:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="to" | "cuda")) if name in given:
+                title = f"Make it when `{name}` has been moved"
+                return site.fix(title, *moved(site.ctx, statement, later, after=True))
+            case _:
+                pass
+        if any(ast.unparse(n) in bound for n in ast.walk(later) if isinstance(n, (ast.Name, ast.Attribute))):
+            return None
+    return None
 
 
 def _where_it_fails(site: Site) -> Iterator[Fix | None]:

@@ -9,6 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.datasets import functions_of
 from drygrad.static.facts.values import NONE, Arguments, Constant, Object
+from drygrad.static.rules.device.moved_by_loop import moved_by_loop
 from drygrad.static.rules.device.placement import device_of, is_accelerator, is_chosen, unless
 from drygrad.static.tree import walk
 
@@ -42,6 +43,9 @@ class CudaInLoaderWorker(Rule):
     for batch in loader:
         batch = batch.to("cuda", non_blocking=True)
     ```
+
+    ## Fix safety
+    Unsafe: whoever else takes batches from the loader now has them on the CPU.
     """
 
     code, name, since = "DG210", "cuda-in-loader-worker", "0.1"
@@ -80,6 +84,62 @@ class CudaInLoaderWorker(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            from torch.utils.data import DataLoader
+
+            def collate(samples):
+                images, labels = zip(*samples)
+                return torch.stack(images).to("cuda", non_blocking=True), torch.tensor(labels).cuda()
+
+            def train(model, loader):
+                for images, labels in loader:
+                    F.cross_entropy(model(images), labels).backward()
+
+            train(build(), DataLoader(data, num_workers=2, collate_fn=collate))
+            """,
+            """
+            from torch.utils.data import DataLoader
+
+            def collate(samples):
+                images, labels = zip(*samples)
+                return torch.stack(images), torch.tensor(labels)
+
+            def train(model, loader):
+                for images, labels in loader:
+                    images, labels = images.to("cuda"), labels.to("cuda")
+                    F.cross_entropy(model(images), labels).backward()
+
+            train(build(), DataLoader(data, num_workers=2, collate_fn=collate))
+            """,
+        ),
+        Invalid(
+            """
+            from torch.utils.data import DataLoader
+
+            def collate(samples):
+                return torch.stack(samples).to("cuda")
+
+            def fit(model, data, validation):
+                for images in DataLoader(data, num_workers=2, collate_fn=collate):
+                    model(images).sum().backward()
+                for images in make_loader(validation):
+                    print(model(images))
+            """,
+            """
+            from torch.utils.data import DataLoader
+
+            def collate(samples):
+                return torch.stack(samples)
+
+            def fit(model, data, validation):
+                for images in DataLoader(data, num_workers=2, collate_fn=collate):
+                    images = images.to("cuda")
+                    model(images).sum().backward()
+                for images in make_loader(validation):
+                    print(model(images))
+            """,
+        ),
         Invalid(
             """
             from torch.utils.data import DataLoader
@@ -125,7 +185,8 @@ class CudaInLoaderWorker(Rule):
         collate, dataset = loader.arguments.get("collate_fn", 6), loader.arguments.get("dataset", 0)
         functions = [*functions_of(collate or NONE, "__call__"), *functions_of(dataset or NONE, "__getitem__")]
         for function in functions:
-            for move, device in _moves(function, ctx):
+            moves = [*_moves(function, ctx)]
+            for move, device in moves[:1]:
                 yield ctx.finding(
                     self,
                     move,
@@ -133,8 +194,8 @@ class CudaInLoaderWorker(Rule):
                     f"it raises{unless(device)}",
                     severity="error" if is_accelerator(device) or device == "auto" else "warning",
                     related=[("the loader with workers is made here", node)],
+                    fixes=[moved_by_loop(node, moves, ctx)],
                 )
-                break
 
 
 def _has_workers(arguments: Arguments) -> bool:

@@ -6,13 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.rules.device.culprits import culprit_of
 from drygrad.static.rules.device.kept import kept_meetings
-from drygrad.static.rules.device.meetings import Meeting, input_names, meetings, tensor_parameters
+from drygrad.static.rules.device.meetings import meetings
+from drygrad.static.rules.device.placing import repaired
 
 _MAKES = re.compile(r"__init__$|_?reset_parameters$|_?(re)?init(iali[sz]e)?(_?weights|_?parameters)?$")
 """Methods that begin a module's life, as a rule before it is moved."""
@@ -238,6 +238,26 @@ class FactoryWithoutDeviceInForward(Rule):
                 def _ensure(self, length):
                     if length > self.table.size(0):
                         self.table = sinusoids(2 * length, self.dim)
+
+                def forward(self, x):
+                    self._ensure(x.size(1))
+                    return x * 2 + self.table[: x.size(1)]
+            """,
+            """
+            def sinusoids(length, dim):
+                table = torch.zeros(length, dim)
+                table[:, 0::2] = torch.sin(torch.arange(length).float().unsqueeze(1))
+                return table
+
+            class Positions(nn.Module):
+                def __init__(self, dim):
+                    super().__init__()
+                    self.dim = dim
+                    self.register_buffer("table", sinusoids(512, dim))
+
+                def _ensure(self, length):
+                    if length > self.table.size(0):
+                        self.table = sinusoids(2 * length, self.dim).to(self.table.device)
 
                 def forward(self, x):
                     self._ensure(x.size(1))
@@ -487,31 +507,5 @@ class FactoryWithoutDeviceInForward(Rule):
                 f"torch.{meeting.factory.operation} makes its tensor on the CPU, while `{ctx.source_of(meeting.other)}`"
                 " is where the module's inputs and parameters are: on a GPU the operation on both raises",
                 related=[("they meet here", meeting.place)],
-                fixes=[_fix(meeting, ctx) if culprit is meeting.factory.node else _moved(culprit, method, ctx)],
+                fixes=[repaired(meeting, culprit, method, ctx)],
             )
-
-
-def _moved(call: ast.Call, method: ast.FunctionDef, ctx: Context) -> Fix | None:
-    """Move what a function returns to where an input of the method is."""
-    names = input_names(method, ctx)
-    text = f"{ctx.source_of(call)}.to({names[0]}.device)" if names else None
-    return ctx.fix(f"Move it to the device of {names[0]}", ctx.replace(call, text), safety="safe") if text else None
-
-
-def _fix(meeting: Meeting, ctx: Context) -> Fix | None:
-    function = ctx.function(meeting.factory.node)
-    if not isinstance(function, ast.FunctionDef):
-        return None
-    arguments = {argument.arg for argument in function.args.args}
-    is_method = isinstance(ctx.parent(function), ast.ClassDef)
-    inputs = input_names(function, ctx) if is_method else tensor_parameters(function, ctx)
-    names = [name for name in inputs if name in arguments]
-    if isinstance(meeting.other, ast.Name) and meeting.other.id in names:
-        names.insert(0, meeting.other.id)
-    here = ctx.function(meeting.place) is function
-    if not names and (here or not is_method):
-        return None
-    owner = names[0] if names else "next(self.parameters())"
-    edit = with_keyword(ctx, meeting.factory.node, "device", f"{owner}.device")
-    title = f"Make it on the device of {names[0] if names else 'the module'}"
-    return ctx.fix(title, edit, safety="safe" if names else "unsafe")

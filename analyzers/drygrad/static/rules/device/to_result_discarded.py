@@ -6,16 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.values import UNKNOWN, Function, Tensor
 from drygrad.static.rules.device.batches import loader_loop, unpacked_names
 from drygrad.static.rules.device.placement import device_of, is_moved_elsewhere, spoken
 from drygrad.static.rules.device.returning import returned_move
+from drygrad.static.tree import walk
 
 _MOVES = frozenset({"to", "cuda", "cpu"})
 _CASTS = frozenset({"half", "float", "double", "bfloat16", "type"})
+_KEYS = ("key", "name")
+"""What a loop over the values of a dict may call its keys."""
 
 _BATCH = re.compile(r"^(mini_?)?(batch|inputs?|samples?|encod(ing|ed)s?)(_\w+)?$")
 
@@ -113,6 +116,48 @@ class ToResultDiscarded(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            from torch.utils.data import DataLoader
+            import torch
+
+            def run(model, data, device):
+                for batch in DataLoader(data):
+                    for name in batch.keys():
+                        batch[name].to(device)
+                    yield model(batch)
+            """,
+            """
+            from torch.utils.data import DataLoader
+            import torch
+
+            def run(model, data, device):
+                for batch in DataLoader(data):
+                    for name in batch.keys():
+                        batch[name] = batch[name].to(device)
+                    yield model(batch)
+            """,
+        ),
+        Invalid(
+            """
+            def move(item, device):
+                if isinstance(item, torch.Tensor):
+                    return item.to(device)
+                if isinstance(item, dict):
+                    for value in item.values():
+                        move(value, device)
+                return item
+            """,
+            """
+            def move(item, device):
+                if isinstance(item, torch.Tensor):
+                    return item.to(device)
+                if isinstance(item, dict):
+                    for key, value in item.items():
+                        item[key] = move(value, device)
+                return item
+            """,
+        ),
         Invalid(
             """
             def run(model, batches, device):
@@ -252,29 +297,84 @@ class ToResultDiscarded(Rule):
                     call,
                     f"{text} returns moved copies that nothing keeps; {stays}",
                     related=[("moved here", moved)],
+                    fixes=[_assigned(call, call.args[0], ctx)] if _is_place(call.args[0]) else [],
                 )
 
     def _fix(self, call: ast.Call, receiver: ast.expr, tensor: Tensor | None, ctx: Context) -> Fix | None:
         if tensor is not None and tensor.parameter:
             return None
-        if isinstance(receiver, ast.Subscript) and not _has_text_key(receiver):
+        if isinstance(receiver, ast.Subscript) and not (_has_text_key(receiver) or _has_key_of_loop(receiver, ctx)):
             return None
-        text = _item_of_loop(call, receiver, ctx) or ctx.source_of(receiver)
-        return ctx.fix(f"Assign the result to {text}", ctx.insert_before(call, f"{text} = "))
+        return _assigned(call, receiver, ctx)
 
 
-def _item_of_loop(call: ast.Call, receiver: ast.expr, ctx: Context) -> str | None:
-    """Return the item of a dict that a loop over its items has bound to a name: ``batch[key]``."""
-    for loop in ctx.loops(call):
+def _assigned(call: ast.Call, moved: ast.expr, ctx: Context) -> Fix | None:
+    """Return the fix that puts a copy where the original came from: into the dict of a loop, or the name."""
+    name = moved.id if isinstance(moved, ast.Name) else None
+    for loop in ctx.loops(call) if name is not None else ():
         match loop:
             case ast.For(
                 target=ast.Tuple(elts=[ast.Name(id=key), ast.Name(id=value)]),
                 iter=ast.Call(func=ast.Attribute(value=ast.Name(id=holder), attr="items"), args=[]),
-            ) if isinstance(receiver, ast.Name) and receiver.id == value:
-                return f"{holder}[{key}]"
+            ) if name == value:
+                return _bound(call, f"{holder}[{key}]", ctx)
+            case ast.For(
+                target=ast.Name(id=value) as target,
+                iter=ast.Call(func=ast.Attribute(value=ast.Name(id=holder), attr="values") as values, args=[]),
+            ) if name == value:
+                key = next((word for word in _KEYS if not _is_used(word, loop, ctx)), None)
+                edits = [ctx.replace(target, f"{key}, {value}"), ctx.replace(values, f"{holder}.items")]
+                return _bound(call, f"{holder}[{key}]", ctx, *edits) if key is not None else None
+            case ast.For(target=target) if (
+                name is not None and _binds(target, name) and not _is_read_behind(call, loop, name)
+            ):
+                return None
             case _:
                 pass
-    return None
+    return _bound(call, ctx.source_of(moved), ctx)
+
+
+def _bound(call: ast.Call, place: str, ctx: Context, *edits: Edit) -> Fix | None:
+    return ctx.fix(f"Assign the result to {place}", *edits, ctx.insert_before(call, f"{place} = "))
+
+
+def _is_used(name: str, node: ast.AST, ctx: Context) -> bool:
+    names = (n.id for n in walk(ctx.function(node) or ctx.tree) if isinstance(n, ast.Name))
+    return name in names
+
+
+def _binds(target: ast.expr, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in walk(target))
+
+
+def _is_read_behind(call: ast.Call, loop: ast.For, name: str) -> bool:
+    reads = (n for n in walk(loop) if isinstance(n, ast.Name) and n.id == name)
+    return any(isinstance(n.ctx, ast.Load) and n.lineno > (call.end_lineno or call.lineno) for n in reads)
+
+
+def _has_key_of_loop(node: ast.Subscript, ctx: Context) -> bool:
+    """Say whether an item is that of a key which a loop takes from the same dict, or from a list of texts."""
+    holder = ctx.text(node.value)
+    for loop in ctx.loops(node):
+        match loop:
+            case ast.For(target=ast.Name(id=key), iter=source) if isinstance(node.slice, ast.Name):
+                if key == node.slice.id:
+                    return _are_keys(source, holder, ctx)
+            case _:
+                pass
+    return False
+
+
+def _are_keys(source: ast.expr, holder: str | None, ctx: Context) -> bool:
+    match source:
+        case ast.Call(func=ast.Name(id="list" | "sorted" | "tuple"), args=[inner], keywords=[]):
+            return _are_keys(inner, holder, ctx)
+        case ast.Call(func=ast.Attribute(value=owner, attr="keys"), args=[]):
+            return ctx.text(owner) == holder
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+            return all(isinstance(e, ast.Constant) and isinstance(e.value, str) for e in elements)
+        case _:
+            return holder is not None and ctx.text(source) == holder
 
 
 def _may_be_module(tensor: Tensor) -> bool:
