@@ -199,6 +199,25 @@ def test_infinity_becomes_finite_where_it_is_written(written: str, finite: str) 
     assert list(texts.values()) == [finite]
 
 
+SAMPLES = "class Data:\n    def __getitem__(self, i):\n        return self.x[i], {part}\n\n\nloss(model, batch)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "part", "facts", "expected"),
+    [
+        ("DG309", "row[2]", {"operand": "y", "wanted": "int64"}, "row[2].long()"),
+        ("DG309", "float(self.y[i])", {"operand": "y", "wanted": "int64"}, "int(float(self.y[i]))"),
+        ("DG317", "np.ones(3)", {"operand": "y", "wanted": "float32"}, 'np.ones(3).astype("float32")'),
+        ("DG302", "numbers", {"stored": "numbers"}, "torch.unique(numbers, return_inverse=True)[1]"),
+        ("DG302", "label", {"stored": "from 1"}, "label - 1"),
+    ],
+)
+def test_what_a_dataset_delivers_is_changed_there(code: str, part: str, facts: dict[str, Any], expected: str) -> None:
+    facts = {"value": 5, "low": 0, "high": 5, **facts}
+    texts = proposed(SAMPLES.format(part=part), code, part, facts, raised="loss(model")
+    assert f"return self.x[i], {expected}" in texts.values()
+
+
 def test_a_state_that_the_run_saw_as_a_tuple_is_detached_as_one() -> None:
     program = "def f(rnn, xs, h):\n    for x in xs:\n        out, h = rnn(x, h)\n        out.sum().backward()\n"
     texts = proposed(program, "DG108", "out, h = rnn(x, h)", shapes=("h[0]", "h[1]", "out"))

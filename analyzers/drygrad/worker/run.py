@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from drygrad.worker.departures import Departure
+    from drygrad.worker.explain.samples import Delivered
     from drygrad.worker.instruments.graph import Cut
     from drygrad.worker.ledger import Held, Origin
     from drygrad.worker.lines import Instruction, Lines
@@ -91,6 +92,8 @@ class Run:
         """Tells where a tensor without a graph, or what it was computed from, has left one."""
         self.departure_of: Callable[[int], Departure | None] = _unknown
         """Tells where what is computed from a leaf (by its identity) leaves the graph for good."""
+        self.delivered: Callable[[Any], Delivered | None] = _unknown
+        """Tells of what dataset a tensor of a batch has come."""
         self.made_at: Callable[[Any], Instruction | None] = _unknown
         """Tells where a module was made that holds parameters or buffers itself."""
         self.built_at: Callable[[Any], Instruction | None] = _unknown

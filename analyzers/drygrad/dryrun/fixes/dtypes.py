@@ -17,6 +17,7 @@ _METHODS = {
     "float16": "half()",
     "bfloat16": "bfloat16()",
 }
+_PLAIN = {"float32": "float", "int64": "int"}
 _INDICES = ("ind", "tensors")
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 
@@ -32,6 +33,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         for node in islice(site.trail(site.operand), 3):
             yield _converted(site, node, _METHODS[wanted], "safe" if safe else "unsafe")
             yield site.rebound(node, _METHODS[wanted], "safe" if safe else "unsafe")
+        if site.is_origin:
+            yield from _of_numbers(site, site.operand, wanted)
     elif "floating point type for target" in site.finding.message:
         yield from _target(site)
 
@@ -52,6 +55,16 @@ def _made(site: Site, node: ast.Call, wanted: str) -> Iterator[Fix | None]:
         yield site.fix(f"Make it {wanted}: dtype={dtype}", with_keyword(site.ctx, node, "dtype", dtype))
     if wanted in _METHODS:
         yield _converted(site, node, _METHODS[wanted], "unsafe")
+
+
+def _of_numbers(site: Site, node: ast.expr, wanted: str) -> Iterator[Fix | None]:
+    """Yield what converts a number of Python's or an array of NumPy's, of which a loader makes a tensor."""
+    text = site.ctx.source_of(node)
+    if wanted in _PLAIN:
+        yield site.fix(
+            f"Make it a number of the kind {_PLAIN[wanted]}", site.ctx.replace(node, f"{_PLAIN[wanted]}({text})")
+        )
+    yield site.fix(f"Convert the array to {wanted}", site.with_call(node, f'astype("{wanted}")'))
 
 
 def _converted(site: Site, node: ast.expr, call: str, safety: Safety) -> Fix | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.dryrun.fixes.layers import argument_of, maker
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Edit, Fix
-from drygrad.static.editing import as_operand
+from drygrad.static.editing import as_operand, written_as
 
 
 def fixes(site: Site) -> Iterator[Fix | None]:
@@ -17,6 +17,9 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     if site.finding.code != "DG302" or not all(isinstance(v, (int, float)) for v in (value, high, low)):
         return
     operand = site.operand
+    if site.fact("stored") is not None:
+        yield _counted(site)
+        return
     size = site.written(site.fact("size"))
     if size is not None:
         missing = int(_highest(site, None, value) - high) + 1
@@ -40,6 +43,18 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         yield site.fix("Count from 0: subtract 1 (changes which class is meant)", edit)
     limit = f"clamp({int(low)}, {int(high) - 1})"
     yield site.fix(f"Limit it with .{limit} (changes what the others mean)", site.with_call(operand, limit))
+
+
+def _counted(site: Site) -> Fix | None:
+    """Return what counts from 0 where a dataset keeps numbers as they come."""
+    node = site.expression
+    if node is None:
+        return None
+    if site.fact("stored") == "from 1":
+        return site.fix("Count from 0: subtract 1", site.ctx.replace(node, f"{as_operand(site.ctx, node)} - 1"))
+    unique = written_as(site.ctx, "torch.unique")
+    text = f"{unique}({site.ctx.source_of(node)}, return_inverse=True)[1]"
+    return site.fix("Number them anew, from 0", site.ctx.replace(node, text)) if unique is not None else None
 
 
 def _highest(site: Site, operand: ast.expr | None, value: float) -> float:

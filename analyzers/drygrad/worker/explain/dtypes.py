@@ -7,7 +7,9 @@ import re
 import torch
 
 from drygrad.worker.explain.blame import is_loop, of_dtype, owner
+from drygrad.worker.explain.samples import part_of_sample, table_of
 from drygrad.worker.explain.scene import Operand, Scene
+from drygrad.worker.naming import binding_in
 from drygrad.worker.reading import dtype_text
 from drygrad.worker.run import Fault, Place
 
@@ -127,10 +129,15 @@ def _conversion(
     owned = owner(scene.calls, wrong.tensor, of_dtype(scene.run, wrong.tensor))
     made = _converted(scene, wrong)
     converted = {"made": True} if made is not None else {}
-    if made is None and owned.call is not scene.call and not wrong.is_parameter:
+    sampled = _sampled(scene, wrong)
+    if sampled is not None:
+        made, converted = sampled, {}
+    elif made is None and owned.call is not scene.call and not wrong.is_parameter:
         made = owned.call.place
         wrong = wrong._replace(name=owned.name, text=f"`{owned.name}`") if owned.name else wrong
     advice = f"convert {wrong.text} with `{call}`" if not wrong.is_parameter else f"convert it with `{call}`"
+    if sampled is not None:
+        advice += " where the sample is made"
     fault = scene.fault(
         code,
         f"{wrong.text} is {mine}{joined}{why}: {advice}",
@@ -142,6 +149,33 @@ def _conversion(
         **converted,
     )
     return scene.moved(fault, made)
+
+
+def _sampled(scene: Scene, wrong: Operand) -> Place | None:
+    """Return where a dataset makes the part of a sample that has its dtype with the others, or with its table."""
+    delivered = scene.run.delivered(wrong.tensor) if not wrong.is_parameter else None
+    held = scene.run.held_of(wrong.tensor)
+    if delivered is None or held is None:
+        return None
+    root = held.roots.dtype
+    written = root.op in _CONVERSIONS and root.instruction is not None and not is_loop(root.instruction)
+    if written and all(other.roots.dtype is not root for other in delivered.others):
+        return None
+    part = part_of_sample(delivered, scene.run.lines)
+    place = part.place if part is not None else _bound(scene, table_of(delivered))
+    same = place is not None and scene.place is not None and place.line == scene.place.line
+    return None if same else place
+
+
+def _bound(scene: Scene, table: torch.Tensor | None) -> Place | None:
+    """Return the line of a function under way that binds the name of a table."""
+    if table is None:
+        return None
+    for call in scene.calls:
+        name, written = call.find(table)
+        if name is not None and written is table and name.isidentifier():
+            return binding_in(call.code, name, scene.run.lines)
+    return None
 
 
 def _converted(scene: Scene, wrong: Operand) -> Place | None:

@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Union
 
 from drygrad.worker.lines import Lines
+from drygrad.worker.texts import tree_of
 
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _RETURNED = r"(?:\breturn\w*|->|\boutputs?\b|\byields\b)[^()\[\]]*?"
@@ -25,8 +26,7 @@ def promises_one_dimension(code: CodeType, lines: Lines) -> bool:
 
 @lru_cache(maxsize=64)
 def _promised(text: str, first: int) -> bool:
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(text)):
         for function in ast.iter_child_nodes(node):
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and _begins(function) == first:
                 documented = ast.get_docstring(node) if isinstance(node, ast.ClassDef) else None

@@ -13,13 +13,15 @@ import torch
 from drygrad.worker import graphs
 from drygrad.worker.explain.blame import Size, size_of_layer
 from drygrad.worker.explain.ranges import CHECKED, Breach, Range, breach, is_index, outside
+from drygrad.worker.explain.samples import part_of_sample
 from drygrad.worker.naming import Call, call_here, call_of_error
-from drygrad.worker.reading import extremes, is_readable
+from drygrad.worker.reading import at_hand, extremes, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Stop
 from drygrad.worker.watch import Op
 
 _FEW = 8
 _REMAINDER = "aten::remainder"
+_CLASSES = frozenset({"aten::nll_loss_forward", "aten::nll_loss2d_forward"})
 _INDEX, _LOGITS, _PROBABILITY = "DG302", "DG307", "DG316"
 
 
@@ -85,11 +87,31 @@ class IndexRanges(Instrument):
         facts = {"operand": name, "value": _fact(found.value), "position": list(found.position), "count": found.count}
         facts.update(low=found.range.low, high=_fact(found.range.high))
         fault = Fault(code, message, place, related=self._origins(found, op, name, place), facts=facts)
+        if self._at_sample(fault, found, op):
+            return fault
         size = self._table_size(found, op)
         if size is not None and place is not None and size.place.line != place.line:
             fault.related = [r for r in fault.related if r[1].line != size.place.line] + [("it fails here", place)]
             fault.at, fault.facts["size"] = size.place, size.text
         return fault
+
+    def _at_sample(self, fault: Fault, found: Breach, op: Op) -> bool:
+        """Move a fault to the dataset that delivers numbers as they are, where indices from 0 are wanted."""
+        delivered = self.run.delivered(found.range.values) if is_index(found.range) else None
+        part = part_of_sample(delivered, self.run.lines) if delivered is not None else None
+        if part is None or fault.at is None or part.place.line == fault.at.line:
+            return False
+        high, low = int(found.range.high), extremes(found.range.values)
+        if op.name == "aten::embedding" and _with_gaps(part.values) == high:
+            told = f": the {high} different numbers are not 0 to {high - 1}"
+        elif op.name in _CLASSES and low is not None and low[0] == 1 and low[1] == high:
+            told = ": they are counted from 1"
+        else:
+            return False
+        fault.related.append(("it fails here", fault.at))
+        fault.facts["stored"] = "numbers" if op.name == "aten::embedding" else "from 1"
+        fault.message, fault.at = fault.message + told, part.place
+        return True
 
     def _table_size(self, found: Breach, op: Op) -> Size | None:
         """Return where the rows of a table were counted, if it has just a few too little."""
@@ -113,6 +135,21 @@ class IndexRanges(Instrument):
             made += [(f"the {len(source)} rows come from here", bound.instruction)] if bound else []
         places = [(message, self.run.lines.place(instruction)) for message, instruction in made]
         return [(message, at) for message, at in places if at and (place is None or at.line != place.line)]
+
+
+def _with_gaps(values: object) -> int | None:
+    """Return how many different integers a dataset keeps, if not all between are among them."""
+    try:
+        found = torch.as_tensor(values)
+    except (RuntimeError, TypeError, ValueError):
+        return None
+    if not is_readable(found) or found.is_floating_point() or not found.numel():
+        return None
+    unique: Any = torch.unique  # pyright: ignore
+    with quietly():
+        different = unique(at_hand(found))
+        count = len(different)
+        return count if int(different[-1]) - int(different[0]) >= count else None
 
 
 def _highest(values: torch.Tensor) -> float:
