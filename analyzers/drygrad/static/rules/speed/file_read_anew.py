@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.datasets import sample_methods
+from drygrad.static.editing import inserted
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Function
 from drygrad.static.loops import is_guarded, is_step_loop
+from drygrad.static.rules.speed.computed_once import computed_once
+from drygrad.static.rules.speed.gathering import changes
 from drygrad.static.syntax import assigned_in, bound_names, nodes_within, parameter_names
 from drygrad.static.tree import walk
 
@@ -65,6 +68,9 @@ class FileReadAnew(Rule):
     def __getitem__(self, index):
         return torch.from_numpy(self.signals[index])
     ```
+
+    ## Fix safety
+    Unsafe: a file that is written meanwhile is not read again, and each process keeps what it has read.
     """
 
     code, name, since = "DG614", "file-read-anew", "0.1"
@@ -123,6 +129,22 @@ class FileReadAnew(Rule):
                     signals = np.load(self.path)
                     return torch.from_numpy(signals[index])
             """,
+            """
+            import numpy as np
+            from torch.utils.data import Dataset
+
+            class Recordings(Dataset):
+                def __init__(self, path, length):
+                    self.path, self.length = path, length
+                    self.signals = np.load(self.path)
+
+                def __len__(self):
+                    return self.length
+
+                def __getitem__(self, index):
+                    signals = self.signals
+                    return torch.from_numpy(signals[index])
+            """,
             at=(12, 18, 12, 36),
         ),
         Invalid(
@@ -157,6 +179,14 @@ class FileReadAnew(Rule):
                     optimizer.step()
                     optimizer.zero_grad()
             """,
+            """
+            def train(model, loader, optimizer):
+                weights = torch.load("weights.pt")
+                for x, y in loader:
+                    F.cross_entropy(model(x), y, weights).backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+            """,
             at=(3, 18, 3, 42),
         ),
     ]
@@ -173,7 +203,8 @@ class FileReadAnew(Rule):
                 if _stays_the_same(path, function, varies, ctx, frozenset()):
                     reported.add(place)
                     message = f"{ctx.source_of(path)} is read again, all of it, {what}: read it once and keep it"
-                    yield ctx.finding(self, place, message)
+                    fixes = [computed_once([place], function, ctx)]
+                    yield ctx.finding(self, place, message, fixes=fixes)
 
     def visit_loop(self, node: ast.For | ast.While, ctx: Context) -> Iterator[Finding]:
         if not is_step_loop(node, ctx):
@@ -187,7 +218,22 @@ class FileReadAnew(Rule):
             names = {n.id for n in walk(path) if isinstance(n, ast.Name)}
             if not names & bound and not any(isinstance(n, ast.Call) and not _joins(n, ctx) for n in walk(path)):
                 message = f"{ctx.source_of(path)} is read again, all of it, in each step: read it once, before the loop"
-                yield ctx.finding(self, place, message)
+                fixes = [_before(node, place, ctx)]
+                yield ctx.finding(self, place, message, fixes=fixes)
+
+
+def _before(loop: ast.For | ast.While, read: ast.expr, ctx: Context) -> Fix | None:
+    """Read before the loop, where the loop only binds a name to what is read, and writes into nothing of that name."""
+    statement = ctx.statement(read)
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is read and statement in loop.body:
+            bound = [n for n in walk(loop) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
+        case _:
+            return None
+    if len(bound) > 1 or changes(loop, name):
+        return None
+    line = inserted(ctx, loop, ctx.source_of(statement))
+    return ctx.fix("Read it once, before the loop", line, ctx.delete_statement(statement))
 
 
 def _repeated(ctx: Context) -> Iterator[tuple[FunctionNode, str]]:

@@ -10,7 +10,7 @@ from drygrad.model import Edit, Fix
 from drygrad.static.context import Context, Loop
 from drygrad.static.editing import inserted
 from drygrad.static.facts.values import TorchCall
-from drygrad.static.syntax import block_of
+from drygrad.static.syntax import block_of, bound_names
 from drygrad.static.tree import walk
 
 _OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -137,6 +137,15 @@ def _is_written_to(piece: ast.expr, scope: ast.AST) -> bool:
     """Say whether something that a piece is made of is written to: the list would then hold what comes later."""
     names = _names(piece)
     return any(_written(node) & names for node in walk(scope))
+
+
+def changes(scope: ast.AST, name: str) -> bool:
+    """Say whether a body writes into what a name stands for, or into what was made of it."""
+    made = {name}
+    for node in walk(scope):
+        if isinstance(node, ast.Assign) and _names(node.value) & made:
+            made |= {part for target in node.targets for part in bound_names(target)}
+    return any(_written(node) & made for node in walk(scope))
 
 
 def _written(node: ast.AST) -> set[str]:

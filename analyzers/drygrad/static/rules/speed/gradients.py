@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from drygrad.model import Edit, Fix
 from drygrad.static.context import Context, Loop
+from drygrad.static.editing import as_operand, inserted
 from drygrad.static.loops import backwards_in, is_guarded
 from drygrad.static.syntax import body_nodes, bound_names, calls_in, own_nodes, scope_of
 from drygrad.static.tree import walk
@@ -110,3 +112,45 @@ def _is_of_gradients(node: ast.expr, ctx: Context) -> bool:
 def _reads_gradient(name: ast.Name, ctx: Context) -> bool:
     owner = ctx.parent(name)
     return isinstance(owner, ast.Attribute) and owner.attr == "grad"
+
+
+# -- the repair -------------------------------------------------------------------------------------------------
+
+
+def read_once(loop: ast.For | ast.comprehension, reading: ast.Call, ctx: Context) -> Fix | None:
+    """Add the tensors up, and make a number of the sum after the loop."""
+    tensor = _read_by(reading)
+    if tensor is None:
+        return None
+    edits = _summed(loop, reading, ctx) if isinstance(loop, ast.comprehension) else _added_up(loop, reading, ctx)
+    plain = ctx.replace(reading, as_operand(ctx, tensor))
+    return ctx.fix("Add up the tensors, read the sum once", plain, *edits) if edits else None
+
+
+def _added_up(loop: ast.For, reading: ast.Call, ctx: Context) -> list[Edit | None]:
+    match ctx.statement(reading):
+        case ast.AugAssign(target=ast.Name(id=total), op=ast.Add(), value=value):
+            used = [n for n in walk(loop) if isinstance(n, ast.Name) and n.id == total]
+        case _:
+            return []
+    alone = len(used) == 1 and _is_arithmetic(value, reading, ctx)
+    return [inserted(ctx, loop, f"{total} = float({total})", after=True)] if alone else []
+
+
+def _summed(loop: ast.comprehension, reading: ast.Call, ctx: Context) -> list[Edit | None]:
+    whole = ctx.parent(loop)
+    added = ctx.parent(whole) if isinstance(whole, (ast.GeneratorExp, ast.ListComp)) else None
+    match added, whole:
+        case ast.Call(func=ast.Name(id="sum"), args=[_]), ast.GeneratorExp(elt=value) | ast.ListComp(elt=value):
+            if not _is_arithmetic(value, reading, ctx):
+                return []
+            return [ctx.insert_before(added, "float("), ctx.insert_after(added, ")")]
+        case _:
+            return []
+
+
+def _is_arithmetic(value: ast.expr, reading: ast.Call, ctx: Context) -> bool:
+    """Say whether a value is computed of a reading as it would be of the tensor."""
+    around = [*ctx.ancestors(reading)]
+    inside = around[: around.index(value) + 1] if value in around else []
+    return value is reading or all(isinstance(node, (ast.BinOp, ast.UnaryOp)) for node in inside)

@@ -12,7 +12,7 @@ from drygrad.static.datasets import called_by
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Tensor
 from drygrad.static.loops import backwards_in, is_guarded, is_step_loop, trains
-from drygrad.static.rules.speed.gradients import first_reading, step_loops_around
+from drygrad.static.rules.speed.gradients import first_reading, read_once, step_loops_around
 from drygrad.static.syntax import assigned_in, called, calls_in
 
 _READS = frozenset({"item", "tolist", "cpu", "numpy"})
@@ -55,7 +55,8 @@ class ItemInHotLoop(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the total becomes a tensor; what it is used for may need a number.
+    Unsafe: the total becomes a tensor; what it is used for may need a number. The sum over gradients stays a number,
+    but is rounded as the tensors are.
     """
 
     code, name, since = "DG601", "item-in-hot-loop", "0.1"
@@ -194,6 +195,18 @@ class ItemInHotLoop(Rule):
                     log(gradient_norm(model.parameters()))
                     optimizer.step()
             """,
+            """
+            def gradient_norm(parameters):
+                return float(sum(p.grad.norm() ** 2 for p in parameters if p.grad is not None)) ** 0.5
+
+            def fit(model, loader, criterion, optimizer, device, log):
+                for x, y in loader:
+                    loss = criterion(model(x.to(device)), y.to(device))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    log(gradient_norm(model.parameters()))
+                    optimizer.step()
+            """,
             at=(2, 15, 2, 35),
         ),
         Invalid(
@@ -268,6 +281,26 @@ class ItemInHotLoop(Rule):
                     clip(model, 1.0)
                     optimizer.step()
             """,
+            """
+            device = "cuda"
+
+            def clip(model, limit):
+                total = 0.0
+                for p in model.parameters():
+                    if p.grad is not None:
+                        total += p.grad.norm() ** 2
+                total = float(total)
+                for p in model.parameters():
+                    p.grad.mul_(min(1.0, limit / (total**0.5 + 1e-6)))
+
+            def train(model, loader, criterion, optimizer):
+                for x, y in loader:
+                    loss = criterion(model(x.to(device)), y.to(device))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    clip(model, 1.0)
+                    optimizer.step()
+            """,
             at=(7, 21, 7, 41),
         ),
     ]
@@ -282,7 +315,7 @@ class ItemInHotLoop(Rule):
                 f"{ctx.source_of(reading)} waits for the GPU once for every parameter, in every step; add up the "
                 "tensors and read once"
             )
-            yield ctx.finding(self, reading, message)
+            yield ctx.finding(self, reading, message, fixes=[read_once(node, reading, ctx)])
 
     def visit_loop(self, node: ast.For | ast.While, ctx: Context) -> Iterator[Finding]:
         if not trains(node) or not is_step_loop(node, ctx) or _WAITS_ALREADY.search(ctx.source_of(node)):

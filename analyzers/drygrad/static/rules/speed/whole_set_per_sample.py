@@ -10,6 +10,7 @@ from drygrad.static.context import Context, FunctionNode
 from drygrad.static.datasets import sample_methods
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Class, Function, Number, Object
+from drygrad.static.rules.speed.computed_once import computed_once
 from drygrad.static.syntax import parameter_names
 from drygrad.static.tree import walk
 
@@ -50,6 +51,9 @@ class WholeSetPerSample(Rule):
     def __getitem__(self, index):
         return self.data[index]
     ```
+
+    ## Fix safety
+    Unsafe: what changes the data later, where the file does not show it, no longer changes the result.
     """
 
     code, name, since = "DG611", "whole-set-per-sample", "0.1"
@@ -126,6 +130,19 @@ class WholeSetPerSample(Rule):
                     scaled = (self.counts - self.counts.mean(0)) / (self.counts.std(0) + 1e-6)
                     return scaled[index]
             """,
+            """
+            class Genes(torch.utils.data.Dataset):
+                def __init__(self, counts):
+                    self.counts = torch.log1p(counts)
+                    self.scaled = (self.counts - self.counts.mean(0)) / (self.counts.std(0) + 1e-6)
+
+                def __len__(self):
+                    return len(self.counts)
+
+                def __getitem__(self, index):
+                    scaled = self.scaled
+                    return scaled[index]
+            """,
             at=(9, 32, 9, 51),
         ),
         Invalid(
@@ -139,6 +156,22 @@ class WholeSetPerSample(Rule):
 
                 def normalise(self, x):
                     return (x - self.signals.mean()) / self.signals.std()
+
+                def __getitem__(self, index):
+                    return self.normalise(self.signals[index])
+            """,
+            """
+            class Beats(torch.utils.data.Dataset):
+                def __init__(self, signals):
+                    self.signals = signals
+                    self.signals_mean = self.signals.mean()
+                    self.signals_std = self.signals.std()
+
+                def __len__(self):
+                    return len(self.signals)
+
+                def normalise(self, x):
+                    return (x - self.signals_mean) / self.signals_std
 
                 def __getitem__(self, index):
                     return self.normalise(self.signals[index])
@@ -162,7 +195,25 @@ class WholeSetPerSample(Rule):
 
                 def __getitem__(self, index):
                     return self.signals[index] - self.mean
+            """,
             """
+            import numpy as np
+
+            class Beats(torch.utils.data.Dataset):
+                def __init__(self, signals):
+                    self.signals = signals
+                    self.signals_mean = np.mean(self.signals, axis=0)
+
+                def __len__(self):
+                    return len(self.signals)
+
+                @property
+                def mean(self):
+                    return self.signals_mean
+
+                def __getitem__(self, index):
+                    return self.signals[index] - self.mean
+            """,
         ),
         Invalid(
             """
@@ -176,7 +227,21 @@ class WholeSetPerSample(Rule):
                 def __getitem__(self, index):
                     mean, std = self.signals[:, 0].mean(), torch.std(self.signals, dim=0)
                     return (self.signals[index] - mean) / std
+            """,
             """
+            class Beats(torch.utils.data.Dataset):
+                def __init__(self, signals):
+                    self.signals = signals
+                    self.signals_std = torch.std(self.signals, dim=0)
+                    self.signals_mean = self.signals[:, 0].mean()
+
+                def __len__(self):
+                    return len(self.signals)
+
+                def __getitem__(self, index):
+                    mean, std = self.signals_mean, self.signals_std
+                    return (self.signals[index] - mean) / std
+            """,
         ),
         Invalid(
             """
@@ -210,7 +275,21 @@ class WholeSetPerSample(Rule):
                 def __getitem__(self, index):
                     row = self.frame.iloc[index]
                     return (row["a"] - self.frame["a"].mean()) / self.frame["a"].std()
+            """,
             """
+            class Table(torch.utils.data.Dataset):
+                def __init__(self, frame):
+                    self.frame = frame
+                    self.frame_mean = self.frame["a"].mean()
+                    self.frame_std = self.frame["a"].std()
+
+                def __len__(self):
+                    return len(self.frame)
+
+                def __getitem__(self, index):
+                    row = self.frame.iloc[index]
+                    return (row["a"] - self.frame_mean) / self.frame_std
+            """,
         ),
         Invalid(
             """
@@ -224,6 +303,49 @@ class WholeSetPerSample(Rule):
                 def __getitem__(self, index):
                     classes = sorted(set(self.tags))
                     return self.pages[index], classes.index(self.tags[index])
+            """,
+            """
+            class Pages(torch.utils.data.Dataset):
+                def __init__(self, pages, tags):
+                    self.pages, self.tags = pages, tags
+                    self.classes = sorted(set(self.tags))
+
+                def __len__(self):
+                    return len(self.pages)
+
+                def __getitem__(self, index):
+                    classes = self.classes
+                    return self.pages[index], classes.index(self.tags[index])
+            """,
+        ),
+        Invalid(
+            """
+            class Beats(torch.utils.data.Dataset):
+                def __init__(self, signals):
+                    self.signals = signals
+
+                def __len__(self):
+                    return len(self.signals)
+
+                def add(self, signals):
+                    self.signals = torch.cat([self.signals, signals])
+
+                def __getitem__(self, index):
+                    return self.signals[index] / self.signals.std()
+            """
+        ),
+        Invalid(
+            """
+            class Beats(torch.utils.data.Dataset):
+                def __init__(self, signals):
+                    self.signals = signals
+
+                def __len__(self):
+                    return len(self.signals)
+
+                def __getitem__(self, index):
+                    mean = self.signals.mean(0)
+                    return mean.sub_(self.signals[index])
             """
         ),
     ]
@@ -237,9 +359,13 @@ class WholeSetPerSample(Rule):
             for part, text in sorted(found, key=lambda entry: (entry[0].lineno, entry[0].col_offset)):
                 if ctx.statement(part) in reported or _is_kept(part, ctx):
                     continue
-                reported.add(ctx.statement(part))
+                statement = ctx.statement(part)
+                reported.add(statement)
                 message = f"all of {text} is gone through anew for each sample: compute this once, in __init__"
-                yield ctx.finding(self, part, message)
+                function = ctx.function(part)
+                together = [other for other, _ in found if ctx.statement(other) is statement]
+                fixes = [computed_once(together, function, ctx)] if function is not None else []
+                yield ctx.finding(self, part, message, fixes=fixes)
 
 
 def _used(method: FunctionNode, ctx: Context) -> list[FunctionNode]:
