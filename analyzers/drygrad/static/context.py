@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from drygrad.model import Edit, Finding, Fix, Position, Related, Rule, Safety, Severity, Span
 from drygrad.settings import Settings
@@ -22,11 +22,8 @@ from drygrad.static.facts.values import (
     TorchCall,
     Value,
 )
-from drygrad.static.source import Located
+from drygrad.static.source import Located, Source
 from drygrad.static.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 NodeType = TypeVar("NodeType", bound=ast.AST)
 Derived = TypeVar("Derived")
@@ -39,18 +36,33 @@ class Context:
     """One file under analysis, as the rules see it."""
 
     def __init__(self, tree: Tree, facts: ModuleFacts, settings: Settings) -> None:
-        self.source = tree.source
-        self.tree = tree.module
-        self.statements = tree
-        self.facts = facts
-        self.settings = settings
+        self._tree = tree
+        self._facts = facts
         self._derived: dict[object, object] = {}
+        self.settings = settings
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+
+    @property
+    def source(self) -> Source:
+        """The text."""
+        return self._tree.source
+
+    @property
+    def tree(self) -> ast.Module:
+        """The syntax of the text."""
+        return self._tree.module
+
+    @property
+    def facts(self) -> ModuleFacts:
+        """What the interpretation has found out."""
+        return self._facts
 
     # -- facts ---------------------------------------------------------------------------------------------------
 
     def value(self, node: ast.expr | None) -> Value:
         """Return what is known of an expression's value."""
-        return self.facts.recording.values.get(node, UNKNOWN) if node is not None else UNKNOWN
+        return self._facts.recording.values.get(node, UNKNOWN) if node is not None else UNKNOWN
 
     def tensor(self, node: ast.expr | None) -> Tensor | None:
         """Return the tensor that an expression is, None where it may be something else."""
@@ -59,7 +71,7 @@ class Context:
 
     def call(self, node: ast.expr) -> TorchCall | None:
         """Return the torch call that an expression is, whatever its spelling; None where it is none."""
-        return self.facts.recording.calls.get(node)
+        return self._facts.recording.calls.get(node)
 
     def name(self, node: ast.expr | None) -> str | None:
         """Return the full name of an imported thing: ``torch.nn.functional.relu`` for ``F.relu``; None otherwise.
@@ -79,7 +91,7 @@ class Context:
 
     def imported_as(self, name: str) -> str | None:
         """Return the name that stands for an imported module in this file; None where it is not imported."""
-        return next((k for k, v in self.facts.globals.items() if isinstance(v, Reference) and v.name == name), None)
+        return next((k for k, v in self._facts.globals.items() if isinstance(v, Reference) and v.name == name), None)
 
     def text(self, node: ast.expr) -> str | None:
         """Return ``a.b.c`` as text where an expression is a plain chain of names."""
@@ -97,27 +109,27 @@ class Context:
 
     def grad_enabled(self, node: ast.AST) -> bool | None:
         """Return the grad mode at a statement or torch call; None where it depends, or the node was not reached."""
-        return self.facts.recording.grad.get(node)
+        return self._facts.recording.grad.get(node)
 
     def autocast(self, node: ast.AST) -> str | None:
         """Return ``off``, ``float16``, ``bfloat16`` or ``on`` at a statement or torch call; None: unknown."""
-        return self.facts.recording.autocast.get(node)
+        return self._facts.recording.autocast.get(node)
 
     def reached(self, node: ast.stmt) -> bool:
         """Say whether the interpretation has reached a statement."""
-        return node in self.facts.recording.grad
+        return node in self._facts.recording.grad
 
     def callers(self, function: FunctionNode) -> list[CallSite]:
         """Return the calls of a function that stand in this file."""
-        return self.facts.callers.get(function, [])
+        return self._facts.callers.get(function, [])
 
     def classes(self) -> Iterable[Class]:
         """Return the classes of the file."""
-        return self.facts.classes
+        return self._facts.classes
 
     def class_of(self, node: ast.ClassDef) -> Class | None:
         """Return the class that a class statement makes."""
-        return next((c for c in self.facts.classes if c.node is node), None)
+        return self.derived(_classes_by_node).get(node)
 
     def is_module_class(self, node: ast.ClassDef) -> bool:
         """Say whether a class statement makes an nn.Module, for certain."""
@@ -136,18 +148,18 @@ class Context:
         It may ask of nothing but the node's function and of what that calls or holds.
         """
         function = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else self.function(node)
-        ground = self.facts.ground_of(function) if function is not None else None
-        return self.facts.derivations.get((derive, node), ground, lambda: derive(node, self))
+        ground = self._facts.ground_of(function) if function is not None else None
+        return self._facts.derivations.get((derive, node), ground, lambda: derive(node, self))
 
     # -- the tree ------------------------------------------------------------------------------------------------
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node that holds a node."""
-        return self.statements.parents.get(node)
+        return self._tree.parents.get(node)
 
     def nodes(self, *kinds: type[NodeType]) -> Iterator[NodeType]:
         """Yield the nodes of exactly these types in the whole file."""
-        for statement in self.statements.statements:
+        for statement in self._tree.statements:
             for kind in kinds:
                 yield from cast("list[NodeType]", statement.by_type.get(kind, []))
 
@@ -285,7 +297,11 @@ class Context:
 
     def source_of(self, node: Located) -> str:
         """Return a node's text as written."""
-        return self.source.segment(node)
+        return self._tree.source.segment(node)
+
+
+def _classes_by_node(ctx: Context) -> dict[ast.AST, Class]:
+    return {cls.node: cls for cls in reversed([*ctx.classes()])}
 
 
 def _heads(loop: Loop) -> tuple[ast.AST, ...]:

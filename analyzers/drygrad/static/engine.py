@@ -13,8 +13,9 @@ from drygrad.static import suppression
 from drygrad.static.context import Context
 from drygrad.static.facts.module import ModuleFacts
 from drygrad.static.registry import Subscriptions, all_rules
+from drygrad.static.silence import OwnContext, Silence
 from drygrad.static.source import Source, SourceError
-from drygrad.static.tree import Tree
+from drygrad.static.tree import Nodes, Statement, Tree
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Analyzer:
         self.known: Mapping[str, tuple[str, ...]] = known or {}
         self._tree: Tree | None = None
         self._facts: ModuleFacts | None = None
+        self._silence = Silence()
 
     def learn(self, ancestry: Mapping[str, tuple[str, ...]]) -> bool:
         """Take in what imported names are (see ``ModuleFacts.known``); say whether another check may find more."""
@@ -58,7 +60,9 @@ class Analyzer:
             return Analysis(source, suppression.apply(source, tree.module, (), self.settings))
         try:
             facts = ModuleFacts(tree.module, source.text, self.known, facts)
-            found = _distinct(_visit(Context(tree, facts, self.settings), subscriptions(self.settings)))
+            context, wanted = Context(tree, facts, self.settings), subscriptions(self.settings)
+            silence = self._silence if last is not None else None  # who checks once need not remember
+            found = _distinct(_visit(context, tree, wanted, silence))
         except RecursionError:
             return Analysis(source, error=SourceError("cannot analyse: an expression is nested too deeply"))
         self._tree, self._facts = tree, facts
@@ -76,21 +80,42 @@ def _subscriptions(select: tuple[str, ...], ignore: tuple[str, ...], target: Ver
     return Subscriptions(filter(wanted.wants, all_rules()))
 
 
-def _visit(context: Context, wanted: Subscriptions) -> Iterator[Finding]:
+def _visit(context: Context, tree: Tree, wanted: Subscriptions, silence: Silence | None) -> Iterator[Finding]:
     by_type, by_operation = wanted.by_type, wanted.by_operation
     for visitor in by_type.get(ast.Module, ()):
         yield from visitor(context.tree, context) or ()
-    for statement in context.statements.statements:
-        for kind, nodes in statement.by_type.items():
-            for visitor in by_type.get(kind, ()):
-                for node in nodes:
-                    yield from visitor(node, context) or ()
+    for statement in tree.statements:
+        if silence is None:
+            yield from _offer(statement.by_type, context, wanted)
+        else:
+            yield from _offer(statement.outside, context, wanted)
+            yield from _offer_anew(statement, context, wanted, silence.of(statement, context.facts))
     for call in context.facts.recording.calls.values():
         for visitor in by_operation.get(call.operation, ()):
             yield from visitor(call.node, context) or ()
     for event in context.facts.recording.events.values():
         for visitor in by_type.get(type(event), ()):
             yield from visitor(event, context) or ()
+
+
+def _offer(nodes_of: Nodes, context: Context, wanted: Subscriptions) -> Iterator[Finding]:
+    for kind, nodes in nodes_of.items():
+        for visitor in wanted.by_type.get(kind, ()):
+            for node in nodes:
+                yield from visitor(node, context) or ()
+
+
+def _offer_anew(statement: Statement, context: Context, wanted: Subscriptions, silent: set[int]) -> Iterator[Finding]:
+    """Offer what is in a statement's functions to the visitors that are not silent of them."""
+    for kind, nodes in statement.inside.items():
+        for number, visitor in wanted.numbered.get(kind, ()):
+            if number in silent:
+                continue
+            own = OwnContext(context, statement)
+            found = [finding for node in nodes for finding in visitor(node, own) or ()]
+            if not found and not own.left:
+                silent.add(number)
+            yield from found
 
 
 def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:

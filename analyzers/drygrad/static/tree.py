@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import chain, repeat
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from drygrad.static.source import Source, SourceError
@@ -43,6 +43,9 @@ def remembered(generate: Callable[[ast.AST], Iterable[Yielded]]) -> Callable[[as
 _LEAVES = frozenset(
     "ctx op ops id attr arg name kind level module type_comment lineno asname conversion simple is_async rest".split()
 )
+Nodes: TypeAlias = dict[type[ast.AST], list[ast.AST]]
+"""Nodes by their types."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _held: dict[type[ast.AST], tuple[str, ...]] = {}
 _KEPT = "drygrad_children"
 """The attribute of a node that keeps its children: asking ``ast`` for them costs more than most rules do."""
@@ -108,12 +111,36 @@ class Statement:
         return dict(_holders(self.node))
 
     @cached_property
-    def by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+    def by_type(self) -> Nodes:
         """The statement and all nodes below it, by their type."""
-        found: dict[type[ast.AST], list[ast.AST]] = {type(self.node): [self.node]}
+        found: Nodes = {type(self.node): [self.node]}
         for node in self.parents:
             found.setdefault(type(node), []).append(node)
         return found
+
+    @cached_property
+    def functions(self) -> list[ast.AST]:
+        """The functions and lambdas in the statement."""
+        return [node for node in (self.node, *self.parents) if isinstance(node, (*_FUNCTIONS, ast.Lambda))]
+
+    @cached_property
+    def inside(self) -> Nodes:
+        """Of the nodes by their type those in the bodies of functions."""
+        outer = [f for f in self.functions if isinstance(f, _FUNCTIONS) and not self._is_nested(f)]
+        bodies = {node for function in outer for statement in function.body for node in walk(statement)}
+        return {kind: found for kind, nodes in self.by_type.items() if (found := [n for n in nodes if n in bodies])}
+
+    @cached_property
+    def outside(self) -> Nodes:
+        """Of the nodes by their type those that are executed with the file: no function's body holds them."""
+        bodies = {node for nodes in self.inside.values() for node in nodes}
+        return {kind: [n for n in nodes if n not in bodies] for kind, nodes in self.by_type.items()}
+
+    def _is_nested(self, function: ast.AST) -> bool:
+        holder = self.parents.get(function)
+        while holder is not None and not isinstance(holder, _FUNCTIONS):
+            holder = self.parents.get(holder)
+        return holder is not None
 
     @property
     def first_line(self) -> int:

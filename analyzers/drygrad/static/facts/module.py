@@ -418,6 +418,10 @@ class ModuleFacts:
         known = self.instances.get(function.owner.node, [])
         return join_arguments(made.arguments for made in known) if known else _GENERIC
 
+    def body_of(self, function: ast.AST) -> Body | None:
+        """Return what evaluating a function's body has found out; None where it was not evaluated."""
+        return self._bodies.get(function)
+
     def ground_of(self, function: ast.AST) -> Ground | None:
         """Return the evaluations that what is known within a function rests on; None where it was not evaluated."""
         body = self._bodies.get(function)

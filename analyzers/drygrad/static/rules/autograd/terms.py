@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Number, Tensor, Value
-from drygrad.static.loops import backwards_in
+from drygrad.static.loops import Backward, backwards_in
 
 _SUMS = frozenset({"add", "sub", "stack", "cat"})
 _SCALES = frozenset({"mul", "div", "neg", "mean", "sum", "to", "float", "squeeze", "view", "reshape"})
@@ -15,16 +15,14 @@ _SCALES = frozenset({"mul", "div", "neg", "mean", "sum", "to", "float", "squeeze
 
 def differentiated(ctx: Context) -> Iterator[tuple[ast.Call, Value]]:
     """Yield the backward calls of a file with what they are called on."""
-    for backward in backwards_in_file(ctx):
-        for root in backward[1]:
-            yield backward[0], ctx.value(root)
+    for backward in ctx.derived(_backwards):
+        for root in backward.roots:
+            yield backward.node, ctx.value(root)
 
 
-def backwards_in_file(ctx: Context) -> Iterator[tuple[ast.Call, tuple[ast.expr, ...]]]:
-    """Yield the backward calls of a file and the expressions that they run from."""
-    for scope in (ctx.tree, *ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef)):
-        for backward in backwards_in(scope, ctx):
-            yield backward.node, backward.roots
+def _backwards(ctx: Context) -> tuple[Backward, ...]:
+    scopes = (ctx.tree, *ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef))
+    return tuple(backward for scope in scopes for backward in backwards_in(scope, ctx))
 
 
 def terms_of(value: Value) -> Iterator[Tensor | Number]:

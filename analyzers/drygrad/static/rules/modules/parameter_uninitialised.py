@@ -222,4 +222,8 @@ def _is_extended(node: ast.ClassDef, ctx: Context) -> bool:
     cls = ctx.class_of(node)
     if cls is None or any(cls in other.bases for other in ctx.classes()):
         return True
-    return any(called(call) == "apply" for call in ctx.nodes(ast.Call)) or not cls.known_bases
+    return not cls.known_bases or ctx.derived(_applies_functions)
+
+
+def _applies_functions(ctx: Context) -> bool:
+    return any(called(call) == "apply" for call in ctx.nodes(ast.Call))
