@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from drygrad.static.context import Context
@@ -106,12 +106,20 @@ def layout_of(view: View, ctx: Context) -> Layout | None:
     if not before:
         return None
     after = [tuple(_factors(size, names, ctx)) for size in view.sizes]
-    order = None
-    if all(len(each) == 1 for each in after) and sorted(each[0] for each in after) == sorted(before):
-        order = tuple(before.index(each[0]) for each in after) if len(set(before)) == len(before) else None
+    order = _order(before, [each[0] for each in after]) if all(len(each) == 1 for each in after) else None
     flat = tuple(_without_ones(size for each in after for size in each))
     joined = frozenset(size for each in after if len(each) > 1 for size in each)
     return Layout(tuple(_without_ones(before)), flat, joined, order)
+
+
+def _order(before: Sequence[str], after: Sequence[str]) -> tuple[int, ...] | None:
+    """Return where each axis was before; one size unknown on either side must be the same, as the products are."""
+    open_after = [size for size in after if size in (ANY, UNKNOWN_SIZES)]
+    if open_after and (len(open_after) > 1 or before.count(UNKNOWN_SIZES) != 1):
+        return None
+    wanted = [UNKNOWN_SIZES if size in open_after else size for size in after]
+    same = sorted(wanted) == sorted(before) and len(set(before)) == len(before)
+    return tuple(before.index(size) for size in wanted) if same else None
 
 
 def _without_ones(sizes: Iterable[str]) -> Iterator[str]:

@@ -237,6 +237,18 @@ class ViewMovesAxes(Rule):
         ),
         Invalid(
             """
+            def tagging_loss(model, logits, tags):
+                batch, time, _ = logits.shape
+                return F.cross_entropy(logits.view(batch, model.n_tags, time), tags)
+            """,
+            """
+            def tagging_loss(model, logits, tags):
+                batch, time, _ = logits.shape
+                return F.cross_entropy(logits.transpose(1, 2), tags)
+            """,
+        ),
+        Invalid(
+            """
             def tokens(features: torch.Tensor):
                 b, c, h, w = features.shape
                 return features.reshape(b, h * w, c)
