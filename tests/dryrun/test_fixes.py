@@ -165,6 +165,16 @@ def test_what_a_caller_gave_is_moved_by_the_caller() -> None:
         ("DG409", "def f(s, m):\n    s[m] = 1e6\n", "s[m] = 1e6", {}, "s[m] = torch.finfo(s.dtype).max"),
         ("DG409", "def f(s):\n    return torch.full(s.shape, -1e9, dtype=s.dtype)\n", "return", {},
          "return torch.full(s.shape, torch.finfo(s.dtype).min, dtype=s.dtype)"),
+        ("DG805", "torch.save({'auc': auc, 'm': m.state_dict()}, path)\n", "torch.save", {"kind": "numpy.scalar"},
+         "torch.save({'auc': float(auc), 'm': m.state_dict()}, path)"),
+        ("DG805", "m = torch.load(path)\n", "m = torch.load(path)", {}, "m = torch.load(path, weights_only=False)"),
+        ("DG405", "def f(s, p):\n    top = torch.exp(p)\n    total = torch.exp(s).sum(dim=1) + 1e-8\n"
+         "    return -torch.log(top / total).mean()\n", "torch.exp(p)", {},
+         "return -(p - torch.logsumexp(s, dim=1)).mean()"),
+        ("DG404", "def f(a, b, n):\n    top = (a / n).exp()\n    return -(top / (top + b.exp().sum(-1))).log()\n",
+         "top =", {}, "return -((a / n) - torch.logaddexp(a / n, torch.logsumexp(b, dim=-1)))"),
+        ("DG405", "def f(x, y):\n    return x.exp() / y.exp().sum(1, keepdim=True)\n", "return", {},
+         "return torch.exp(x - torch.logsumexp(y, dim=1, keepdim=True))"),
         ("DG110", "z = torch.randn(3, requires_grad=True) * s\n", "z = torch.randn(3, requires_grad=True) * s", {},
          "z = (torch.randn(3) * s).requires_grad_()"),
         ("DG118", "for _ in range(3):\n    x = project(x + 1)\n", "x = project(x + 1)", {},
@@ -292,3 +302,8 @@ def test_an_optimizer_is_made_behind_the_call_that_replaces_a_layer() -> None:
     assert list(texts) == ["Make the optimizer after the layer is replaced"]
     program = program.replace("self.replace(model)", "pass")
     assert proposed(program, "DG715", at, related={"a new layer is made here": 10}) == {}
+
+
+def test_an_exponent_that_is_bound_anew_before_the_logarithm_is_not_read_there() -> None:
+    program = "def f(s):\n    total = s.exp().sum(dim=1)\n    s = s * 2\n    return torch.log(total), s\n"
+    assert not any("logsumexp" in text for text in proposed(program, "DG405", "s.exp()").values())

@@ -12,8 +12,10 @@ from drygrad.dryrun.fixes import (
     activations,
     arrays,
     carried,
+    checkpoints,
     devices,
     dtypes,
+    exponentials,
     graph,
     half,
     layers,
@@ -41,10 +43,11 @@ _PROPOSALS: dict[str, tuple[Propose, ...]] = {
     "DG1": (writing.fixes, carried.fixes, graph.fixes),
     "DG2": (devices.fixes,),
     "DG3": (activations.fixes, dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes, padding.fixes),
-    "DG4": (half.fixes, numerics.fixes),
+    "DG4": (half.fixes, exponentials.fixes, numerics.fixes),
     "DG5": (carried.fixes,),
     "DG609": (arrays.fixes,),
     "DG7": (order.fixes,),
+    "DG805": (checkpoints.fixes,),
     "DG907": (devices.fixes, dtypes.fixes, shapes.fixes, order.fixes),
 }
 
