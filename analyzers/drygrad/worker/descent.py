@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import torch
 
+from drygrad.worker.explain.blame import COMPREHENSIONS
 from drygrad.worker.ledger import Held, Joined, Origin, Roots
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.naming import locals_of, parts
@@ -30,6 +31,9 @@ class Descent:
         self._of = of
         self._looked: Counter[Instruction] = Counter()
         self._aware: dict[Instruction, int | None] = {}
+        self._copies: Counter[Instruction] = Counter()
+        self._left: dict[int, tuple[Origin, Instruction]] = {}
+        """By the identity of the origin of a device: it, and the line that has moved something else beside it."""
 
     def enter(self, held: Held, op: Op, tensor: torch.Tensor, *, from_nothing: bool) -> None:
         """Say what memory that an operation has made comes from."""
@@ -60,6 +64,7 @@ class Descent:
         held.moved = False
         if copied is not None and where.type != "cpu":
             copied.moved = True
+            self._leave_behind(op.instruction, given)
         held.origin = copied.origin if copied is not None else made
         if device is not None and device is dtype:
             held.roots = device
@@ -72,6 +77,28 @@ class Descent:
         if op.name == "aten::cat":
             shapes = tuple(tuple(operand.shape) for operand in op.tensors())
             held.joined = Joined(op.instruction, int(op.argument("dim")) % max(tensor.dim(), 1), shapes)
+
+    def left_behind(self, tensor: torch.Tensor) -> Instruction | None:
+        """Return the line of a function that had a host tensor at hand, and moved another to the accelerator."""
+        held = self._of(tensor)
+        found = self._left.get(id(held.roots.device)) if held is not None else None
+        return found[1] if found is not None else None
+
+    def _leave_behind(self, here: Instruction | None, moved: torch.Tensor) -> None:
+        """Note what a function leaves on the host while it moves something; looked at a few times for each line."""
+        if here is None or self._copies[here] >= _LOOKS:
+            return
+        self._copies[here] += 1
+        for frame in self._frames():
+            if frame.f_code.co_name == "<module>":
+                return
+            at = Instruction(frame.f_code, frame.f_lasti)
+            for beside in _tensors_of(frame):
+                known = self._of(beside) if beside is not moved and beside.device.type == "cpu" else None
+                if known is not None:
+                    self._left.setdefault(id(known.roots.device), (known.roots.device, at))
+            if frame.f_code.co_name not in COMPREHENSIONS:
+                return
 
     def _origin(self, op: Op, from_nothing: bool) -> Origin:
         here = op.instruction
@@ -97,6 +124,13 @@ class Descent:
         if self._looked[here] <= _LOOKS:
             self._aware[here] = next((number for number, frame in enumerate(frames) if _is_aware(frame)), None)
         return self._aware[here]
+
+
+def _tensors_of(frame: FrameType) -> Iterator[torch.Tensor]:
+    """Yield the tensors that a function has names for, those in lists, tuples and dicts included."""
+    for value in locals_of(frame).values():
+        held = parts(cast("object", value)) if isinstance(value, (list, tuple, dict)) else [("", value)]
+        yield from (item for _, item in held if isinstance(item, torch.Tensor))
 
 
 def was_flattened(tensor: torch.Tensor) -> bool:

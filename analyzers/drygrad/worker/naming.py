@@ -93,6 +93,24 @@ class Call:
         name = code.co_varnames[0] if code.co_argcount else ""
         return locals_of(self._frame).get(name)
 
+    def names(self) -> Iterator[tuple[str, object]]:
+        """Yield what the function has plain names for, and then what its receiver's attributes are."""
+        values = locals_of(self._frame)
+        yield from values.items()
+        for name, value in list(getattr(self.receiver(), "__dict__", {}).items()):
+            yield f"{self.code.co_varnames[0]}.{name}", value
+
+    def value_of(self, node: ast.expr) -> Any:
+        """Return what a name, an attribute or an element stands for at this place; None where nobody knows."""
+        return looked_up(node, self._frame)
+
+    def written(self, tensor: torch.Tensor) -> list[str]:
+        """Return how the text of this call writes a tensor; how the user could, where it does not."""
+        expression = self.expression()
+        parts = (n for n in ast.walk(expression) if isinstance(n, ast.expr)) if expression is not None else ()
+        texts = [ast.unparse(part) for part in parts if self.value_of(part) is tensor]
+        return texts or [name for name in [self.name(tensor)] if name]
+
     def binding(self, name: str) -> Place | None:
         """Return the next line after this one, in the same function, that binds a name or an attribute."""
         return binding_in(self._frame.f_code, name, self._lines, self.place.line) if self.place else None
@@ -158,6 +176,28 @@ class Call:
             return ast.parse(f"({self.text})", mode="eval").body if self.text else None
         except SyntaxError:
             return None
+
+
+def looked_up(node: ast.expr, frame: FrameType) -> Any:
+    """Look a name, attribute or element up in a frame, without calling anything of the user's; None: there is none."""
+    if isinstance(node, ast.Name):
+        return locals_of(frame).get(node.id, frame.f_globals.get(node.id))
+    if isinstance(node, ast.Attribute):
+        owner: object = looked_up(node.value, frame)
+        held: dict[str, Any] = getattr(owner, "__dict__", {})
+        return held[node.attr] if node.attr in held else _method(type(owner), node.attr)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        whole, key = looked_up(node.value, frame), node.slice.value
+        if type(whole) is dict:
+            return cast("dict[object, object]", whole).get(key)
+        if type(whole) in (list, tuple) and isinstance(key, int) and -len(whole) <= key < len(whole):
+            return whole[key]
+    return None
+
+
+def _method(kind: type, name: str) -> Any:
+    found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    return found if inspect.isfunction(found) else None
 
 
 def locals_of(frame: FrameType) -> dict[str, object]:

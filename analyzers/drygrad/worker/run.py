@@ -88,6 +88,10 @@ class Run:
         """Tells what has made a tensor's values, where the instrument that follows memory is at work."""
         self.held_of: Callable[[Any], Held | None] = _unknown
         """Tells what is known of a tensor's memory, there, too."""
+        self.allocated_at: Callable[[Any], Instruction | None] = _unknown
+        """Tells, there, which line has made a tensor's memory: the copy's, of what was copied."""
+        self.left_behind: Callable[[Any], Instruction | None] = _unknown
+        """Tells, there, which line has moved something to the accelerator while it had this tensor at hand."""
         self.cut_of: Callable[[Any], Cut | None] = _unknown
         """Tells where a tensor without a graph, or what it was computed from, has left one."""
         self.departure_of: Callable[[int], Departure | None] = _unknown

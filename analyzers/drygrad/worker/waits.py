@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from drygrad.worker import processes
 from drygrad.worker.lines import Instruction, Lines
+from drygrad.worker.naming import looked_up
 
 OURS = "drygrad"
 """The name of our own threads."""
@@ -50,10 +51,10 @@ def endless(frames: dict[int, FrameType], lines: Lines, main: int) -> Wait | Non
 def _taken_twice(frame: FrameType, lines: Lines) -> Wait | None:
     """Return what a thread does inside ``with lock`` that waits for this very lock."""
     for expression in _awaited(frame, lines) if lines.is_user(frame.f_code) else ():
-        lock = _value(expression, frame)
+        lock = looked_up(expression, frame)
         outer = frame.f_back
         while outer is not None and isinstance(lock, _LOCKS):
-            if lines.is_user(outer.f_code) and any(_value(held, outer) is lock for held in _held(outer, lines)):
+            if lines.is_user(outer.f_code) and any(looked_up(held, outer) is lock for held in _held(outer, lines)):
                 reason = f"waits for ever for the lock {ast.unparse(expression)}, which it holds itself"
                 return Wait(reason, Instruction(outer.f_code, outer.f_lasti))
             outer = outer.f_back
@@ -94,7 +95,7 @@ def _of_threading(frame: FrameType) -> str | None:
 def _of_lock(frame: FrameType, lines: Lines) -> str | None:
     """Recognise ``lock.acquire()`` and ``with lock`` of the user's, where the lock is held."""
     for expression in _awaited(frame, lines):
-        lock = _value(expression, frame)
+        lock = looked_up(expression, frame)
         if isinstance(lock, _LOCKS) and _is_held(lock):
             return f"waits for ever for the lock {ast.unparse(expression)}"
     return None
@@ -129,13 +130,3 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _is_held(lock: Any) -> bool:
     return lock.locked() if hasattr(lock, "locked") else False
-
-
-def _value(node: ast.expr, frame: FrameType) -> Any:
-    """Look a name or an attribute up without calling anything."""
-    if isinstance(node, ast.Name):
-        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
-    if isinstance(node, ast.Attribute):
-        owner = _value(node.value, frame)
-        return getattr(owner, "__dict__", {}).get(node.attr)
-    return None

@@ -68,7 +68,25 @@ DEVICES: dict[str, tuple[list[Any], dict[str, int]]] = {
         ["DG205", 2],
         {"the weight of `loss` is made here": 1, "it fails here": 3},
     ),
-    "x = torch.ones(3).cuda()\ng = torch.Generator()\ntorch.randn(3, generator=g, device='cuda')": (["DG205", 3], {}),
+    "x = torch.ones(3).cuda()\ng = torch.Generator()\ntorch.randn(3, generator=g, device='cuda')": (
+        ["DG205", 2],
+        {"it fails here": 3},
+    ),
+    "def made(seed, device):\n    return torch.Generator().manual_seed(seed)\n"
+    "def noise(n, generator):\n    return torch.randn(n, generator=generator, device='cuda')\n"
+    "def sample(n):\n    g = made(0, 'cuda')\n    return noise(n, g)\n"
+    "sample(len(torch.ones(3).cuda()))": (["DG205", 2], {"it fails here": 4}),
+    "class Sampler:\n    def __init__(self):\n        self.g = torch.Generator()\n"
+    "    def draw(self, x):\n        return torch.rand(3, generator=self.g, device=x.device)\n"
+    "Sampler().draw(torch.ones(3).cuda())": (
+        ["DG205", 3],
+        {"it fails here": 5},
+    ),
+    "def draw(x, g):\n    return torch.rand(3, generator=g, device=x.device)\n"
+    "draw(torch.ones(3).cuda(), torch.Generator())": (
+        ["DG205", 2],
+        {},
+    ),
 }
 
 HANDED = """\
@@ -128,6 +146,50 @@ FURTHER: dict[str, tuple[list[Any], dict[str, int]]] = {
         {"`x` is made here": 3, "it fails here": 2},
     ),
 }
+
+TAKEN_APART = """\
+def unpack(batch):
+    x, y = batch
+    return {}
+def step(batch):
+    x, y = unpack(batch)
+    return x + y
+for batch in [(torch.ones(3), torch.ones(3))]:
+    step(batch)
+"""
+
+LEFT_BEHIND: dict[str, tuple[list[Any], dict[str, int]]] = {
+    TAKEN_APART.format("x.cuda(), y"): (["DG205", 3], {"`y` is made here": 7, "it fails here": 6}),
+    "def moved(batch):\n    return {k: v.cuda() if k == 'x' else v for k, v in batch.items()}\n"
+    "def step(x, y):\n    batch = moved({'x': x, 'y': y})\n    return batch['x'] + batch['y']\n"
+    "step(torch.ones(3), torch.ones(3))": (["DG205", 2], {"`y` is made here": 6, "it fails here": 5}),
+    "class Fetch:\n    def __init__(self, batches):\n        self.batches = batches\n"
+    "    def __iter__(self):\n        for x, y in self.batches:\n            yield x.cuda(), y\n"
+    "def run(batches):\n    for x, y in Fetch(batches):\n        x + y\n"
+    "run([(torch.ones(3), torch.ones(3))])": (["DG205", 6], {"`y` is made here": 10, "it fails here": 9}),
+    "def features(batch):\n    return batch[0].cuda()\n"
+    "def step(batch):\n    x = features(batch)\n    y = batch[1]\n    return x + y\n"
+    "for batch in [(torch.ones(3), torch.ones(3))]:\n    step(batch)": (
+        ["DG205", 6],
+        {"`y` is made here": 7},
+    ),
+}
+
+LOADED = """\
+model = nn.Linear(3, 2)
+optimizer = torch.optim.Adam(model.parameters(){foreach})
+model(torch.ones(1, 3)).sum().backward()
+optimizer.step()
+def resume(state):
+    optimizer.load_state_dict(state)
+    model.cuda()
+resume(optimizer.state_dict())
+optimizer.zero_grad()
+model(torch.ones(1, 3).cuda()).sum().backward()
+optimizer.step()
+"""
+LEFT_BEHIND[LOADED.format(foreach="")] = (["DG211", 7], {"it fails here": 11})
+LEFT_BEHIND[LOADED.format(foreach=", foreach=False")] = (["DG211", 7], {"it fails here": 11})
 
 SMOOTH = "def smooth(scores, wanted):\n    return F.binary_cross_entropy_with_logits(scores, wanted * 0.9 + 0.05)\n"
 SCALED = "def scaled(a, b):\n    return 0.5 * (a - b)\n"
@@ -201,7 +263,7 @@ def test_what_met_is_told_with_its_origin(tmp_path: Path, program: str) -> None:
 def test_operands_on_two_devices_are_told_where_they_were_made(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        input=json.dumps([*DEVICES, *FURTHER, "x = torch.ones(1 << 20)"]),
+        input=json.dumps([*DEVICES, *FURTHER, *LEFT_BEHIND, "x = torch.ones(1 << 20)"]),
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SUPPORT)])},
         capture_output=True,
         text=True,
@@ -211,7 +273,7 @@ def test_operands_on_two_devices_are_told_where_they_were_made(tmp_path: Path) -
     assert done.returncode == 0, done.stderr[-3000:]
     *answers, on_host = map(json.loads, done.stdout.splitlines())
     for (program, (spot, places)), (spots, found, device, notes) in zip(
-        {**DEVICES, **FURTHER}.items(), answers, strict=True
+        {**DEVICES, **FURTHER, **LEFT_BEHIND}.items(), answers, strict=True
     ):
         assert (spots, found, device, notes) == ([spot], [places], "cuda", []), program
     assert on_host[2] == "cpu"

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
@@ -126,6 +128,24 @@ def function_moves(code: CodeType, lines: Lines) -> bool:
     function = _body_at("\n".join(source), code.co_firstlineno)
     calls = (n.func for n in ast.walk(function) if isinstance(n, ast.Call))
     return any(isinstance(called, ast.Attribute) and called.attr in ("to", "cuda") for called in calls)
+
+
+def comes_from(call: Call, name: str, function: CodeType, lines: Lines) -> bool:
+    """Say whether the function of a call has a name from what another function has returned, or yields."""
+    source = lines.source(call.code.co_filename)
+    base = re.match(r"[a-zA-Z_]\w*", name)
+    if source is None or base is None:
+        return False
+    if function.co_flags & inspect.CO_GENERATOR:
+        return is_delivered(call, name, lines)
+    body = _body_at("\n".join(source), call.code.co_firstlineno)
+    bound = (n for n in ast.walk(body) if isinstance(n, ast.Assign) and _binds(n.targets, base.group()))
+    calls = (n.func for statement in bound for n in ast.walk(statement.value) if isinstance(n, ast.Call))
+    return any(ast.unparse(called).rpartition(".")[2] == function.co_name for called in calls)
+
+
+def _binds(targets: list[ast.expr], name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for target in targets for n in ast.walk(target))
 
 
 class Size(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, cast
@@ -12,6 +11,7 @@ import torch
 from drygrad.worker.explain.blame import (
     COMPREHENSIONS,
     Owned,
+    comes_from,
     function_moves,
     is_delivered,
     made_too_early,
@@ -20,6 +20,7 @@ from drygrad.worker.explain.blame import (
     of_device,
     owner,
 )
+from drygrad.worker.explain.generators import generator_fault
 from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.ledger import Origin
 from drygrad.worker.lines import Instruction
@@ -29,6 +30,7 @@ from drygrad.worker.run import Fault, Place
 from drygrad.worker.spelling import text_of
 
 _MODEL, _IN_METHOD, _ATTRIBUTE, _TENSORS, _NUMPY = "DG201", "DG203", "DG204", "DG205", "DG207"
+_MOVED_AFTER_STATE = "DG211"
 
 _ITEMS = 64
 _MISMATCH = re.compile(
@@ -43,7 +45,7 @@ def device_fault(scene: Scene) -> Fault | None:
     """Explain a mismatch of devices."""
     found = _GENERATOR.search(scene.text)
     if found:
-        return _generator(scene, *found.groups())
+        return generator_fault(scene, _TENSORS, *found.groups())
     found = _TO_NUMPY.search(scene.text)
     if found:
         return _numpy(scene, found.group(1))
@@ -53,6 +55,9 @@ def device_fault(scene: Scene) -> Fault | None:
     if len({operand.tensor.device for operand in operands}) < 2:
         return None
     wrong, right = _wrong_and_right(operands)
+    late = _moved_after_state(scene, wrong, right)
+    if late is not None:
+        return late
     culprit = _culprit(scene, wrong)
     inner = {"inner": wrong.name} if culprit.name is not None and culprit.code is None else {}
     if culprit.name is not None:
@@ -78,6 +83,26 @@ def device_fault(scene: Scene) -> Fault | None:
         **inner,
     )
     return scene.moved(fault, culprit.place)
+
+
+def _moved_after_state(scene: Scene, wrong: Operand, right: Operand) -> Fault | None:
+    """Explain a step whose optimizer has its state where the parameters were before they moved."""
+    optimizers = (value for value in scene.call.local("self") if isinstance(value, torch.optim.Optimizer))
+    optimizer = next(optimizers, None)
+    if optimizer is None:
+        return None
+    states = ((parameter, state.values()) for parameter, state in optimizer.state.items())
+    mine = (p for p, values in states if any(value is wrong.tensor for value in values))
+    parameter = next((p for p in mine if p.device != wrong.tensor.device), None)
+    held = scene.run.held_of(parameter) if parameter is not None else None
+    if parameter is None or held is None or held.source is None:
+        return None
+    there, here = device_text(parameter.device), device_text(wrong.tensor.device)
+    message = (
+        f"the parameters have moved to {there} after the optimizer's state was made on {here}: move the model first"
+    )
+    fault = scene.fault(_MOVED_AFTER_STATE, message, device=str(wrong.tensor.device), wanted=str(parameter.device))
+    return scene.moved(fault, scene.elsewhere(scene.run.allocated_at(parameter)))
 
 
 def _is_in_model(scene: Scene) -> bool:
@@ -106,7 +131,8 @@ def _culprit(scene: Scene, wrong: Operand) -> _Culprit:
         place = scene.made_at(wrong)
         return _Culprit(place, code=_IN_METHOD if place is not None else None)
     owned = owner(_up_to_a_mover(scene), wrong.tensor, of_device(scene.run, wrong.tensor))
-    made = scene.elsewhere(_made_unaware(scene, wrong, owned) or _copied_early(scene, wrong))
+    made = _left_behind(scene, wrong, owned)
+    made = made or scene.elsewhere(_made_unaware(scene, wrong, owned) or _copied_early(scene, wrong))
     if made is not None:
         return _Culprit(made)
     if owned.call is scene.call or owned.call.place is None:
@@ -127,6 +153,18 @@ def _made_unaware(scene: Scene, wrong: Operand, owned: Owned) -> Instruction | N
         return None
     origin = held.roots.device
     return made_unaware(origin, owned.call) if origin.from_nothing and not _names_device(scene, origin) else None
+
+
+def _left_behind(scene: Scene, wrong: Operand, owned: Owned) -> Place | None:
+    """Return the line of a function that has moved what came together with the operand, and handed both on."""
+    left = scene.run.left_behind(wrong.tensor)
+    if left is None or any(left.code is call.code for call in scene.calls):
+        return None
+    for call in scene.calls[: scene.calls.index(owned.call) + 1]:
+        names = call.written(owned.tensor if call is owned.call else wrong.tensor)
+        if any(comes_from(call, name, left.code, scene.run.lines) for name in names):
+            return scene.elsewhere(left)
+    return None
 
 
 def _copied_early(scene: Scene, wrong: Operand) -> Instruction | None:
@@ -231,15 +269,6 @@ def _wrong_and_right(operands: list[Operand]) -> tuple[Operand, Operand]:
     right = right or next(o for o in operands if o.tensor.device.type != "cpu")
     wrong = next(o for o in operands if o.tensor.device != right.tensor.device)
     return wrong, right
-
-
-def _generator(scene: Scene, wanted: str, given: str) -> Fault:
-    written = scene.call.expression()
-    keywords = written.keywords if isinstance(written, ast.Call) else []
-    name = next((f"`{ast.unparse(k.value)}`" for k in keywords if k.arg == "generator"), "the generator")
-    where = "the CPU" if given == "cpu" else given
-    message = f"{name} is a generator of {where}, and the values are drawn on {wanted}: `torch.Generator({wanted!r})`"
-    return scene.fault(_TENSORS, f"{message} draws there")
 
 
 def _numpy(scene: Scene, device: str) -> Fault:

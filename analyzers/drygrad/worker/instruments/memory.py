@@ -50,7 +50,8 @@ class Memory(Instrument):
         self._growth: dict[int, list[Fault]] = {}
         self._chains: defaultdict[int, Chains] = defaultdict(Chains)
         self._descent = Descent(run.lines, self._of)
-        run.origin_of, run.held_of = self._origin_of, self._of
+        run.origin_of, run.held_of, run.left_behind = self._origin_of, self._of, self._descent.left_behind
+        run.allocated_at = self._allocated_at
         self._leaves = self._left
         """Bound once, for it is handed to every storage."""
 
@@ -106,6 +107,10 @@ class Memory(Instrument):
     def _origin_of(self, tensor: torch.Tensor) -> Origin | None:
         held = self._of(tensor)
         return held.origin if held else None
+
+    def _allocated_at(self, tensor: torch.Tensor) -> Instruction | None:
+        held = self._of(tensor)
+        return self._instructions.get(held.key[:2]) if held else None
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Learn which storages are parameters: the leaves of the first graph."""
