@@ -154,6 +154,7 @@ def test_an_allocation_that_asks_for_too_much(tmp_path: Path) -> None:
     run = watch(tmp_path, "x = torch.zeros(1 << 20)\nx.expand(1 << 24, 1 << 20).clone()", Memory)
     assert said(run) == [("DG507", "out of memory: 65536.0 GiB more were asked for with 4.0 MiB live")]
     assert [(message, place.line) for message, place in run.faults[0].related] == [("4.0 MiB of inputs", 4)]
+    assert run.faults[0].facts["ranks"] == [2]
 
 
 def test_an_allocation_that_is_one_too_many(tmp_path: Path) -> None:

@@ -180,12 +180,18 @@ class Memory(Instrument):
         if wanted and (not rows or wanted >= rows[0][1]):
             message = f"out of memory: {bytes_text(wanted)} more were asked for with {live}"
             related = [(f"{bytes_text(size)} of {kind}", held) for held, size, kind in rows[:1]]
-            return Fault(_OUT_OF_MEMORY, message, place, text, related=related, facts={"bytes": wanted})
+            facts = {"bytes": wanted, "ranks": self._ranks()}
+            return Fault(_OUT_OF_MEMORY, message, place, text, related=related, facts=facts)
         fault = self._holding(f"out of memory with {live}", rows, place)
         fault.detail = text
+        fault.facts["ranks"] = self._ranks()
         if place:
             fault.related = [("the allocation that failed", place)]
         return fault
+
+    def _ranks(self) -> list[int]:
+        """Return how many dimensions the operands of the operation in flight have."""
+        return [tensor.dim() for tensor in self.run.op.tensors()] if self.run.op is not None else []
 
     def _holding(self, what: str, rows: list[tuple[Place, int, str]], otherwise: Place | None) -> Fault:
         if not rows:

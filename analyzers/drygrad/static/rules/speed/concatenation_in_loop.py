@@ -210,6 +210,28 @@ class ConcatenationInLoop(Rule):
                 return outputs
             """,
         ),
+        Invalid(
+            """
+            def collect(model, loader):
+                outputs = torch.empty(0, 10)
+                for x in loader:
+                    try:
+                        outputs = torch.cat([outputs, model(x)])
+                    except RuntimeError:
+                        pass
+                return outputs
+            """,
+        ),
+        Invalid(
+            """
+            @torch.jit.script
+            def collect(x: torch.Tensor, count: int):
+                outputs = torch.empty(0, 10)
+                for i in range(count):
+                    outputs = torch.cat([outputs, x[i]])
+                return outputs
+            """,
+        ),
     ]
 
     def visit_assign(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:

@@ -31,6 +31,8 @@ def gathered(node: ast.Assign, call: TorchCall, ctx: Context) -> Fix | None:
     if not isinstance(pieces, (ast.List, ast.Tuple)) or not isinstance(node.targets[0], ast.Name):
         return None
     name = node.targets[0].id
+    if _is_scripted(node, ctx):
+        return None
     first, *added = pieces.elts
     growth = _growth(node, name, added, ctx)
     if not isinstance(first, ast.Name) or first.id != name or growth is None or not isinstance(node.value, ast.Call):
@@ -47,6 +49,12 @@ def gathered(node: ast.Assign, call: TorchCall, ctx: Context) -> Fix | None:
         ctx.replace(growth.step, gather),
         inserted(ctx, growth.loop, join, after=True),
     )
+
+
+def _is_scripted(node: ast.AST, ctx: Context) -> bool:
+    """Say whether a function is compiled by a language in which a name has one type."""
+    function = ctx.function(node)
+    return function is not None and any("script" in ctx.source_of(d) for d in function.decorator_list)
 
 
 def _joined(growth: _Growth, call: ast.Call, pieces: ast.expr, ctx: Context) -> tuple[Edit, str]:
@@ -74,6 +82,8 @@ def _growth(node: ast.Assign, name: str, added: list[ast.expr], ctx: Context) ->
             between = [place, *before[before.index(begin) + 1 :]]
             alone = is_ours and _is_alone(name, step, between, ctx)
             return _Growth(name, step, begin, loop) if alone and isinstance(begin, ast.Assign) and loop else None
+        if isinstance(parent, ast.Try):
+            return None  # the join may raise what a turn's own concatenation would have, where it is not caught
         if isinstance(parent, (ast.For, ast.While)) and place in parent.body and not parent.orelse:
             loop = parent
         elif loop is not None and not isinstance(parent, ast.With):
