@@ -571,3 +571,28 @@ def test_a_run_that_does_not_come_to_all_of_a_repair_says_nothing_of_it(lab: Lab
         for name, findings in found.items()
     }
     assert verdicts == {"collate": [None], "main": [True]}
+
+
+GATED = """
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc = nn.Conv1d(6, 8, 3), nn.Linear(8, 5)
+
+    def forward(self, x):
+        gate = torch.sigmoid(self.conv(x).mean(dim=-1))
+        gate.clamp_(min=0.1)
+        return self.fc(gate)
+
+def training_step(model, optimizer, signals, stages):
+    loss = F.cross_entropy(model(signals), stages)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_model_that_overwrites_what_backward_needs_is_not_given_up_for_another(lab: Lab) -> None:
+    (finding,) = lab.tried(written(GATED), "training_step")
+    assert (finding.code, finding.status) == ("DG101", "confirmed")
+    assert any(fix.verified for fix in finding.fixes)

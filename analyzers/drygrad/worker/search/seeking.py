@@ -32,6 +32,7 @@ _SMALL = (4, 8, 16)
 _PATIENCE = 24
 """So many attempts without any advance, and it is time to ask whether the inputs matter at all."""
 
+_OVERWRITTEN = "has been modified by an inplace operation"
 _MOVES = 3
 """So many attempts to move something there are where devices are mixed."""
 
@@ -106,9 +107,11 @@ class Search:
                 return replace(self.best, trials=self.made, is_independent=True)
             if failure is None:
                 return self._settled(self._bounded(self._distinct(self._smaller(proposal))))
-            if self.best is None or failure.progress > _progress(self.best):
+            if self.best is None or failure.progress > _progress(self.best) or _is_own(failure):
                 self.best = Found(proposal, failure, self.made)
                 self._better(self.best)
+            if _is_own(failure):
+                return self.best
             for change in repairs(proposal, failure):
                 progress = max(failure.progress, credit) if change.is_asked else failure.progress
                 before = failure.progress if change.is_asked else 0
@@ -233,6 +236,11 @@ class Search:
         before, after = best.failure.call.tensors()[0].shape, failure.call.tensors()[0].shape
         alike = has_classes_last(failure.call) and failure.progress == best.failure.progress
         return alike and before[:-1] == after[:-1] and before[-1] != after[-1]
+
+
+def _is_own(failure: Failure) -> bool:
+    """Say whether the code has failed in a way that no other inputs of the same kinds would help."""
+    return failure.building is None and _OVERWRITTEN in str(failure.error)
 
 
 def _progress(found: Found) -> int:
