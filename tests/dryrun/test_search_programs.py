@@ -463,3 +463,24 @@ def test_the_length_of_a_sequence_that_was_searched_is_no_fault_of_the_code(
 ) -> None:
     _, found = ran(worker, planned(tmp_path, IMPORTS + WALK, "Walk.step"))
     assert [f.message for f in found if f.severity in ("error", "warning")] == []
+
+
+ACTOR_CRITIC = """\
+import torch
+from torch import nn
+
+class Agent:
+    def __init__(self, obs_dim: int, n_actions: int):
+        self.actor, self.critic = nn.Linear(obs_dim, n_actions), nn.Linear(obs_dim, 1)
+
+    def update(self, rollout: dict[str, torch.Tensor]):
+        dist = torch.distributions.Categorical(logits=self.actor(rollout["obs"]))
+        advantage = rollout["returns"] - self.critic(rollout["obs"]).squeeze(-1)
+        return -(dist.log_prob(rollout["actions"]) * advantage).mean()
+"""
+
+
+def test_what_a_distribution_is_asked_of_has_the_shape_that_it_draws(worker: WorkerClient, tmp_path: Path) -> None:
+    result, found = ran(worker, planned(tmp_path, ACTOR_CRITIC, "Agent.update"))
+    assert (result.outcome, found) == ("passed", [])
+    assert any("a distribution draws such values" in given.source for given in result.inputs)

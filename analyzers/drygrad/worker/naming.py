@@ -22,6 +22,7 @@ from drygrad.worker.run import Place, Run
 _DEPTH = 3
 _NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
 _ITEMS = 32
+_HELD = ("_parameters", "_buffers", "_modules")
 
 
 class Call:
@@ -155,7 +156,7 @@ class Call:
         frame = self._frame
         bound = {**{name: frame.f_globals.get(name) for name in frame.f_code.co_names}, **frame.f_locals}
         for name, value in bound.items():
-            if isinstance(value, torch.nn.Module):
+            if isinstance(value, torch.nn.Module) and _HELD[0] in value.__dict__:  # else its constructor is to run yet
                 for path, parameter in value.named_parameters(name):
                     names.setdefault(id(parameter), _NUMBER.sub(r"[\1]", path))
             elif isinstance(value, torch.Tensor):
@@ -321,8 +322,8 @@ def parts(value: object) -> Iterator[tuple[str, object]]:
     """Yield what can be written from a value with one attribute or one subscript."""
     if isinstance(value, torch.nn.Module):
         listed = isinstance(value, (torch.nn.Sequential, torch.nn.ModuleList))
-        for held in (value._parameters, value._buffers, value._modules):
-            for key, item in held.items():
+        for held in _HELD:
+            for key, item in value.__dict__.get(held, {}).items():  # its constructor may not have run yet
                 yield f"[{key}]" if listed and key.isdigit() else f".{key}", item
     if isinstance(value, (list, tuple)):
         for position, item in enumerate(cast("list[object]", value)[:_ITEMS]):

@@ -283,3 +283,16 @@ for number in range(5):
     steps_g.step()
 """
     assert said(watch(tmp_path, text, Memory)) == []
+
+
+def test_a_module_that_has_no_attributes_yet_is_no_obstacle(tmp_path: Path) -> None:
+    text = """
+class Block(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(2, 3), nn.ReLU())
+optimizer = torch.optim.SGD(Block().parameters(), 0.1)
+for number in range(5):
+    block = Block()
+    optimizer.step()
+"""
+    assert watch(tmp_path, text, Memory).notes == []

@@ -91,6 +91,10 @@ _OF_TYPE = re.compile(
 
 
 _STATE = re.compile(r"Expected hidden(?:\[\d\])? size \((?P<want>[\d, ]+)\), got \[(?P<got>[\d, ]+)\]")
+_SAMPLE = re.compile(
+    r"not broadcastable with batch_shape\+event_shape: torch\.Size\(\[(?P<got>[\d, ]+)\]\) vs "
+    r"torch\.Size\(\[(?P<want>[\d, ]+)\]\)"
+)
 _SCALAR = re.compile(r"a Tensor with \d+ elements cannot be converted to Scalar|only one element tensors can be")
 
 
@@ -102,6 +106,11 @@ def by_words(failure: Failure) -> Iterator[Want]:
     if state is not None:
         want, got = (tuple(map(int, re.findall(r"\d+", state[name]))) for name in ("want", "got"))
         yield Want("shape", dtype="float32", shape=want, old=got, why="it is the state of a recurrent layer")
+    sample = _SAMPLE.search(text)
+    if sample is not None:
+        want, got = (tuple(map(int, re.findall(r"\d+", sample[name]))) for name in ("want", "got"))
+        for dtype, high in (("int64", 2), ("float32", 0)):
+            yield Want("shape", high, dtype=dtype, shape=want, old=got, why="a distribution draws such values")
     if _SCALAR.search(text):
         yield Want("rank", 0, 1, paths=paths, why="one number comes of it")
     yield from _sizes(text, paths)
