@@ -52,6 +52,17 @@ def test_a_tensor_is_moved_where_it_was_made_if_the_fault_is_told_there() -> Non
     assert "where = torch.arange(ids.shape[1], device=ids.device)" in texts.values()
 
 
+def test_a_generator_is_made_on_the_device_where_it_is_made() -> None:
+    program = (
+        "def made(seed, device):\n    return torch.Generator().manual_seed(seed)\n\n\n"
+        "def noise(n, device):\n    return torch.randn(n, device=device, generator=made(0, device))\n"
+    )
+    texts = proposed(program, "DG205", "torch.Generator()", {"generator": "cuda"}, raised="return torch.randn")
+    assert texts == {
+        "Make the generator on the device: device=device": "return torch.Generator(device=device).manual_seed(seed)"
+    }
+
+
 def test_a_loss_is_moved_where_it_was_made_if_the_fault_is_told_there() -> None:
     program = (
         "DEVICE = 'cuda'\n\n\ndef criterion_of(w):\n    return nn.CrossEntropyLoss(weight=w)\n\n\n"

@@ -400,6 +400,31 @@ def evaluate(model, loader, device):
 """
 
 
+SAMPLER = """\
+def generator_of(seed: int, device: torch.device) -> torch.Generator:
+    return torch.Generator({}).manual_seed(seed)
+
+
+class Sampler:
+    def __init__(self, model: nn.Module, device: torch.device):
+        self.model, self.device = model, device
+
+    def noise(self, n: int, generator: torch.Generator):
+        return torch.randn((n, 3), device=self.device, generator=generator)
+
+    def sample(self, n: int):
+        return self.model(self.noise(n, generator_of(0, self.device)))
+"""
+
+
+def test_a_generator_of_the_cpu_is_no_matter_of_the_inputs(worker: WorkerClient, tmp_path: Path) -> None:
+    _, found = ran(worker, planned(tmp_path, IMPORTS + SAMPLER.format(""), "Sampler.sample", device="sim"))
+    assert [f.code for f in found] == ["DG205"]
+    assert "is a generator of the CPU" in found[0].message
+    result, found = ran(worker, planned(tmp_path, IMPORTS + SAMPLER.format("device"), "Sampler.sample", device="sim"))
+    assert (result.outcome, found) == ("passed", [])
+
+
 def test_what_a_loader_yields_is_on_the_cpu(worker: WorkerClient, tmp_path: Path) -> None:
     result, found = ran(worker, planned(tmp_path, IMPORTS + EVALUATE.format("y"), "evaluate", device="sim"))
     assert result.data["search"]["assumes"] == "what `loader` yields is on the CPU"

@@ -22,6 +22,9 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     if site.finding.code == "DG207":
         yield from _copied_to_host(site)
         return
+    if site.fact("generator"):
+        yield from _generator(site)
+        return
     if site.finding.code == "DG204":
         yield site.fix("Register it as a buffer", as_buffer(site.ctx, site.statement))
     if site.is_origin and site.statement is not None:
@@ -30,7 +33,6 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     if site.fact("is_parameter") or (operand is None and site.fact("role") == "weight"):
         yield from _module_moved(site)
     if operand is None:
-        yield from _generator(site)
         return
     for node in site.trail(operand):
         for reference, safe in islice(references(site, node), _REFERENCES):
@@ -192,10 +194,8 @@ def _attribute(site: Site, text: str) -> ast.expr | None:
 
 def _generator(site: Site) -> Iterator[Fix | None]:
     """Yield fixes for a random generator of another device than the tensors it is to fill."""
-    if "generator" not in site.finding.message:
-        return
     for node in ast.walk(site.ctx.tree):
         if isinstance(node, ast.Call) and (site.ctx.name(node.func) or "") == "torch.Generator":
-            for reference, _ in islice(references(site, node), _REFERENCES):
+            for reference, _ in islice(references(site, node), 1):
                 edit = with_keyword(site.ctx, node, "device", reference)
                 yield site.fix(f"Make the generator on the device: device={reference}", edit)

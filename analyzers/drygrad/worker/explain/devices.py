@@ -20,7 +20,7 @@ from drygrad.worker.explain.blame import (
     of_device,
     owner,
 )
-from drygrad.worker.explain.generators import generator_fault
+from drygrad.worker.explain.generators import ELSEWHERE, generator_fault
 from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.ledger import Origin
 from drygrad.worker.lines import Instruction
@@ -37,13 +37,12 @@ _MISMATCH = re.compile(
     r"on the same device|at the same device|at least two devices|but got device|device type|"
     r"torch\.(cuda\.)?\w+Tensor\) and \w+ type \(torch\.|[Ee]xpected .* to be on"
 )
-_GENERATOR = re.compile(r"Expected a '(\w+)' device type for generator but found '(\w+)'")
 _TO_NUMPY = re.compile(r"can't convert (\S+) device type tensor to numpy")
 
 
 def device_fault(scene: Scene) -> Fault | None:
     """Explain a mismatch of devices."""
-    found = _GENERATOR.search(scene.text)
+    found = ELSEWHERE.search(scene.text)
     if found:
         return generator_fault(scene, _TENSORS, *found.groups())
     found = _TO_NUMPY.search(scene.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from types import CodeType
 
@@ -11,6 +12,9 @@ from drygrad.worker.lines import Lines
 from drygrad.worker.naming import Call, binding_in
 from drygrad.worker.run import Fault, Place
 from drygrad.worker.texts import function_at, tree_of
+
+ELSEWHERE = re.compile(r"Expected a '(\w+)' device type for generator but found '(\w+)'")
+"""What torch says where a generator cannot draw on a device."""
 
 _MAKER = "Generator"
 
@@ -23,7 +27,7 @@ def generator_fault(scene: Scene, code: str, wanted: str, given: str) -> Fault:
     name = f"`{ast.unparse(argument)}`" if argument is not None else "the generator"
     where = "the CPU" if given == "cpu" else given
     message = f"{name} is a generator of {where}, and the values are drawn on {wanted}: `torch.Generator({wanted!r})`"
-    fault = scene.fault(code, f"{message} draws there")
+    fault = scene.fault(code, f"{message} draws there", generator=wanted)
     return scene.moved(fault, _made_at(scene.calls, argument, scene.run.lines) if argument is not None else None)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from drygrad.worker.errors import first_line
+from drygrad.worker.explain.generators import ELSEWHERE
 from drygrad.worker.search.coincidence import (
     broadcast,
     contradicts,
@@ -249,6 +250,9 @@ def _progress(found: Found) -> int:
 
 def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
     """Return which sizes or devices do not fit; None where that cannot be told, or the inputs could not be made."""
+    generator = ELSEWHERE.search(str(failure.error)) if failure.building is None else None
+    if generator is not None and not any("Generator" in node.text for _, node in proposal.nodes()):
+        return generator.groups()
     if failure.call is None or failure.building is not None:
         return None
     tensors = failure.call.tensors()
