@@ -229,3 +229,32 @@ def test_a_state_that_a_function_returns_is_told_where_the_loop_binds_it(tmp_pat
     run = watch(tmp_path, STATEFUL, Graph)
     assert spots(run) == [("DG108", 9)]
     assert "`state`, which is carried from there, has to be detached" in run.faults[0].message
+
+
+AVERAGES = """
+class Bank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sums, self.codes, self.seen = torch.ones(4), torch.ones(4), None
+    def update(self, h):
+        self.seen = h * 1
+        self.sums = 0.9 * self.sums + {added}
+        total = self.sums.sum()
+        self.codes = (
+            self.sums / total
+        )
+    def forward(self, h):
+        loss = (h * self.codes).exp().sum()
+        self.update(h)
+        return loss
+bank = Bank()
+for _ in range(3):
+    bank(torch.tanh(w)).backward()
+"""
+
+
+def test_a_graph_is_kept_where_the_first_attribute_takes_it(tmp_path: Path) -> None:
+    run = watch(tmp_path, LEAF + AVERAGES.format(added="0.1 * h"), Graph)
+    assert spots(run) == [("DG108", 9)]
+    assert "`self.sums`, which is carried from there, has to be detached" in run.faults[0].message
+    assert spots(watch(tmp_path, LEAF + AVERAGES.format(added="0.1 * h.detach()"), Graph)) == []

@@ -14,7 +14,7 @@ import torch
 
 from drygrad.worker import graphs
 from drygrad.worker.departures import Departure, Departures, visible_tensors
-from drygrad.worker.explain.carrying import carried_names
+from drygrad.worker.explain.carrying import carried_names, first_kept
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import call_here, call_of_error
 from drygrad.worker.reading import at_hand, is_readable, quietly, storage_of
@@ -59,9 +59,10 @@ class Missing(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A backward that has run: the number of the newest node that it went through, and what it began with."""
+    """A backward that has run: the newest node that it went through, the newest when it ended, what it began with."""
 
     number: int
+    ended: int
     place: Place | None
     roots: list[weakref.ref[Any]]
 
@@ -166,7 +167,8 @@ class Graph(Instrument):
         roots, place = self._backwards.pop()
         if error is None:
             numbers = [root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None]
-            self._done.append(Done(max(numbers, default=-1), place, [weakref.ref(root) for root in roots]))
+            ended = self.run.lines.last_number()
+            self._done.append(Done(max(numbers, default=-1), ended, place, [weakref.ref(root) for root in roots]))
         elif place is not None and _NO_GRAPH in str(error):
             cut_off = next((root for root in roots if not root.requires_grad), roots[0])
             self._known = (error, self._no_graph(cut_off, place, str(error)))
@@ -279,12 +281,12 @@ class Graph(Instrument):
         return Fault("DG116" if cut.op == GRADIENT else "DG106", sentence, at or place, text, None, fails)
 
     def _second(self, roots: tuple[Any, ...], place: Place, text: str) -> Fault:
-        last = max((done.number for done in self._done), default=-1)
+        last = max((done.ended for done in self._done), default=-1)
         passed = [node for node in graphs.nodes(roots) if node._sequence_nr() <= last]
         # This pass frees what it goes through before it fails: what an earlier one has freed is older.
         node = max(filter(_is_freed, passed), key=lambda n: n._sequence_nr(), default=None)
         number = node._sequence_nr() if node is not None else 0
-        earlier = next((done for done in self._done if done.number >= number), Done(-1, None, []))
+        earlier = next((done for done in self._done if done.number >= number), Done(-1, -1, None, []))
         first = earlier.place
         at = self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
         freed_by = f" by backward() in line {first.line}" if first else ""
@@ -301,7 +303,8 @@ class Graph(Instrument):
                 "Detach what this takes"
             )
             return Fault("DG113", sentence, strayed, text, None, related)
-        carried = self._carried(passed) or self._handed_over(node, place)
+        kept = first_kept(node, self.run.lines) if node is not None else None
+        carried = self._carried(passed) or self._handed_over(node, place) or kept
         if carried is not None and at is not None and at.line != carried[1].line:
             related.insert(0, (f"{graphs.operation(node)}, of an earlier pass", at))
         advice = f"`{carried[0]}`, which is carried from there," if carried else "what is carried from there"
