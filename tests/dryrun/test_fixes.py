@@ -199,6 +199,8 @@ def test_a_loss_is_computed_after_the_step_that_changes_its_weights() -> None:
     related = {"linear keeps its input for backward": 4}
     texts = proposed(program, "DG101", "opt_d.step()", {"write": "step"}, related=related)
     assert list(texts) == ["Compute it after the step that changes these weights (it sees the new ones)"]
+    related = {"linear keeps its input for backward": 2, "`opt_d.step()` (Adam) changes the weights here": 7}
+    assert proposed(program, "DG101", "out = D(fake)", {"write": "step"}, related=related) == texts
 
 
 def test_what_changes_the_meaning_says_so() -> None:

@@ -88,3 +88,29 @@ def test_nan_that_is_returned_is_named_where_it_was_born(worker: WorkerClient, t
     (fault,) = result["faults"]
     assert (fault["code"], fault["at"]["line"]) == ("DG410", 3)
     assert [(r["message"], r["at"]["line"]) for r in fault["related"]] == [("NaN is returned", 4)]
+
+
+PLAYERS = """\
+import torch
+def total(judge, x):
+    return judge(x).sum()
+def play(judge, maker, optimizer, x):
+    first = total(judge, x)
+    score = total(judge, maker(x))
+    loss = -score
+    first.backward({kept})
+    optimizer.step()
+    loss.backward()
+judge, maker = (torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)) for _ in range(2))
+play(judge, maker, torch.optim.SGD(judge.parameters(), 0.1), torch.ones(3, 2))
+"""
+
+
+@pytest.mark.parametrize(("kept", "line"), [("", 6), ("retain_graph=True", 9)])
+def test_a_loss_computed_before_the_step_that_changes_its_weights(
+    worker: WorkerClient, tmp_path: Path, kept: str, line: int
+) -> None:
+    result = worker.run(plan(tmp_path, PLAYERS.format(kept=kept)))
+    fault = next(fault for fault in result["faults"] if fault["code"] == "DG101")
+    assert fault["at"]["line"] == line
+    assert ("`optimizer.step()` (SGD) changes the weights here" in str(fault["related"])) == (line == 6)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import deque
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -14,10 +16,12 @@ from drygrad.worker import graphs
 from drygrad.worker.lines import Instruction
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import spelled, text_of
+from drygrad.worker.texts import function_at
 from drygrad.worker.watch import Op
 
 _STORAGES = 4096
 _WRITES = 64
+_BOUND = 256
 _OVERWRITTEN = "modified by an inplace operation"
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _functorch: Any = torch._C._functorch  # pyright: ignore
@@ -47,6 +51,8 @@ class Inplace(Instrument):
         self._survived: set[Instruction] = set()
         self._backwards: list[tuple[tuple[Any, ...], Place | None, set[Instruction]]] = []
         self._known: tuple[BaseException, Fault] | None = None
+        self._bound: deque[tuple[int, Instruction]] = deque(maxlen=_BOUND)
+        """The numbers of the nodes that names were bound to, and where."""
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for what writes; an optimizer's writes are remembered when it begins."""
@@ -84,6 +90,13 @@ class Inplace(Instrument):
             return
         if here.code.co_filename == self.run.lines.path and any(tensor.requires_grad for tensor in op.tensors()):
             self._recorded.add(here)
+
+    def assigned(self, line: int, name: str, value: Any) -> None:
+        """Remember which node of the graph a name is bound to."""
+        node: Any = value.grad_fn if isinstance(value, torch.Tensor) else None
+        here = self.run.lines.here() if node is not None and name != "return" else None
+        if here is not None:
+            self._bound.append((node._sequence_nr(), here))
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Find the writes in the graph, for the engine may free it."""
@@ -129,6 +142,11 @@ class Inplace(Instrument):
         at = lines.place(write.instruction) if write else None
         of_shape = f"{keeps} of {saver}, of shape [{', '.join(map(str, tensor.shape))}]"
         related = [(f"{saver} keeps its {keeps} for backward", saved_at)] if saved_at else []
+        if write is not None and write.optimizer is not None:
+            early = self._computed_early(node, write)
+            if early is not None and at is not None and early.line < at.line:
+                related.append((f"{self._culprit(write)} changes the weights here", at))
+                at = early
         return Fault(
             "DG101",
             f"{self._culprit(write)} overwrites the {of_shape}, which is kept for backward"
@@ -139,6 +157,23 @@ class Inplace(Instrument):
             related=related + ([("backward fails here", place)] if place else []),
             facts={"saver": saver, "keeps": keeps, "write": write.op if write else None},
         )
+
+    def _computed_early(self, node: Any, write: Write) -> Place | None:
+        """Return the statement beside an optimizer's step that has computed, before it, what needs the weights.
+
+        None where an earlier loss goes through the same graph: then the step comes too early, not that statement.
+        """
+        code = write.instruction.code if write.instruction is not None else None
+        source = self.run.lines.source(code.co_filename) if code is not None else None
+        if code is None or source is None:
+            return None
+        function = function_at("\n".join(source), code.co_firstlineno)
+        if "retain_graph" in (ast.unparse(function) if function is not None else "\n".join(source)):
+            return None
+        number = node._sequence_nr()
+        beside = (pair for pair in self._bound if pair[1].code is code and pair[0] >= number)
+        found = min(beside, default=None, key=lambda pair: pair[0])
+        return self.run.lines.place(found[1]) if found is not None else None
 
     def _write(self, tensor: Any, version: int) -> Write | None:
         """Return the write that overwrote a version of a tensor: the last one, for storages are used again."""
