@@ -96,6 +96,8 @@ class Run:
         """Tells where a tensor without a graph, or what it was computed from, has left one."""
         self.departure_of: Callable[[int], Departure | None] = _unknown
         """Tells where what is computed from a leaf (by its identity) leaves the graph for good."""
+        self.left_at: Callable[[Instruction | None], Departure | None] = _unknown
+        """Tells what has ended the graphs that a line of the user's has lost."""
         self.delivered: Callable[[Any], Delivered | None] = _unknown
         """Tells of what dataset a tensor of a batch has come."""
         self.made_at: Callable[[Any], Instruction | None] = _unknown

@@ -45,3 +45,32 @@ def test_a_constant_among_the_terms(tmp_path: Path, program: str) -> None:
 @pytest.mark.parametrize("program", MEANT)
 def test_constants_that_are_meant(tmp_path: Path, program: str) -> None:
     assert spots(watch(tmp_path, LEAF + program, Graph, Terms)) == []
+
+
+JUDGED = """
+@torch.no_grad()
+def judged(x):
+    return w * x.tanh()
+def direct(x):
+    return w * x.tanh()
+x = torch.ones(4)
+{loss}
+loss.backward()
+"""
+SWITCHED = ["loss = (0.1 * made - judged(made)).mean()", "loss = -(judged(made).sum() / 4 - made.sum())"]
+JUDGED_MEANT = [
+    "loss = (0.1 * made - direct(made)).mean()",  # it has a gradient
+    "loss = ((made - judged(made)) ** 2).mean()",  # a target
+    "loss = (made * (made - judged(made))).mean()",  # a factor
+    "loss = (made - judged(x)).mean()",  # a baseline that was never trained through
+    "with torch.no_grad():\n    best = made.max()\nloss = (made - best).mean()",  # in sight of the loss
+    "print(made - judged(made))\nloss = made.sum()",
+]
+
+
+def test_a_term_of_a_function_that_switches_gradients_off(tmp_path: Path) -> None:
+    for loss in SWITCHED:
+        run = watch(tmp_path, LEAF + JUDGED.format(loss=f"made = w * 2\n{loss}"), Graph, Terms)
+        assert (spots(run), related(run.faults[0])) == ([("DG117", 3)], {"the term is part of the loss here": 10})
+    for loss in JUDGED_MEANT:
+        assert spots(watch(tmp_path, LEAF + JUDGED.format(loss=f"made = w * 2\n{loss}"), Graph, Terms)) == []

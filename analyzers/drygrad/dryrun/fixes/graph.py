@@ -11,7 +11,7 @@ from drygrad.static.editing import as_operand, moved, with_keyword, written_as
 from drygrad.static.rules.autograd.non_leaf_in_optimizer import as_leaf
 from drygrad.static.syntax import block_of
 
-_CODES = ("DG105", "DG106", "DG110", "DG112", "DG116", "DG118")
+_CODES = ("DG105", "DG106", "DG110", "DG112", "DG116", "DG117", "DG118")
 _SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _UNDONE = frozenset({"item", "detach"})
 _COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.Tensor"})

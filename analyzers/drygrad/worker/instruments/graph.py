@@ -48,6 +48,8 @@ class Cut(NamedTuple):
     instruction: Instruction | None
     op: str
     recording: bool
+    lost_at: Instruction | None = None
+    """Where the graph of what was computed ended, other than that of the parameters of a model."""
 
 
 class Missing(NamedTuple):
@@ -84,7 +86,7 @@ class Graph(Instrument):
         self._stepped: deque[tuple[int, set[int]]] = deque(maxlen=_STEPS)
         self._missing: dict[int, Missing] = {}
         self._known: tuple[BaseException, Fault] | None = None
-        run.cut_of, run.departure_of = self._cut_of, self._departures.of
+        run.cut_of, run.departure_of, run.left_at = self._cut_of, self._departures.of, self._departures.at
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for the forward pass."""
@@ -105,7 +107,8 @@ class Graph(Instrument):
         operands = [t for t in op.tensors() if t.requires_grad and t is not tensor]
         if operands and (leaves or not tensor.is_floating_point()):
             self._departures.left(op.instruction, op.name, operands, recording=recording)
-            self._remember(tensor, Cut(op.instruction, op.name, recording))
+            lost_at = op.instruction if any(t.grad_fn is not None for t in operands) else self._lost_at(op)
+            self._remember(tensor, Cut(op.instruction, op.name, recording, lost_at))
             return
         if self._cuts and isinstance(tensor, torch.Tensor):
             cuts = [cut for cut in map(self._cut_of, op.tensors()) if cut is not None]
@@ -113,9 +116,13 @@ class Graph(Instrument):
                 for cut in cuts:
                     self._departures.joined(cut.instruction)
             if cuts:
-                self._remember(tensor, min(cuts, key=self._doubt))
+                self._remember(tensor, min(cuts, key=self._doubt)._replace(lost_at=self._lost_at(op)))
             else:
                 self._forget(tensor, op)
+
+    def _lost_at(self, op: Op) -> Instruction | None:
+        cuts = map(self._cut_of, op.tensors()) if self._cuts else ()
+        return next((cut.lost_at for cut in cuts if cut is not None and cut.lost_at is not None), None)
 
     def _doubt(self, cut: Cut) -> int:
         """Return how little a cut tells of a missing graph: most tensors made of numbers never had one."""

@@ -93,8 +93,9 @@ class Inplace(Instrument):
 
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Remember which node of the graph a name is bound to."""
-        node: Any = value.grad_fn if isinstance(value, torch.Tensor) else None
-        here = self.run.lines.here() if node is not None and name != "return" else None
+        if not isinstance(value, torch.Tensor) or value.grad_fn is None or name == "return":
+            return
+        here, node = self.run.lines.here(), cast("Any", value.grad_fn)
         if here is not None:
             self._bound.append((node._sequence_nr(), here))
 

@@ -19,6 +19,7 @@ _WITHOUT_GRADIENT = frozenset(
 )
 """Operations that lose the graph for good, where nobody may have meant to."""
 _TO_SUM = ("Add", "Sub", "Mul", "Div", "Neg", "Mean", "Sum", "ToCopy")
+_LINEAR = frozenset({"Add", "Sub", "Neg", "Mean", "Sum", "ToCopy", "Squeeze", "Unsqueeze", "View", "Mul", "Div"})
 _NODES = 256
 
 
@@ -31,6 +32,8 @@ class Terms(Instrument):
         super().__init__(run)
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._sums: dict[int, tuple[Cut, Place | None]] = {}
+        self._switched: dict[int, tuple[Place, Place | None]] = {}
+        """Sums with a constant that a function without gradients has computed, by their nodes' numbers."""
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for sums of the forward pass."""
@@ -40,15 +43,28 @@ class Terms(Instrument):
         """Remember a sum of two numbers of which one has a graph and the other has left its own."""
         if len(op.args) < 2 or not torch.is_grad_enabled():
             return
-        terms = [value for value in op.args[:2] if isinstance(value, torch.Tensor) and not value.dim()]
+        terms = [value for value in op.args[:2] if isinstance(value, torch.Tensor)]
         constants = [term for term in terms if not term.requires_grad]
-        if len(terms) == 2 and len(constants) == 1:
-            cut = self.run.cut_of(constants[0])
-            if cut is not None and cut.recording and (cut.op == GRADIENT or cut.op in _WITHOUT_GRADIENT):
-                self._sums[self._next_number() - 1] = cut, self.run.lines.place(op.instruction)
+        cut = self.run.cut_of(constants[0]) if len(terms) == 2 and len(constants) == 1 else None
+        if cut is None:
+            return
+        if not cut.recording:
+            self._of_function(op, cut)
+        elif not any(term.dim() for term in terms) and (cut.op == GRADIENT or cut.op in _WITHOUT_GRADIENT):
+            self._sums[self._next_number() - 1] = cut, self.run.lines.place(op.instruction)
+
+    def _of_function(self, op: Op, cut: Cut) -> None:
+        """Remember a sum with what a function that is marked as one without gradients has made of computed values."""
+        departure = self.run.left_at(cut.lost_at)
+        if departure is None or not departure.switch:
+            return
+        source = self.run.lines.source(departure.place.path)
+        if source is not None and source[departure.place.line - 1].lstrip().startswith("@"):
+            self._switched[self._next_number() - 1] = departure.place, self.run.lines.place(op.instruction)
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Report the constants among the terms of what goes backward."""
+        self._report_switched(roots)
         waiting, seen = [root.grad_fn for root in roots] if self._sums else [], 0
         while waiting and seen < _NODES:
             node, seen = waiting.pop(), seen + 1
@@ -57,6 +73,25 @@ class Terms(Instrument):
                 if found is not None:
                     self.run.report(self._fault(*found))
                 waiting.extend(following for following, _ in node.next_functions)
+
+    def _report_switched(self, roots: tuple[Any, ...]) -> None:
+        """Report sums that nothing follows but means and constant factors: there the constant has no effect."""
+        waiting: list[Any] = [root.grad_fn for root in roots] if self._switched else []
+        seen = 0
+        while waiting and seen < _NODES:
+            node, seen = waiting.pop(), seen + 1
+            if node is None:
+                continue
+            kind = node.name().partition("Backward")[0]
+            following = [after for after, _ in node.next_functions if after is not None] if kind in _LINEAR else []
+            if kind in ("Mul", "Div") and len(following) > 1:
+                continue
+            found = self._switched.pop(node._sequence_nr(), None)
+            if found is not None:
+                sentence = "a term of the loss trains nothing: this switches gradients off for what it is computed from"
+                related = [("the term is part of the loss here", found[1])] if found[1] is not None else []
+                self.run.report(Fault("DG117", sentence, found[0], related=related, facts={"cut": "switch"}))
+            waiting.extend(following)
 
     def _fault(self, cut: Cut, sum_at: Place | None) -> Fault:
         lines = self.run.lines

@@ -16,7 +16,8 @@ class LossTermCut(Rule):
     """
     ## What it does
     Finds terms of a loss that have no gradient because they are `item()` of a tensor, or computed of an `argmax` or a
-    comparison, where another term keeps `backward()` from raising.
+    comparison, where another term keeps `backward()` from raising. A dry run also finds those that a function under
+    `@torch.no_grad()` has made of what has a graph.
 
     ## Why is this bad?
     The term is added to the number that is printed, and to nothing else: its gradient is zero, so the part of the
