@@ -37,3 +37,23 @@ def test_the_set_that_needs_no_new_dimension_is_known_by_its_rank() -> None:
     ]
     assert not proposed(program, "DG507", "x[:, None] - c", {"ranks": [3, 3]})
     assert not proposed(program, "DG507", "x[:, None] - c", {"ranks": [3, 1]})
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "x = x.to(device)\n    print(len(x), x.shape)\n    for i in order:\n        step(x[i.to(device)])",
+            "step(x[i].to(device))",
+        ),
+        ("rows = x.cuda()\n    return rows[a : a + 9]", "rows = x\nreturn rows[a : a + 9].cuda()"),
+        ("x = x.to(device)\n    return x[0], x.mean()", None),
+        ("x = x.to(device)\n    x[0] = 1\n    return x[1]", None),
+        ("x = x.to(device)\n    y = x[0]\n    x = y", None),
+        ("x = x.to(device)\n    return x.shape", None),
+    ],
+)
+def test_a_set_is_moved_part_by_part(body: str, expected: str | None) -> None:
+    at = body.partition("\n")[0]
+    found = proposed(f"def f(x, order, step, device, a):\n    {body}\n", "DG507", at)
+    assert [*found.values()] == ([expected] if expected else [])

@@ -231,6 +231,9 @@ def test_what_several_runs_say_of_a_fix_is_one_verdict(
     runs = [replace(record(), possible=(each,)) for each in tried]
     (told,) = merge([finding], runs, SOURCE).findings
     assert [fix.verified for fix in told.fixes] == [together]
+    by_runs = [replace(seen("DG803", 8), fixes=each.fixes) for each in tried]
+    (told,) = merge([], [record(each, outcome="failed") for each in by_runs], SOURCE).findings
+    assert [fix.verified for fix in told.fixes] == [together]
 
 
 def test_a_fix_that_another_run_has_verified_comes_first() -> None:

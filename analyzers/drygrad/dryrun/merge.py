@@ -119,11 +119,16 @@ def _lasting(record: Record, runs: Iterable[Record], source: Source) -> Iterator
 def _with_tried_fixes(finding: Finding, runs: Iterable[Record]) -> Finding:
     """Return a static finding with what the runs say of its fixes: one that any of them rejects does not hold."""
     tried = [f for run in runs for f in run.possible if (f.code, f.span) == (finding.code, finding.span)]
+    return replace(finding, fixes=_of_several(tried) if tried else finding.fixes)
+
+
+def _of_several(tried: Iterable[Finding]) -> tuple[Fix, ...]:
+    """Return the fixes of one fault that several runs have tried, each with one verdict."""
     verdicts: dict[tuple[Edit, ...], list[Fix]] = {}
     for fix in (fix for each in tried for fix in each.fixes):
         verdicts.setdefault(fix.edits, []).append(fix)
     fixes = [min(same, key=lambda fix: _OF_SEVERAL.index(fix.verified)) for same in verdicts.values()]
-    return replace(finding, fixes=tuple(sorted(fixes, key=_rank)) if tried else finding.fixes)
+    return tuple(sorted(fixes, key=_rank))
 
 
 def _rank(fix: Fix) -> tuple[int, bool]:
@@ -205,10 +210,11 @@ def _moved(finding: Finding, move: Callable[[int], int]) -> Finding:
 
 def _distinct(findings: Iterable[Finding], source: Source) -> list[Finding]:
     """Return the findings of several runs, each code and statement once; the gravest tells."""
-    first: dict[object, Finding] = {}
+    groups: dict[object, list[Finding]] = {}
     for finding in sorted(findings, key=lambda f: SEVERITIES.index(f.severity)):
-        first.setdefault((finding.code, finding.span.start.line, id(_statement(finding, source))), finding)
-    found = list(first.values())
+        place = finding.code, finding.span.start.line, id(_statement(finding, source))
+        groups.setdefault(place, []).append(finding)
+    found = [replace(same[0], fixes=_of_several(same)) if len(same) > 1 else same[0] for same in groups.values()]
     return [finding for finding in found if not _is_told_elsewhere(finding, found, source)]
 
 

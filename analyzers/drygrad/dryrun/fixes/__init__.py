@@ -24,6 +24,7 @@ from drygrad.dryrun.fixes import (
     order,
     padding,
     ranges,
+    residents,
     shapes,
     writing,
 )
@@ -46,7 +47,7 @@ _PROPOSALS: dict[str, tuple[Propose, ...]] = {
     "DG3": (activations.fixes, dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes, padding.fixes),
     "DG4": (half.fixes, exponentials.fixes, numerics.fixes),
     "DG5": (carried.fixes,),
-    "DG507": (distances.fixes,),
+    "DG507": (distances.fixes, residents.fixes),
     "DG609": (arrays.fixes,),
     "DG7": (order.fixes,),
     "DG805": (checkpoints.fixes,),
