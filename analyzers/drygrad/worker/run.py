@@ -104,6 +104,8 @@ class Run:
         """Tells where a module was made that holds parameters or buffers itself."""
         self.built_at: Callable[[Any], Instruction | None] = _unknown
         """Tells which line called the constructor of a module of any kind."""
+        self.loader_at: Callable[[Any], Instruction | None] = _unknown
+        """Tells where a loader of a dataset was made."""
         self.on_change: list[Callable[[], None]] = []
         """What to call when an instrument was switched off."""
         self._instruments: list[Instrument] = []

@@ -192,6 +192,14 @@ LEFT_BEHIND[LOADED.format(foreach="")] = (["DG211", 7], {"it fails here": 11})
 LEFT_BEHIND[LOADED.format(foreach=", foreach=False")] = (["DG211", 7], {"it fails here": 11})
 
 SMOOTH = "def smooth(scores, wanted):\n    return F.binary_cross_entropy_with_logits(scores, wanted * 0.9 + 0.05)\n"
+LOADER = """\
+from torch.utils.data import DataLoader as Loader
+class Ragged:
+    def __len__(self):
+        return 4
+    def __getitem__(self, i):
+        return torch.ones(i + 1, 3), i
+"""
 SCALED = "def scaled(a, b):\n    return 0.5 * (a - b)\n"
 
 HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
@@ -224,6 +232,14 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
     "head = nn.Linear(6, 1)\nx = torch.ones(4, 3, 2, 2)\nhead(F.dropout(x.flatten(1)))": (
         ["DG315", 1],
         {"it fails here": 3},
+    ),
+    LOADER + "def run():\n    loader = Loader(Ragged(), 2)\n    for x in loader:\n        pass\nrun()": (
+        ["DG314", 8],
+        {"it fails here": 9},
+    ),
+    LOADER + "for x in Loader(Ragged(), 2, collate_fn=lambda items: torch.stack([x for x, _ in items])):\n    pass": (
+        ["DG314", 7],
+        {"`items[1][0]` is made here": 6},
     ),
     SCALED + "x = torch.ones(3)\ny = torch.ones(4)\nscaled(x, y)": (
         ["DG314", 5],

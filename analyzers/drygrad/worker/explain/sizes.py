@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from drygrad.worker.descent import was_flattened
+from drygrad.worker.explain.collating import collating_fault
 from drygrad.worker.explain.scene import Operand, Scene
 from drygrad.worker.reading import size_text
 from drygrad.worker.run import Fault, Place
@@ -224,6 +225,9 @@ def _joined(scene: Scene, found: re.Match[str]) -> Fault | None:
     operands = scene.operands()
     if len(operands) < 2:
         return None
+    collated = collating_fault(scene, _SHAPE)
+    if collated is not None:
+        return collated
     shown = ", ".join(map(_shown, operands[:6]))
     tail = scene.text.split(". ", 1)[0].rstrip(".")
     number = int(found.groupdict().get("number") or 1)

@@ -1,4 +1,4 @@
-"""Where modules are made: the lines that call their constructors."""
+"""Where modules and loaders are made: the lines that call their constructors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from types import FrameType
 from typing import Any, ClassVar
 
 import torch
+import torch.utils.data
 from torch.nn.modules import module as hooks
 
 from drygrad.worker.lines import Instruction
+from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.naming import locals_of
 from drygrad.worker.run import Instrument, Run
 
@@ -23,12 +25,16 @@ class Construction(Instrument):
         super().__init__(run)
         self._made: weakref.WeakKeyDictionary[torch.nn.Module, Instruction] = weakref.WeakKeyDictionary()
         self._built: weakref.WeakKeyDictionary[torch.nn.Module, Instruction] = weakref.WeakKeyDictionary()
+        self._loaders: weakref.WeakKeyDictionary[Any, Instruction] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
+        self._listening = Listening(run)
         run.made_at = self._made.get
+        run.loader_at = self._loader_of
         run.built_at = self._built.get
 
     def start(self) -> None:
-        """Listen to registrations."""
+        """Listen to registrations, and to the constructor of loaders."""
+        self._listening.after(torch.utils.data.DataLoader, "__init__", self._loader_made)
         self._handles = [
             hooks.register_module_parameter_registration_hook(self._registered),
             hooks.register_module_buffer_registration_hook(self._registered),
@@ -50,8 +56,18 @@ class Construction(Instrument):
         if frame is not None:
             self._built[module] = Instruction(frame.f_code, frame.f_lasti)
 
+    def _loader_made(self, heard: Heard) -> None:
+        here = self.run.lines.here()
+        if here is not None:
+            self._loaders[heard.args[0]] = here
+
+    def _loader_of(self, dataset: Any) -> Instruction | None:
+        made = (line for loader, line in self._loaders.items() if loader.dataset is dataset)
+        return next(made, None)
+
     def finish(self) -> None:
         """Listen no more."""
+        self._listening.end()
         for handle in self._handles:
             handle.remove()
 

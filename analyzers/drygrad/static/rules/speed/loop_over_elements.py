@@ -220,7 +220,7 @@ class LoopOverElements(Rule):
                         d[i, j] = (x[i] - x[j]).norm()
                 return d
             """,
-            at=(6, 12, 6, 42),
+            at=(5, 17, 5, 25),
         ),
     ]
 
@@ -275,14 +275,17 @@ class LoopOverElements(Rule):
                 pass
             case _:
                 return
-        counters = {name for loop in ctx.loops(node) for name in _counted(loop, ctx)}
+        loops = [loop for loop in ctx.loops(node) if isinstance(loop, ast.For)]
+        counters = {name for loop in loops for name in _counted(loop, ctx)}
         written = ctx.tensor(owner)
         if written is not None and written.shape is not None and len(written.shape) > len(index):
             return  # rows, not elements
         names = {part.id for part in index if isinstance(part, ast.Name)}
         if written is not None and len(names) == len(index) and names <= counters and _reads_at(names, node.value, ctx):
             message = "one element is written in each turn of nested loops: an operation on the whole takes one call"
-            yield ctx.finding(self, node, message, severity=_severity(owner, ctx))
+            related = [("it is written here", node)]
+            inner = next(loop for loop in loops if names & _counted(loop, ctx))
+            yield ctx.finding(self, inner.iter, message, severity=_severity(owner, ctx), related=related)
 
 
 def _elements(target: ast.expr, source: ast.expr, ctx: Context) -> set[str]:
