@@ -267,3 +267,49 @@ def test_what_a_model_that_stands_in_gives_is_no_fault(worker: WorkerClient, tmp
     assert not isinstance(plans, Missing)
     result = Result.read(worker.run(plans[0].as_json()))
     assert {f.code for f in findings(result, plans[0], source, Settings(), "run")} <= {"DG901"}
+
+
+TOLD = """\
+class Net(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.layer = nn.Linear(width, 4)
+    def forward(self, x, lengths):
+        steps = torch.arange(x.size(1){where})
+        kept = (steps[None] < lengths[:, None]).unsqueeze(-1)
+        return self.layer(x * kept).sum()
+
+class Meter:
+    def __init__(self{parameter}):
+        self.sum = torch.zeros(1{place})
+
+def step(model: Net, batch: dict, meter: Meter, device):
+    batch = {{name: value.to(device) for name, value in batch.items()}}
+    loss = model(batch["x"], batch["lengths"])
+    meter.sum += loss.detach()
+    return loss
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "parameter", "place", "found"),
+    [
+        ("", "", ", device='cuda'", ["DG203"]),
+        (", device=x.device", "", ", device='cuda'", []),
+        # a program would tell the meter the same device as the rest
+        (", device=x.device", ", device='cpu'", ", device=device", []),
+    ],
+)
+def test_code_that_goes_to_the_gpu_by_itself_must_make_its_own_tensors_there(
+    worker: WorkerClient, tmp_path: Path, where: str, parameter: str, place: str, found: list[str]
+) -> None:
+    source = source_of(IMPORTS + TOLD.format(where=where, parameter=parameter, place=place))
+    target = target_named(source, "step")
+    assert target is not None
+    options = RunOptions(root=tmp_path, device="sim", timeout=30.0, search_seconds=20.0)
+    plans = plan_runs(source, tmp_path / "program.py", target, options)
+    assert not isinstance(plans, Missing)
+    result = Result.read(worker.run(plans[0].as_json()))
+    told = [f for f in findings(result, plans[0], source, Settings(), "run") if f.code.startswith("DG2")]
+    assert [f.code for f in told] == found
+    assert all(f.severity == "warning" and "(if the module and its inputs are on the GPU)" in f.message for f in told)

@@ -22,7 +22,7 @@ from drygrad.worker.search.coincidence import (
     with_more_classes,
 )
 from drygrad.worker.search.distinguishing import distinguished, highs
-from drygrad.worker.search.moving import ASSUMPTION, moved
+from drygrad.worker.search.moving import ASSUMPTION, makes_its_own, moved, own_failure
 from drygrad.worker.search.nodes import Node, text_of
 from drygrad.worker.search.repair import repairs, unmoved
 from drygrad.worker.search.trial import Failure, Mismatch, Trials, is_too_large
@@ -98,8 +98,8 @@ class Search:
         """Search from a proposal on."""
         waiting = [_Waiting(0, 0.0, next(self._count), start, 0)]
         while waiting and self._has_time():
-            if self.best is not None and self._is_stuck(self.best) and self._is_independent(self.best):
-                return replace(self.best, trials=self.made, is_independent=True)
+            if self.best is not None and self._is_stuck(self.best) and (sure := self._sure(self.best)):
+                return sure
             _, cost, _, proposal, credit = heapq.heappop(waiting)
             if not self._is_new(proposal):
                 continue
@@ -120,7 +120,14 @@ class Search:
                     waiting, _Waiting(-progress, cost + change.cost, next(self._count), change.proposal, before)
                 )
         assert self.best is not None
-        return replace(self.best, trials=self.made, is_independent=self._is_independent(self.best))
+        return self._sure(self.best) or replace(self.best, trials=self.made)
+
+    def _sure(self, best: Found) -> Found | None:
+        """Return the failure if no other inputs could have kept the code from it; None where some could."""
+        if best.failure is not None and makes_its_own(best.failure):
+            own = own_failure(best.proposal, self._trials)
+            return Found(*own, self.made, is_independent=True, is_moved=True) if own is not None else None
+        return replace(best, trials=self.made, is_independent=True) if self._is_independent(best) else None
 
     def _is_chance(self, best: Found, proposal: Node) -> bool:
         """Say whether a success comes of two sizes that are equal by chance, and every other one fails."""
@@ -140,7 +147,8 @@ class Search:
     def _is_stuck(self, best: Found) -> bool:
         """Say whether it is time to ask if the inputs matter; where devices are mixed, only the code can help."""
         assert best.failure is not None
-        return self.made == best.trials + (_MOVES if unmoved(best.proposal, best.failure) else _PATIENCE)
+        is_mixed = unmoved(best.proposal, best.failure) or makes_its_own(best.failure)
+        return self.made == best.trials + (_MOVES if is_mixed else _PATIENCE)
 
     def _is_new(self, proposal: Node) -> bool:
         text = text_of(proposal) + "".join(text_of(node) for _, node in proposal.parts)

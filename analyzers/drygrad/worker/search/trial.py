@@ -132,6 +132,7 @@ class _Trace(overrides.TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Execute a call and pass on where its result comes from."""
         kwargs = kwargs or {}
+        self.on_gpu = self.on_gpu or str(kwargs.get("device")).startswith("cuda")
         try:
             result = func(*args, **kwargs)
         except Exception as error:
@@ -221,6 +222,7 @@ class Trials:
     def _build(self, node: Node, path: Path, earlier: dict[str, Any], origins: Origins) -> Any:
         whole = text_of(node)
         if node.kind == "call" and whole in self._made:
+            self._built.append((self._made[whole], path))
             return self._made[whole]
         places: dict[str, Any] = {}
         beside = shared(node) if node.kind == "call" else ()
