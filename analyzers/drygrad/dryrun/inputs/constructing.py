@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from drygrad.dryrun.inputs import annotations, conventions
@@ -25,7 +25,9 @@ _DEPTH = 4
 _WHOLE = re.compile(r"Net|Model|CNN|Classifier|Former|former|MLP|LSTM|RNN")
 _ABSTRACT = frozenset(("ABC", "Protocol", "Enum", "IntEnum", "StrEnum"))
 _REPEATED = 32
-"""How often what fills an object is done."""
+"""How often what fills an object is done where it takes its time."""
+_OFTEN = 128
+"""How often it is done else: as many as a batch may have."""
 
 
 class _Proposer(Protocol):
@@ -96,23 +98,30 @@ class Constructors:
         found = group("mapping", parts) if is_mapping else call(name, _shared_first(parts), SOURCE)
         return {**found, "is_module": True} if self._is_module(owner) else found
 
-    def prepared(self, made: Node, usage: Usage, method: FunctionNode) -> Node:
-        """Return an object as it is after the methods that a method relies on; else as it is made."""
-        assert usage.owner is not None
-        steps = preparations(self._tracer, usage, method)
+    def prepared(self, made: Node, usage: Usage, called: Sequence[FunctionNode]) -> Node:
+        """Return an object as it is after the methods that those rely on that are called; else as it is made."""
+        steps = preparations(self._tracer, usage, called)
         if not steps:
             return made
         parts: dict[str, Node] = {"made": made}
         for step in steps:
-            used = self._tracer.function(step.method, step.owner)[1:]
-            names = [p.arg for p in (*step.method.args.args, *step.method.args.kwonlyargs)][1:]
-            wanted = missing_parameters(step.method, step.method.args.args[0].arg, ())
-            given = {n: self._proposer.of(u, 1) for n, u in zip(names, used, strict=False) if n in wanted}
-            repeated = _REPEATED if step.fills else 1
+            given = self._given(step.method, step.owner)
+            repeated = 1 if not step.fills else _REPEATED if _learns(step.method) else _OFTEN
             parts[step.name] = {**call(step.name, given, SOURCE), "value": repeated, "kind": "step"}
         whole = group("prepared", parts, SOURCE)
         needed = any(step.is_needed for step in steps)
         return {**whole, "others": [made]} if needed else {**made, "others": [*made.get("others", ()), whole]}
+
+    def _given(self, method: FunctionNode, owner: ast.ClassDef) -> dict[str, Node]:
+        """Return the arguments of a method, those of ``*args`` by position."""
+        used = self._tracer.method(method, owner)
+        names = [p.arg for p in (*method.args.args, *method.args.kwonlyargs)][1:]
+        wanted = missing_parameters(method, method.args.args[0].arg, ())
+        given = {n: self._proposer.of(u, 1) for n, u in zip(names, used, strict=False) if n in wanted}
+        if method.args.vararg is None:
+            return given
+        rest = [self._proposer.of(used[-1].element(index), 1) for index in range(used[-1].width)]
+        return {str(index): node for index, node in enumerate([*given.values(), *rest])}
 
     def models_for(self, usage: Usage, depth: int = 0) -> list[Node]:
         """Return objects of the file's modules: those first that have what is used and are called alike."""
@@ -211,6 +220,10 @@ class Constructors:
 
     def _constructor(self, owner: ast.ClassDef) -> FunctionNode | None:
         return self._tracer.member(owner, "__init__")
+
+
+def _learns(method: FunctionNode) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in ast.walk(method))
 
 
 def _returned(function: FunctionNode) -> set[type[ast.expr]]:

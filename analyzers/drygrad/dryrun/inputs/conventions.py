@@ -65,7 +65,8 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
         2,
     ),
     (
-        r"(epoch|batch_idx|batch_index|i|idx|index|step|iteration|global_step|it|rank|seed|start_epoch|axis|layer_idx)",
+        r"(epoch|batch_idx|batch_index|i|idx|index|step|iteration|global_step|it|rank|seed|start_epoch|axis|layer_idx|"
+        r"action|label)",
         0,
     ),
     (r"(.*_)?(image_size|img_size|image_dim|input_size_hw|resolution|input_resolution|size)", SIDE),
@@ -86,6 +87,7 @@ _NUMBERS: tuple[tuple[str, int], ...] = (
     (r"(accum\w*|grad_accum\w*|accumulation_steps)", 2),
     (r"(num_|n_)?(experts|codebooks|mixtures|memories|mem_tokens|latents|registers|prototypes|landmarks|queries)", 4),
     (r"(top_?k|topk)", 2),
+    (r"(.*_)?(capacity|(buffer|memory|queue|max|cache|replay)_?size|maxlen)", 500),
 )
 _DIMS = re.compile(
     r"(.*_)?(dims?|d_?model|hidden|features?|embed(_?dim|ding_dim|ding_size)?|width|channels?|planes|chans|units|nhid|ninp|"

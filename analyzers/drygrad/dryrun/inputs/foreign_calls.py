@@ -9,7 +9,8 @@ from drygrad.dryrun.inputs import torch_uses
 from drygrad.dryrun.inputs.usage import Usage, Value
 
 SAME = frozenset(
-    "deepcopy copy list tuple iter tqdm reversed sorted dict prepare set relu tanh sigmoid softmax log_softmax".split()
+    "deepcopy copy list tuple iter tqdm reversed sorted dict prepare set sample relu tanh sigmoid softmax log_softmax "
+    "choices".split()
 )
 """Functions that give back their argument, or something of the same form."""
 _FIRST = frozenset(("next", "choice"))

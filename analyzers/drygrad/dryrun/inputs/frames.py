@@ -19,6 +19,7 @@ _SAME = frozenset(
     "log_softmax transpose".split()
 )
 """Methods that give back their object, or one of the same form."""
+_ADDING = frozenset("append appendleft extend add".split())
 _SAME_ATTRIBUTES = frozenset(("data", "grad", "real"))
 _SHAPES = frozenset(("shape", "size"))
 
@@ -94,7 +95,7 @@ class Frame:
             case ast.Name():
                 self.environment[target.id] = value.called(target.id) if isinstance(value, Usage) else value
             case ast.Tuple() | ast.List():
-                self._unpack(target, self._columns(source, len(target.elts)) or value)
+                self._unpack(target, self.columns(source, len(target.elts)) or value)
             case ast.Attribute():
                 owner = self.value(target.value)
                 if isinstance(owner, Usage) and isinstance(value, Usage) and owner.owner is not None:
@@ -108,7 +109,7 @@ class Frame:
             case _:
                 pass
 
-    def _columns(self, source: ast.expr | None, count: int) -> Value:
+    def columns(self, source: ast.expr | None, count: int) -> Value:
         """Return what ``zip(*rows)`` gives for so many names: the first parts of all rows, their second ones."""
         match source:
             case ast.Call(func=ast.Name(id="zip"), args=[ast.Starred(value=rows)]):
@@ -134,6 +135,8 @@ class Frame:
             parts: Sequence[Value] = [None] * len(target.elts)
         else:
             count = len(target.elts) - starred
+            if isinstance(value, Usage):
+                value.tell_apart()
             if isinstance(value, Usage) and value.item is None:
                 value.width = max(value.width, count)
             parts = [*unpacked(value, len(target.elts))]
@@ -360,6 +363,7 @@ class Frame:
         if owner.owner is not None:
             method = self._tracer.member(owner.owner, name)
             if method is not None:
+                owner.entered.append(method)
                 return self._tracer.called(method, self, node, None if has_no_self(method) else owner)
             if name in owner.attributes:
                 return self._called(owner.attributes[name], node)
@@ -381,7 +385,8 @@ class Frame:
             return owner.key(str(node.args[0].value))
         if name in ("pop", "popleft") and owner.item is not None:
             return owner.item
-        if name in ("append", "extend", "add") and owner.owner is None and values and isinstance(values[0], Usage):
+        if name in _ADDING and owner.owner is None and values and isinstance(values[0], Usage):
+            owner.item = owner.item or (values[0] if name != "extend" else None)
             return None
         return owner if name in _SAME and owner.owner is None else given
 

@@ -71,7 +71,7 @@ class Proposer:
         """Return the object to call a method on; None where it cannot be made."""
         assert usage.owner is not None
         made = self.constructors.object_of(usage.owner, usage)
-        return self.constructors.prepared(made, usage, method) if made is not None else None
+        return self.constructors.prepared(made, usage, [method]) if made is not None else None
 
     def of(self, usage: Usage, depth: int = 0) -> Node:
         """Return the proposal for a value."""
@@ -88,7 +88,7 @@ class Proposer:
         if usage.owner is not None:
             made = self.constructors.object_of(usage.owner, usage, depth + 1)
             if made is not None:
-                return made
+                return self.constructors.prepared(made, usage, usage.entered)
         return self._by_usage(usage, depth)
 
     # -- annotations ---------------------------------------------------------------------------------------------
@@ -124,7 +124,11 @@ class Proposer:
             return self._path(usage, depth)
         if kind in ("Callable", "Any", "object"):
             return None
+        if kind == "ndarray" and not isinstance(node, ast.Subscript):
+            return changed(self._tensor(usage, ""), ".numpy()")
         made = self.constructors.object_named(kind, usage, depth + 1)
+        if made is not None and usage.owner is not None:
+            return self.constructors.prepared(made, usage, usage.entered)
         return made or annotations.by_annotation(node, self.hints.sizes)
 
     def _value_of_mapping(self, node: ast.expr) -> ast.expr | None:

@@ -65,7 +65,8 @@ def function(given: Node) -> Node:
 
 def changed(part: Node, expression: str) -> Node:
     """Return a value to which something was done: ``.numpy()``."""
-    return {**group("changed", {"value": part}), "text": expression}
+    only: Node = {**part, "others": ()}  # what else it could be has no such method
+    return {**group("changed", {"value": only}), "text": expression}
 
 
 def saved(content: Node) -> Node:

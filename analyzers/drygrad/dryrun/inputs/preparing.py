@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from drygrad.dryrun.inputs.arguments import FunctionNode
@@ -34,16 +34,21 @@ class Preparation:
         return f"{self.part}.{self.method.name}" if self.part else self.method.name
 
 
-def preparations(tracer: Tracer, made: Usage, method: FunctionNode) -> list[Preparation]:
-    """Return the methods that give an object, and those it holds, what a method reads and constructors leave empty."""
-    assert made.owner is not None
-    found = _own_preparations(tracer, made.owner, method)
-    reached = [] if method.name == "__init__" else _reached(method, tracer.methods(made.owner))
-    for name, called in _calls_of_parts(reached):
+def preparations(tracer: Tracer, made: Usage, called: Sequence[FunctionNode]) -> list[Preparation]:
+    """Return the methods that give an object, and those it holds, what others read and constructors leave empty."""
+    called = [method for method in called if method.name != "__init__"]
+    if made.owner is None or not called:
+        return []
+    found = _own_preparations(tracer, made.owner, called)
+    reached = _reached(called, tracer.methods(made.owner))
+    passed = [*(made.given or {}).values()]  # what the constructor is given is prepared by itself
+    for name, inside in _calls_of_parts(reached):
+        if name in made.attributes and any(made.attributes[name] is part for part in passed):
+            continue
         held = made.attributes[name].owner if name in made.attributes else None
-        inner = tracer.member(held, called) if held is not None else None
+        inner = tracer.member(held, inside) if held is not None else None
         if held is not None and inner is not None and not any(step.part == name for step in found):
-            steps = [step for step in _own_preparations(tracer, held, inner) if step.fills]
+            steps = [step for step in _own_preparations(tracer, held, [inner]) if step.fills]
             found += [replace(step, part=name) for step in steps if not _fills_itself(reached, name, step.method.name)]
     return found[:_MOST]
 
@@ -64,13 +69,11 @@ def _fills_itself(methods: list[FunctionNode], name: str, filling: str) -> bool:
     return (name, filling) in {*_calls_of_parts(methods)}
 
 
-def _own_preparations(tracer: Tracer, owner: ast.ClassDef, method: FunctionNode) -> list[Preparation]:
+def _own_preparations(tracer: Tracer, owner: ast.ClassDef, called: Sequence[FunctionNode]) -> list[Preparation]:
     methods = tracer.methods(owner)
     constructor = methods.get("__init__")
-    if method.name == "__init__":
-        return []
-    own = _reached(method, methods)
-    begun = _reached(constructor, methods) if constructor is not None else []
+    own = _reached(called, methods)
+    begun = _reached([constructor], methods) if constructor is not None else []
     found: dict[str, Preparation] = {}
     for name in _read_by(own):
         state = _state(name, begun)
@@ -89,9 +92,9 @@ def _own_preparations(tracer: Tracer, owner: ast.ClassDef, method: FunctionNode)
     return [*found.values()][:_MOST]
 
 
-def _reached(method: FunctionNode, methods: dict[str, FunctionNode]) -> list[FunctionNode]:
-    """Return a method and those of its own object that it calls."""
-    found, waiting = [method], [method]
+def _reached(begun: Sequence[FunctionNode], methods: dict[str, FunctionNode]) -> list[FunctionNode]:
+    """Return methods and those of their own object that they call."""
+    found, waiting = [*begun], [*begun]
     while waiting:
         for node in ast.walk(waiting.pop()):
             if _is_length(node) and "__len__" in methods and methods["__len__"] not in found:

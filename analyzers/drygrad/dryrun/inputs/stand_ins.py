@@ -43,10 +43,13 @@ def stand_in_models(usage: Usage) -> list[Node]:
         written += [_ANY.format(result=result, rows=rows) for rows in _ROWS for result in _results(usage.result)]
     if usage.result is not None and usage.result.ranks[:1] == [3]:
         written += [_KEEPING, _ANY.format(result="made", rows=_ROWS[1])]
+    elif usage.result is not None and usage.result.least_rank == 3:
+        written += [_ANY.format(result="made", rows=_ROWS[1])]
     if conventions.is_any_layer(usage.names):
         written += [_PASSING, _WIDE.format(result="made")]
     written += [_WIDE.format(result="made")] if many else []
-    written += [_FLAT, _OF_IDS, _KEEPING, _WIDE.format(result="made"), conventions.IDENTITY, conventions.ANY_CALL]
+    written += [_FLAT, _OF_IDS, _KEEPING, _WIDE.format(result="made"), _ANY.format(result="made", rows=_ROWS[0])]
+    written += [conventions.IDENTITY, conventions.ANY_CALL]
     found = [text(t, conventions.SOURCE) for t in dict.fromkeys(written)]
     return [{**node, "is_module": node["text"] != conventions.ANY_CALL} for node in found]
 

@@ -13,8 +13,9 @@ from functools import cached_property
 from drygrad.dryrun.inputs import annotations
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
 from drygrad.dryrun.inputs.frames import Environment, Frame, has_no_self, unpacked
+from drygrad.dryrun.inputs.named_tuples import named_tuples
 from drygrad.dryrun.inputs.neighbours import Neighbours
-from drygrad.dryrun.inputs.recognising import OF_TENSORS
+from drygrad.dryrun.inputs.recognising import OF_MODULES, OF_TENSORS, own_members
 from drygrad.dryrun.inputs.usage import Usage, Value
 from drygrad.dryrun.names import bound_names
 from drygrad.dryrun.slicing import Imports
@@ -31,7 +32,7 @@ class Tracer:
     def __init__(self, tree: ast.Module, neighbours: Neighbours) -> None:
         self._tree = tree
         self._neighbours = neighbours
-        self._own = dict(definitions(tree.body))
+        self._own = {**named_tuples(tree), **dict(definitions(tree.body))}
         self._every = {**neighbours.imported, **self._own}
         self._left = _MOST_CALLS
         self._stack: list[ast.AST] = []
@@ -60,14 +61,46 @@ class Tracer:
 
     def function(self, function: FunctionNode, owner: ast.ClassDef | None) -> tuple[Usage, ...]:
         """Return how a function uses its parameters, in their order; ``owner``: the class of the first."""
+        known = [owner, *(None for _ in _parameters(function)[1:])]
+        usages = self._followed(function, known)
+        told = [usage.owner or self._class_used(usage) for usage in usages]
+        if any(kind is not usage.owner for kind, usage in zip(told, usages, strict=True)):
+            return self._followed(function, told)
+        return usages
+
+    def _followed(self, function: FunctionNode, owners: Sequence[ast.ClassDef | None]) -> tuple[Usage, ...]:
+        """Return how a function uses its parameters, of which some are objects of these classes."""
         self._left = _MOST_CALLS
         usages = [Usage([p.arg], annotations=[p.annotation] if p.annotation else []) for p in _parameters(function)]
-        if owner is not None and usages:
-            usages[0].owner = owner
+        for usage, owner in zip(usages, owners, strict=False):
+            usage.owner = owner
+            if owner is not None and usage is not usages[0]:
+                self._construct(usage, {})
         for usage in usages:
             self._typed(usage)
         self._enter(function, [*usages])
         return tuple(usages)
+
+    def _class_used(self, usage: Usage) -> ast.ClassDef | None:
+        """Return the class of the file whose methods are called on a value that nothing else tells of."""
+        called = {name for name in own_members(usage) if name in usage.methods}
+        return self.class_with(usage) if called and not usage.annotations and "path" not in usage.kinds else None
+
+    def method(self, function: FunctionNode, owner: ast.ClassDef) -> list[Usage]:
+        """Return how a method, and all the others after it, use its parameters; one more is for ``*args``."""
+        self._left = _MOST_CALLS
+        made = Usage(owner=owner)
+        self._construct(made, {})
+        several = [function.args.vararg] if function.args.vararg is not None else []
+        named = _parameters(function)[1:]
+        usages = [Usage([p.arg], annotations=[p.annotation] if p.annotation else []) for p in (*named, *several)]
+        for usage in usages[: len(named)]:
+            self._typed(usage)
+        self._enter(function, [made, *usages])
+        for other in self.methods(owner).values():
+            if other is not function and other.name != "__init__" and not has_no_self(other):
+                self._enter(other, [made, *(Usage([p.arg]) for p in _parameters(other)[1:])])
+        return usages
 
     def constructor(self, made: Usage) -> dict[str, Usage]:
         """Return how the constructor's parameters of an object's class are used, in all of its methods."""
@@ -92,9 +125,15 @@ class Tracer:
     def class_with(self, usage: Usage) -> ast.ClassDef | None:
         """Return the class of the file whose objects have all that is used of a value, best the last defined."""
         wanted = {name for name in usage.used if not name.startswith("__")}
-        found = [c for c in self._own.values() if isinstance(c, ast.ClassDef) and wanted <= self.members(c)]
+        classes = [c for c in self._own.values() if isinstance(c, ast.ClassDef)]
+        found = [c for c in classes if wanted - self._inherited(c) <= self.members(c)]
         found = [c for c in found if not any("Enum" in ast.unparse(base) for base in c.bases)]
-        return found[-1] if found and wanted else None
+        return found[-1] if found and wanted - OF_MODULES else None
+
+    def _inherited(self, owner: ast.ClassDef) -> frozenset[str]:
+        """Return the names that objects of a class have from torch's modules."""
+        bases = (annotations.last_name(base) for node in self.ancestry(owner) for base in node.bases)
+        return OF_MODULES if any(base.endswith("Module") for base in bases) else frozenset()
 
     def members(self, owner: ast.ClassDef) -> set[str]:
         """Return the names that objects of a class have: methods, fields, what is assigned to ``self``."""
@@ -171,7 +210,8 @@ class Tracer:
             return None
         self._left -= 1
         environment: Environment = {**(outer or {})}
-        for parameter, value in zip(_parameters(function), values, strict=False):
+        several = [function.args.vararg] if function.args.vararg is not None else []
+        for parameter, value in zip([*_parameters(function), *several], values, strict=False):
             environment[parameter.arg] = value.called(parameter.arg) if isinstance(value, Usage) else value
         self._stack.append(function)
         try:
@@ -229,7 +269,7 @@ class Tracer:
         if constructor is None:
             fields = [n for n in self.ancestry(owner) for n in n.body if isinstance(n, ast.AnnAssign)]
             names = [ast.unparse(f.target) for f in fields]
-            given: dict[str, Value] = dict(zip(names, (frame.value(a) for a in node.args), strict=False))
+            given: dict[str, Value] = dict(zip(names, _positional(frame, node, len(names)), strict=False))
             given |= {k.arg: frame.value(k.value) for k in node.keywords if k.arg}
         else:
             given = self._given(constructor, frame, node, [made])
@@ -248,6 +288,16 @@ class Tracer:
     def full_name(self, node: ast.expr) -> str:
         """Return the dotted name of what is called, through imports."""
         return self._imports.full_name(node)
+
+
+def _positional(frame: Frame, node: ast.Call, count: int) -> Iterator[Value]:
+    """Yield the positional arguments of a call that takes so many, those that are unpacked one by one."""
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            left = count - len(node.args) + 1 - len(node.keywords)
+            yield from unpacked(frame.columns(argument.value, left) or frame.value(argument.value), left)
+        else:
+            yield frame.value(argument)
 
 
 def _parameters(function: FunctionNode) -> list[ast.arg]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 MOST_ELEMENTS = 16
+_MOVING = frozenset(("to", "cuda", "cpu", "detach", "device", "pin_memory"))
 
 
 @dataclass(eq=False)
@@ -42,6 +43,10 @@ class Usage:
     """What of torch's has made it."""
     shape_of: Usage | None = None
     """The value whose shape it is."""
+    entered: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(
+        default_factory=list[ast.FunctionDef | ast.AsyncFunctionDef]
+    )
+    """The methods of its class that are called on it."""
     state_of: Usage | None = None
     """The value that takes it as its state."""
 
@@ -84,6 +89,13 @@ class Usage:
         if self.item is None:
             self.item = next(iter(self.elements.values()), None) or Usage()
         return self.item
+
+    def tell_apart(self) -> None:
+        """Forget what stands for every element, where all that was done is to move each, and they now get names."""
+        item = self.item
+        if item is not None and item.used <= _MOVING and not (item.width or item.keys or item.elements or item.item):
+            self.item = None
+            self.kinds.discard("iterated")
 
     def call(self, node: ast.Call) -> Usage:
         """Remember a call of it; return what it gives."""

@@ -28,6 +28,8 @@ def _linear(call: Call) -> Iterator[Want]:
     why = f"Linear wants {weight.shape[1]} features"
     yield from _sized(call, given, -1, weight.shape[1], why)
     yield from _typed(call, given, weight)
+    if given.dim() and given.shape[-1] != weight.shape[1]:
+        yield Want("size", given.shape[-1], weight.shape[1], why=f"Linear gets {given.shape[-1]} features")
 
 
 def _convolution(call: Call) -> Iterator[Want]:
@@ -41,7 +43,7 @@ def _convolution(call: Call) -> Iterator[Want]:
     paths, rank = call.origins(given), weight.dim()
     why = f"{_layer(call.name)} wants {channels} channels"
     if given.dim() != rank:
-        yield Want("rank", rank, given.dim(), paths=paths, why=why)
+        yield Want("rank", rank, given.dim(), shape=(channels,), paths=paths, why=why)
     else:
         yield from _sized(call, given, 1, channels, why)
     yield Want("larger", paths=paths, why="the layers want more room")

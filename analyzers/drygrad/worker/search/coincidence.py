@@ -63,8 +63,8 @@ def contradicts(before: Node, after: Node) -> bool:
 
 def documented(proposal: Node, call: Call) -> list[str]:
     """Return the names of the inputs of a call whose shapes are written down."""
-    paths = {path for path in call.origins(call.tensors()) if proposal.at(path).source == DOCUMENTED}
-    return sorted({path[-1] for path in paths})
+    met = call.origins(call.tensors())
+    return sorted({path[-1] for path, leaf in proposal.leaves() if path in met and leaf.source == DOCUMENTED})
 
 
 def _has_rank(node: Node, path: tuple[str, ...], rank: int) -> bool:

@@ -18,6 +18,9 @@ from drygrad.worker.search.want import Want
 
 _MISSING = re.compile(r"missing \d+ required (?:positional|keyword-only) arguments?: (?P<names>.+)")
 _WORD = re.compile(r"\b[a-z]+(?:_[a-z\d]+)+\b|(?<=[`'])\w+(?=[`'])")
+_QUOTED = re.compile(r"(?<!\w)['\"]([\w./-]+)['\"]")
+_MOST_CHOICES = 9
+OFFERED = "it is offered"
 _FRAMES, _MOST_NAMES = 4, 5
 _NUMBERS: tuple[tuple[str, int], ...] = (
     (r".*(heads?|experts|groups)", 4), (r".*(depth|layers|blocks|steps|epochs|levels)", 2),
@@ -48,6 +51,24 @@ def named(failure: Failure) -> Iterator[Want]:
     if isinstance(failure.error, (ValueError, RuntimeError, AssertionError)):
         for name in dict.fromkeys(_WORD.findall(errors.first_line(failure.error))):
             yield Want("named", text=name, why=f"`{name}` is complained of")
+
+
+def offered(failure: Failure) -> Iterator[Want]:
+    """Yield what could stand for a text that an error quotes beside other ones: ``'name' is none of ['a', 'b']``."""
+    given = failure.error.args[0] if failure.error.args else ""
+    if isinstance(failure.error, (ValueError, KeyError, AssertionError, RuntimeError)) and isinstance(given, str):
+        quoted = [*dict.fromkeys(_QUOTED.findall(given))]
+        if len(quoted) > 1:
+            yield Want("choice", text=quoted[0], choices=tuple(quoted[1:_MOST_CHOICES]), why=OFFERED)
+
+
+def standing_in(failure: Failure) -> Iterator[Want]:
+    """Yield the parts that are modules in whose ``forward`` the code failed: others may take what it gives them."""
+    if failure.building is None:
+        modules = [trace.tb_frame.f_locals.get("self") for trace in failure.frames()]
+        paths = [failure.path_of(module) for module in modules if isinstance(module, torch.nn.Module)]
+        for path in dict.fromkeys(path for path in paths if path is not None):
+            yield Want("swap", paths=frozenset((path,)), why="it takes what it is given")
 
 
 def _attributes(failure: Failure) -> Iterator[Want]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -12,8 +13,6 @@ from drygrad.worker.search.nodes import FLOATS, Node, Path, text_of
 from drygrad.worker.search.trial import Failure, Trials
 
 ASSUMPTION = "the module and its inputs are on the GPU"
-_STAYING = frozenset(("changed", "saved", "loader"))
-"""Nodes whose parts stay on the CPU: what becomes an array, what a file has, what a loader yields."""
 
 
 def moved(proposal: Node, trials: Trials) -> tuple[Node, Failure | None]:
@@ -67,31 +66,28 @@ def _could_be_told(proposal: Node, failure: Failure) -> bool:
     """Say whether an object was made without the device that its constructor would take."""
     for value, path in failure.built:
         node = proposal.at(path)
-        if node.kind == "call" and node.part("device") is None and _takes_device(type(value)):
+        if node.kind == "call" and node.part("device") is None and _takes_device(value):
             return True
     return False
 
 
-def _takes_device(kind: type) -> bool:
+def _takes_device(value: Any) -> bool:
     try:
-        return "device" in inspect.signature(kind).parameters
+        made_by: Callable[..., Any] = type(value)
+        return "device" in inspect.signature(made_by).parameters
     except (TypeError, ValueError):
         return False
 
 
 def _variants(proposal: Node) -> Iterator[Node]:
     """Yield the proposal with everything on the GPU, then with what is counted or chosen left where it was."""
-    modules = [path for path, node in proposal.nodes() if node.is_module and not _stays(proposal, path)]
-    tensors = [p for p, leaf in proposal.leaves() if leaf.kind == "tensor" and not _stays(proposal, p)]
+    modules = [path for path, node in proposal.nodes() if node.is_module and not proposal.stays(path)]
+    tensors = [p for p, leaf in proposal.leaves() if leaf.kind == "tensor" and not proposal.stays(p)]
     floats = [path for path in tensors if proposal.at(path).dtype in FLOATS]
     if modules or tensors:
         yield _placed(proposal, [*modules, *tensors])
     if floats != tensors and (modules or floats):
         yield _placed(proposal, [*modules, *floats])
-
-
-def _stays(proposal: Node, path: Path) -> bool:
-    return any(proposal.at(path[:end]).kind in _STAYING for end in range(1, len(path)))
 
 
 def _placed(proposal: Node, paths: list[Path]) -> Node:

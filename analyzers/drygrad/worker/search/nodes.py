@@ -12,6 +12,9 @@ Path = tuple[str, ...]
 FLOATS = frozenset(("float32", "float16", "bfloat16", "float64", "complex64"))
 _BATCHES = 2
 CLASSES = 10
+_STAYING = frozenset(("changed", "saved", "loader"))
+DEFINITE = 2
+"""The ``value`` of floats that are positive-definite matrices; 1 is that of numbers between 0 and 1."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,10 @@ class Node:
     def is_loaded(self, path: Path) -> bool:
         """Say whether a part comes from a loader."""
         return any(self.at(path[:end]).kind == "loader" for end in range(len(path)))
+
+    def stays(self, path: Path) -> bool:
+        """Say whether a part stays on the CPU: it becomes an array, is in a file, or comes from a loader."""
+        return any(self.at(path[:end]).kind in _STAYING for end in range(1, len(path)))
 
     def replaced(self, path: Path, node: Node) -> Node:
         """Return the tree with the node at a path replaced; the elements of a list that are alike stay so."""
@@ -151,7 +158,8 @@ def _called(node: Node, named: Sequence[tuple[str, str]]) -> str:
 def shared(node: Node) -> list[str]:
     """Return the names of the parts of a call that other parts of it read."""
     written = [part.text for _, part in node.parts if part.kind == "text"]
-    return [name for name, _ in node.parts if any(re.search(rf"(?<![\w.]){name}\b(?!=)", text) for text in written)]
+    names = [name for name, _ in node.parts if not name.isdigit()]
+    return [name for name in names if any(re.search(rf"(?<![\w.]){name}\b(?!=)", text) for text in written)]
 
 
 def _moved(node: Node) -> str:
@@ -170,5 +178,9 @@ def _tensor(node: Node) -> str:
         shape = f"({sizes},)" if len(node.shape) == 1 else f"({sizes})"
         return f"torch.randint({node.value}, {max(node.high or CLASSES, node.value + 1)}, {shape}{kind}{tail})"
     kind = "" if node.dtype == "float32" else f", dtype=torch.{node.dtype}"
+    if node.value == DEFINITE and len(node.shape) > 1:
+        last = node.shape[-1]
+        batch = f".repeat({', '.join(map(str, node.shape[:-2]))}, 1, 1)" if len(node.shape) > 2 else ""
+        return f"torch.eye({last}{kind}{tail}){batch}"
     maker = "rand" if node.value == 1 else "randn"
     return f"torch.{maker}({sizes or '()'}{kind}{tail})"

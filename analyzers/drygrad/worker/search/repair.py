@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from drygrad.worker.search.alike import with_alike
 from drygrad.worker.search.coincidence import contradicts
 from drygrad.worker.search.lacking import with_argument, with_attribute, with_entry
-from drygrad.worker.search.nodes import FLOATS, Node, Path
+from drygrad.worker.search.nodes import DEFINITE, FLOATS, Node, Path
 from drygrad.worker.search.trial import Failure, Mismatch
 from drygrad.worker.search.want import Want
 from drygrad.worker.search.wants import wants
@@ -25,6 +26,8 @@ _USUAL: dict[int, tuple[int, ...]] = {
     6: (2, 4, 3, 4, 8, 8),
 }
 _MOST_CHANGES = 60
+_ALONE = 0.5
+"""How much more far-fetched it is that only one of two inputs changes that are alike."""
 
 
 class Change(NamedTuple):
@@ -40,10 +43,19 @@ def repairs(proposal: Node, failure: Failure) -> list[Change]:
     if unmoved(proposal, failure):  # no other input would keep the code from mixing devices
         return [Change(other, 1) for other in _placed(proposal, Want("device", text="cuda", why="the rest is there"))]
     found: list[Change] = []
-    for number, want in enumerate(wants(failure)):
+    asks = [*wants(failure)]
+    if failure.call is not None and not failure.call.origins(failure.call.tensors()):  # lost, as numpy stacked them
+        asks = [want if want.paths else replace(want, paths=None) for want in asks]
+    is_mixed = _mixes_devices(failure)  # whatever its sizes are, first of all it must be elsewhere
+    for number, want in enumerate(asks):
         changed = _CHANGES[want.kind](proposal, want)
-        asked = want.kind != "other"
-        found += [Change(other, 1 + 0.2 * number + 0.1 * index, asked) for index, other in enumerate(changed)]
+        asked, begun = want.kind != "other", 1 + (is_mixed and want.kind != "device")
+        found += [Change(other, begun + 0.2 * number + 0.1 * index, asked) for index, other in enumerate(changed)]
+    found = [
+        change._replace(proposal=other, cost=change.cost + _ALONE * alone)
+        for change in found
+        for alone, other in enumerate(with_alike(proposal, change.proposal))
+    ]
     found += [Change(other, 1.5, is_asked=True) for other in _prepared(proposal)]
     touched = failure.call.origins(failure.call.tensors()) if failure.call is not None else frozenset[Path]()
     found += [Change(other, 3 + 0.1 * index) for index, other in enumerate(_guesses(proposal, touched or None))]
@@ -61,6 +73,11 @@ def unmoved(proposal: Node, failure: Failure) -> frozenset[Path]:
     paths = frozenset[Path]().union(*origins)
     loaded = all(origins) and all(proposal.is_loaded(path) for path in paths)
     return paths if loaded else frozenset()
+
+
+def _mixes_devices(failure: Failure) -> bool:
+    devices = {tensor.device.type for tensor in failure.call.tensors()} if failure.call is not None else set[str]()
+    return len(devices) > 1
 
 
 # -- sizes -------------------------------------------------------------------------------------------------------
@@ -127,7 +144,7 @@ def _scaled(proposal: Node, want: Want, new: int) -> Iterator[Node]:
         if len(leaf.shape) >= 4 and leaf.shape[-1] % want.got == 0:
             side = leaf.shape[-1] // want.got * new
             yield proposal.replaced(path, replace(leaf, shape=(*leaf.shape[:-2], side, side), why=want.why))
-        if len(leaf.shape) >= 4:
+        if len(leaf.shape) >= 4 or (len(leaf.shape) == 3 and leaf.shape[1] == leaf.shape[2]):
             yield from _square(proposal, path, leaf, (new / want.got) ** 0.5, want.why)
         for axis in range(1, len(leaf.shape)):
             factor, rest = divmod(want.got, leaf.shape[axis] or 1)
@@ -141,9 +158,10 @@ def _scaled(proposal: Node, want: Want, new: int) -> Iterator[Node]:
 
 
 def _square(proposal: Node, path: Path, leaf: Node, ratio: float, why: str) -> Iterator[Node]:
-    near = leaf.shape[-1] * ratio
+    near, side = leaf.shape[-1] * ratio, leaf.shape[-1]
     sizes = sorted({*_SIZES, *(round(near) + d for d in range(-2, 5))}, key=lambda size: abs(size - near))
-    for size in sizes[:14]:
+    between = [size for size in reversed(_SIZES) if side < size < near - 2]  # layers without padding lose some
+    for size in dict.fromkeys((*sizes[:1], *between[:5], *sizes[:14])):
         if size > 0:
             yield proposal.replaced(path, replace(leaf, shape=(*leaf.shape[:-2], size, size), why=why))
 
@@ -151,9 +169,10 @@ def _square(proposal: Node, path: Path, leaf: Node, ratio: float, why: str) -> I
 def _larger(proposal: Node, want: Want) -> Iterator[Node]:
     for path, leaf in _tensors(proposal, want.paths):
         kept = 2 if len(leaf.shape) > 2 else 1
-        if len(leaf.shape) > 1:
-            shape = (*leaf.shape[:kept], *(size * 2 for size in leaf.shape[kept:]))
-            yield proposal.replaced(path, replace(leaf, shape=shape, why=want.why))
+        for first in (kept, *([1] if len(leaf.shape) == 3 else [])):
+            if len(leaf.shape) > 1:
+                shape = (*leaf.shape[:first], *(size * 2 for size in leaf.shape[first:]))
+                yield proposal.replaced(path, replace(leaf, shape=shape, why=want.why))
 
 
 # -- other changes -----------------------------------------------------------------------------------------------
@@ -166,6 +185,11 @@ def _ranked(proposal: Node, want: Want) -> Iterator[Node]:
         for new in dict.fromkeys((rank + between, want.want)):
             if new != rank and new in _USUAL:
                 shapes = [_reshaped(leaf.shape, new), *([leaf.shape[rank - new :]] if new < rank else [])]
+                if new == 3 and want.want == 4:  # one image, of which others are put together
+                    shapes.insert(0, _USUAL[4][1:])
+                if want.shape and new >= rank and 3 <= want.want <= new + 1:
+                    axis = new - want.want + 1  # that of the channels
+                    shapes.insert(0, (*shapes[0][:axis], *want.shape, *shapes[0][axis + 1 :]))
                 for shape in dict.fromkeys(shapes):
                     yield proposal.replaced(path, replace(leaf, shape=shape, why=want.why))
 
@@ -211,10 +235,27 @@ def _unit(proposal: Node, want: Want) -> Iterator[Node]:
         yield proposal.replaced(path, replace(leaf, dtype="float32", value=1, why=want.why))
 
 
+def _definite(proposal: Node, want: Want) -> Iterator[Node]:
+    for path, leaf in _tensors(proposal, want.paths):
+        if len(leaf.shape) > 1 and leaf.value != DEFINITE:
+            shape = (*leaf.shape[:-1], leaf.shape[-2])
+            yield proposal.replaced(path, replace(leaf, shape=shape, dtype="float32", value=DEFINITE, why=want.why))
+
+
+def _chosen(proposal: Node, want: Want) -> Iterator[Node]:
+    """Give a text in quotes another value than the one that is complained of."""
+    for path, leaf in proposal.leaves():
+        if leaf.kind == "text" and leaf.text in (repr(want.text), f'"{want.text}"'):
+            texts = [replace(leaf, text=repr(choice), why=want.why) for choice in want.choices]
+            for chosen in texts:
+                rest = tuple(other for other in texts if other is not chosen)
+                yield proposal.replaced(path, replace(chosen, others=rest))
+
+
 def _placed(proposal: Node, want: Want) -> Iterator[Node]:
     """Move the modules, the tensors, or both; what a loader yields stays on the CPU, as that of a DataLoader does."""
     modules = [p for p, n in proposal.nodes() if n.is_module]
-    tensors = [p for p, n in proposal.leaves() if n.kind == "tensor" and not proposal.is_loaded(p)]
+    tensors = [p for p, n in proposal.leaves() if n.kind == "tensor" and not proposal.stays(p)]
     for chosen in (modules + tensors, modules, tensors):
         moved = proposal
         for path in chosen:
@@ -228,6 +269,14 @@ def _others(proposal: Node, want: Want) -> Iterator[Node]:
         for other in node.others:
             rest = tuple(o for o in node.others if o is not other)
             yield proposal.replaced(path, replace(other, others=rest))
+
+
+def _swapped(proposal: Node, want: Want) -> Iterator[Node]:
+    """Let another module stand in where one does that does not take what it is given."""
+    for path in want.paths or ():
+        node = proposal.at(path)
+        for other in node.others if node.kind == "text" and node.is_module else ():
+            yield proposal.replaced(path, replace(other, others=tuple(o for o in node.others if o is not other)))
 
 
 def _named(proposal: Node, want: Want) -> Iterator[Node]:
@@ -282,10 +331,13 @@ _CHANGES: dict[str, Callable[[Node, Want], Iterator[Node]]] = {
     "dtype": _typed,
     "range": _ranged,
     "shape": _shaped,
+    "definite": _definite,
+    "choice": _chosen,
     "unit": _unit,
     "device": _placed,
     "other": _others,
     "named": _named,
+    "swap": _swapped,
     "lack": with_argument,
     "entry": with_entry,
     "attribute": with_attribute,

@@ -22,6 +22,7 @@ from drygrad.worker.search.coincidence import (
     with_more_classes,
 )
 from drygrad.worker.search.distinguishing import distinguished, highs
+from drygrad.worker.search.lacking import OFFERED
 from drygrad.worker.search.moving import ASSUMPTION, makes_its_own, moved, own_failure
 from drygrad.worker.search.nodes import Node, text_of
 from drygrad.worker.search.repair import repairs, unmoved
@@ -34,6 +35,7 @@ _PATIENCE = 24
 """So many attempts without any advance, and it is time to ask whether the inputs matter at all."""
 
 _OVERWRITTEN = "has been modified by an inplace operation"
+_MOST_STRAYS = 3
 _MOVES = 3
 """So many attempts to move something there are where devices are mixed."""
 
@@ -93,6 +95,7 @@ class Search:
         self._seen: set[str] = set()
         self.best: Found | None = None
         self.made = 0
+        self._strays = 0
 
     def run(self, start: Node) -> Found:
         """Search from a proposal on."""
@@ -108,6 +111,8 @@ class Search:
                 return replace(self.best, trials=self.made, is_independent=True)
             if failure is None:
                 return self._settled(self._bounded(self._distinct(self._smaller(proposal))))
+            if (own := self._own(proposal, failure)) is not None:
+                return own
             if self.best is None or failure.progress > _progress(self.best) or _is_own(failure):
                 self.best = Found(proposal, failure, self.made)
                 self._better(self.best)
@@ -115,18 +120,23 @@ class Search:
                 return self.best
             for change in repairs(proposal, failure):
                 progress = max(failure.progress, credit) if change.is_asked else failure.progress
-                before = failure.progress if change.is_asked else 0
+                before = (progress if failure.building is not None else failure.progress) if change.is_asked else 0
                 heapq.heappush(
                     waiting, _Waiting(-progress, cost + change.cost, next(self._count), change.proposal, before)
                 )
         assert self.best is not None
         return self._sure(self.best) or replace(self.best, trials=self.made)
 
+    def _own(self, proposal: Node, failure: Failure) -> Found | None:
+        """Return the failure if the code mixes devices by itself, wherever its inputs are; it is asked a few times."""
+        if self._strays >= _MOST_STRAYS or not makes_its_own(failure):
+            return None
+        self._strays += 1
+        found = own_failure(proposal, self._trials)
+        return Found(*found, self.made, is_independent=True, is_moved=True) if found is not None else None
+
     def _sure(self, best: Found) -> Found | None:
         """Return the failure if no other inputs could have kept the code from it; None where some could."""
-        if best.failure is not None and makes_its_own(best.failure):
-            own = own_failure(best.proposal, self._trials)
-            return Found(*own, self.made, is_independent=True, is_moved=True) if own is not None else None
         return replace(best, trials=self.made, is_independent=True) if self._is_independent(best) else None
 
     def _is_chance(self, best: Found, proposal: Node) -> bool:
@@ -147,8 +157,7 @@ class Search:
     def _is_stuck(self, best: Found) -> bool:
         """Say whether it is time to ask if the inputs matter; where devices are mixed, only the code can help."""
         assert best.failure is not None
-        is_mixed = unmoved(best.proposal, best.failure) or makes_its_own(best.failure)
-        return self.made == best.trials + (_MOVES if is_mixed else _PATIENCE)
+        return self.made == best.trials + (_MOVES if unmoved(best.proposal, best.failure) else _PATIENCE)
 
     def _is_new(self, proposal: Node) -> bool:
         text = text_of(proposal) + "".join(text_of(node) for _, node in proposal.parts)
@@ -208,7 +217,7 @@ class Search:
         if best.failure.call is not None and has_classes_last(best.failure.call):
             return self._gives_classes_last(best)
         mark = _mark(best.proposal, best.failure)
-        if mark is None or _has_fixed_array(best.proposal):
+        if mark is None or _has_fixed_part(best.proposal):
             return False
         same, stay = 0, unmoved(best.proposal, best.failure)
         for other in _varied(best.proposal):
@@ -276,9 +285,12 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
     return (failure.call.name, size.got, size.want) if size is not None else None
 
 
-def _has_fixed_array(proposal: Node) -> bool:
-    """Say whether an array was invented whose shape is in its text: no other one can be tried."""
-    return any(leaf.kind == "text" and leaf.text.endswith(".numpy()") for _, leaf in proposal.leaves())
+def _has_fixed_part(proposal: Node) -> bool:
+    """Say whether something was invented for which no others are tried: what fills an object, an array, a word."""
+    if any(node.kind == "prepared" for _, node in proposal.nodes()):
+        return True
+    texts = [leaf for _, leaf in proposal.leaves() if leaf.kind == "text"]
+    return any(leaf.text.endswith(".numpy()") or leaf.why == OFFERED for leaf in texts)
 
 
 def _varied(proposal: Node) -> Iterator[Node]:

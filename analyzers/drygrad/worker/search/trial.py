@@ -14,6 +14,7 @@ from drygrad.worker.run import Instrument, Run
 from drygrad.worker.search.nodes import Node, Path, render, shared, text_of
 from drygrad.worker.watch import Op
 
+_OWN = __file__.rpartition("search")[0] + "search"
 MOST_ELEMENTS = 1 << 24
 _MOST_PARTS, _PART = 100, 10_000
 
@@ -50,13 +51,13 @@ class Failure:
         return next((path for made, path in self.built if made is value), None)
 
     def frames(self) -> list[TracebackType]:
-        """Return the frames of the error, innermost first."""
+        """Return the frames of the error that are not the search's own, innermost first."""
         found: list[TracebackType] = []
         trace = self.error.__traceback__
         while trace is not None:
             found.append(trace)
             trace = trace.tb_next
-        return found[::-1]
+        return [trace for trace in reversed(found) if not trace.tb_frame.f_code.co_filename.startswith(_OWN)]
 
 
 class Call:
@@ -143,7 +144,7 @@ class _Trace(overrides.TorchFunctionMode):
         if name in _PAIRED and len({_shape(side) for side in args[:2]}) > 1:
             self.suspects.append(self._call(func, args, kwargs))
         if name != "__get__" or isinstance(result, torch.Tensor):
-            paths = self._origins.of([*args, *kwargs.values()])
+            paths = self._origins.of([*args, *kwargs.values()]) or (_OF_DATA if name in _TAKING else frozenset())
             if paths:
                 self._origins.mark(result, paths)
         return result
@@ -153,6 +154,9 @@ class _Trace(overrides.TorchFunctionMode):
         return Call(name, list(args), kwargs, self._origins)
 
 
+_TAKING = frozenset(("as_tensor", "asarray"))
+_OF_DATA = frozenset(((),))
+"""Where tensors come from that are made of what may be a tensor as well: no one part of the inputs."""
 _PAIRED = frozenset(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 
 
@@ -221,7 +225,8 @@ class Trials:
 
     def _build(self, node: Node, path: Path, earlier: dict[str, Any], origins: Origins) -> Any:
         whole = text_of(node)
-        if node.kind == "call" and whole in self._made:
+        is_kept = node.kind == "call" and path[-1:] != ("made",)  # steps change what they are called on
+        if is_kept and whole in self._made:
             self._built.append((self._made[whole], path))
             return self._made[whole]
         places: dict[str, Any] = {}
@@ -236,7 +241,7 @@ class Trials:
         if is_followed(value):
             below = frozenset((*path, *way) for way, _ in node.leaves())
             origins.mark(value, below if node.parts else frozenset((path,)))
-        if node.kind == "call" and path[-1:] != ("made",):
+        if is_kept:
             self._made[whole] = value
         return value
 

@@ -12,10 +12,11 @@ class Want:
     """One thing that an error asks for.
 
     ``kind``: size (``got`` should be ``want``, or a multiple of it) · rank · dtype · range (values below ``want``) ·
-    shape (of what has ``got`` elements now) · larger · unit (probabilities) · device · other (anything else in this
-    place) · lack (an argument of the name ``text``) · named (another value for what is called ``text``) · entry (of a
-    mapping) · attribute (of an object; ``want``: it is called). ``paths`` are the parts that it concerns; None: any;
-    ``old`` is the shape that such a part has now.
+    shape (of what has ``got`` elements now) · definite (positive-definite
+    matrices) · choice (one of ``choices`` for ``text``) · larger · unit (probabilities) · device · other (anything else
+    in this place) · swap (another module) · lack (an argument of the name ``text``) · named (another value for what is
+    called ``text``) · entry (of a mapping) · attribute (of an object; ``want``: it is called). ``paths`` are the parts
+    that it concerns; None: any; ``old`` is the shape that such a part has now.
     """
 
     kind: str
@@ -28,3 +29,4 @@ class Want:
     text: str = ""
     paths: frozenset[Path] | None = None
     why: str = ""
+    choices: tuple[str, ...] = ()

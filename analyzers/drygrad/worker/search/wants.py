@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from drygrad.worker.search.calls import by_call, by_dtype
 from drygrad.worker.search.comparisons import compared, unpacked
-from drygrad.worker.search.lacking import lacking, named
+from drygrad.worker.search.lacking import lacking, named, offered, standing_in
 from drygrad.worker.search.trial import Failure
 from drygrad.worker.search.want import Want
 from drygrad.worker.search.words import by_words
@@ -17,6 +17,8 @@ def wants(failure: Failure) -> Iterator[Want]:
     if failure.call is not None:
         yield from by_call(failure.call)
     yield from lacking(failure)
+    yield from standing_in(failure)
+    yield from offered(failure)
     yield from named(failure)
     yield from by_words(failure)
     yield from compared(failure)

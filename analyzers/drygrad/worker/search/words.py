@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Iterator
 
@@ -61,13 +62,15 @@ _DIM_RANGE = re.compile(
 )
 _TOO_MANY_INDICES = re.compile(r"too many indices for tensor of dimension (?P<rank>\d)")
 _TOO_MANY = re.compile(r"too many values to unpack \(expected (?P<want>\d)")
+_ROOM = 16
 _INDEX = re.compile(r"index (?P<got>-?\d+) is out of bounds for dimension (?P<dim>\d) with size (?P<size>\d+)")
 _SMALL = re.compile(
     r"Kernel size can't be greater|Output size is too small|[Pp]adding size should be less|too small|"
     r"Expected more than 1 (?:value|spatial)|should be at least|smaller than|non-empty|would be too"
 )
 _INTEGERS = re.compile(
-    r"expected scalar type Long|type(?:s)?: Long, Int|must be Long|expected .*Long|must be long|int64 tensor"
+    r"object cannot be interpreted as an integer|expected scalar type Long|type(?:s)?: Long, Int|must be Long|"
+    r"expected .*Long|must be long|int64 tensor"
 )
 _FLOATS = re.compile(
     r"Could not infer output dtype|only Tensors of floating point|not implemented for '(?:Long|Int|Bool)'|to be Float|"
@@ -95,7 +98,18 @@ _SAMPLE = re.compile(
     r"not broadcastable with batch_shape\+event_shape: torch\.Size\(\[(?P<got>[\d, ]+)\]\) vs "
     r"torch\.Size\(\[(?P<want>[\d, ]+)\]\)"
 )
-_SCALAR = re.compile(r"a Tensor with \d+ elements cannot be converted to Scalar|only one element tensors can be")
+_SCALAR = re.compile(
+    r"a Tensor with \d+ elements cannot be converted to Scalar|only one element tensors can be|"
+    r"only (?:length-1|0-dimensional|size-1) arrays can be converted|setting an array element with a sequence"
+)
+_STORED = re.compile(
+    r"could not broadcast input array from shape \((?P<got>[\d, ]*)\) into shape \((?P<want>[\d, ]*)\)"
+)
+_INTERVAL = re.compile(r"support \(IntegerInterval\(lower_bound=0, upper_bound=(?P<high>\d+)\)\)")
+_POSITIVE = re.compile(
+    r"(?:constraint|support) \(?(?:GreaterThan(?:Eq)?\(lower_bound=0|Interval\(lower_bound=0|Simplex)"
+)
+_DEFINITE = re.compile(r"not positive-definite|constraint (?:PositiveDefinite|LowerCholesky|PositiveSemidefinite)")
 
 
 def by_words(failure: Failure) -> Iterator[Want]:
@@ -112,7 +126,13 @@ def by_words(failure: Failure) -> Iterator[Want]:
         for dtype, high in (("int64", 2), ("float32", 0)):
             yield Want("shape", high, dtype=dtype, shape=want, old=got, why="a distribution draws such values")
     if _SCALAR.search(text):
-        yield Want("rank", 0, 1, paths=paths, why="one number comes of it")
+        yield Want("rank", 0, 1, paths=paths or named_in_line(failure), why="one number comes of it")
+    stored = _STORED.search(text)
+    if stored is not None:
+        got, want = (tuple(map(int, re.findall(r"\d+", stored[name]))) for name in ("got", "want"))
+        paths_there = named_in_line(failure)
+        yield Want("shape", dtype="float32", shape=want, old=got, paths=paths_there, why="it is stored in an array")
+    yield from _supported(failure, text, paths)
     yield from _sizes(text, paths)
     for pattern in _RANKS:
         match = pattern.search(text)
@@ -137,6 +157,28 @@ def by_words(failure: Failure) -> Iterator[Want]:
     missing = _NO_ATTRIBUTE.search(text)
     if missing or _OF_TYPE.search(text) or isinstance(failure.error, (KeyError, AttributeError, TypeError)):
         yield Want("other", text=missing["name"] if missing else "", why="")
+
+
+def _supported(failure: Failure, text: str, paths: frozenset[Path] | None) -> Iterator[Want]:
+    """Yield what a distribution or a factorisation asks of the values that it gets."""
+    places = paths or held(failure)
+    whole = _INTERVAL.search(text)
+    if whole is not None:
+        high = int(whole["high"]) + 1
+        yield Want("dtype", high, dtype="int64", paths=places, why=f"its values are below {high}")
+        yield Want("range", high, paths=places, why=f"its values are below {high}")
+    if _POSITIVE.search(text):
+        yield Want("unit", paths=places, why="it must be positive")
+    if _DEFINITE.search(text):
+        yield Want("definite", paths=places, why="it must be positive-definite")
+
+
+def held(failure: Failure) -> frozenset[Path] | None:
+    """Return the parts of the inputs that the function has that raised; None where it has none as they were made."""
+    for trace in failure.frames()[:1]:
+        paths = [failure.path_of(value) for value in trace.tb_frame.f_locals.values() if value is not None]
+        return frozenset(path for path in paths if path is not None) or None
+    return None
 
 
 def _sizes(text: str, paths: frozenset[Path] | None) -> Iterator[Want]:
@@ -170,9 +212,20 @@ def _dimensions(text: str, paths: frozenset[Path] | None) -> Iterator[Want]:
         size = int(match["size"])
         want = int(match["got"]) + 1 if int(match["got"]) >= 0 else -int(match["got"])
         yield Want("size", want, size, paths=paths, why=f"index {match['got']} is read")
+        yield Want("size", _ROOM * size, size, paths=paths, why=f"index {match['got']} is read")
         yield Want("range", size, paths=None, why=f"it indexes {size} rows")
+
+
+def named_in_line(failure: Failure) -> frozenset[Path] | None:
+    """Return the parts of the inputs that the line names in which an error was raised; None where it names none."""
+    for trace in failure.frames()[:1]:
+        line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        values = [trace.tb_frame.f_locals.get(name) for name in re.findall(r"[A-Za-z_]\w*", line)]
+        paths = [failure.path_of(value) for value in values if value is not None]
+        return frozenset(part for path in paths if path is not None for part in (path, (*path, "value"))) or None
+    return None
 
 
 def all_origins(call: Call | None) -> frozenset[Path] | None:
     """Return the parts of the inputs that any tensor of a call came from; None where that is not known."""
-    return (call.origins(call.tensors()) or None) if call is not None else None
+    return (call.origins([*call.arguments, *call.keywords.values()]) or None) if call is not None else None
