@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -73,8 +73,7 @@ def _could_be_told(proposal: Node, failure: Failure) -> bool:
 
 def _takes_device(value: Any) -> bool:
     try:
-        made_by: Callable[..., Any] = type(value)
-        return "device" in inspect.signature(made_by).parameters
+        return "device" in inspect.signature(value.__class__).parameters
     except (TypeError, ValueError):
         return False
 
