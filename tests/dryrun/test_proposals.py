@@ -124,3 +124,9 @@ def test_a_size_that_numpy_gets_is_a_number() -> None:
     text += "    def __init__(self, channels): self.order = np.arange(channels)\n"
     found = proposed(text + "    def forward(self, x): return x[:, self.order]\n", "Mix.forward")
     assert found["self"] == "Mix(channels=3)"
+
+
+@pytest.mark.parametrize(("method", "expression"), [("log_prob", "Flow()"), ("log_density", "torch.distributions.Nor")])
+def test_a_class_of_the_file_comes_before_a_distribution(method: str, expression: str) -> None:
+    owner = f"class Flow(nn.Module):\n    def {method}(self, x):\n        return x\n"
+    assert proposed(owner + "def f(flow, x):\n    return flow.log_prob(x)\n")["flow"].startswith(expression)

@@ -202,7 +202,8 @@ class Proposer:
     def _object(self, usage: Usage, depth: int) -> Node | None:
         plain = plain_text(usage)
         if plain is not None:
-            return text(plain, conventions.SOURCE)
+            own = self.constructors.fitting(usage, depth + 1) if own_members(usage) else None
+            return own or text(plain, conventions.SOURCE)
         if is_module(usage) or (usage.calls and any(conventions.is_model_name(name) for name in usage.names)):
             return self._model(usage, depth)
         members = own_members(usage)
