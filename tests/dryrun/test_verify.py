@@ -13,6 +13,7 @@ import pytest
 
 from drygrad.dryrun.merge import Record, merge
 from drygrad.dryrun.plan import Missing, RunOptions
+from drygrad.dryrun.reaching import lengthened
 from drygrad.dryrun.service import DryRuns, Home
 from drygrad.dryrun.targets import target_named
 from drygrad.fixing import apply_edits
@@ -596,3 +597,115 @@ def test_a_model_that_overwrites_what_backward_needs_is_not_given_up_for_another
     (finding,) = lab.tried(written(GATED), "training_step")
     assert (finding.code, finding.status) == ("DG101", "confirmed")
     assert any(fix.verified for fix in finding.fixes)
+
+
+BEYOND = {
+    "an evaluation every ten steps": (
+        "fit",
+        "DG710",
+        """
+        def evaluate(net, x):
+            net.eval()
+            with torch.no_grad():
+                return net(x).mean()
+
+        def fit():
+            net = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            loader = torch.utils.data.DataLoader(torch.randn(90, 4), batch_size=2)
+            for epoch in range(2):
+                net.train()
+                for step, x in enumerate(loader):
+                    optimizer.zero_grad()
+                    net(x).pow(2).mean().backward()
+                    optimizer.step()
+                    if (step + 1) % 10 == 0:
+                        print(evaluate(net, x))
+
+        fit()
+        """,
+    ),
+    "a step every four of batches that are invented": (
+        "train",
+        "DG703",
+        """
+        def train(net: nn.Linear, optimizer: torch.optim.SGD, batches: list[tuple[torch.Tensor, torch.Tensor]]):
+            optimizer.zero_grad()
+            for i, (x, y) in enumerate(batches):
+                (F.mse_loss(net(x), y) / 4).backward()
+                if (i + 1) % 4 == 0:
+                    optimizer.step()
+        """,
+    ),
+    "a difference from the second frame on": (
+        "Detector.update",
+        "DG413",
+        """
+        class Detector:
+            def __init__(self):
+                self.last: torch.Tensor | None = None
+
+            def update(self, frame: torch.Tensor):
+                grey = frame.float().mean(0).to(torch.uint8)
+                changed = 0.0
+                if self.last is not None:
+                    changed = ((grey - self.last).abs() > 20).float().mean().item()
+                self.last = grey
+                return changed
+        """,
+    ),
+    "a backward of its own, of what needs no gradient": (
+        "double",
+        "DG115",
+        """
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(2 * x)
+                return x.pow(2).sum()
+
+            @staticmethod
+            def backward(ctx, grad_output):
+                (slope,) = ctx.saved_tensors
+                return slope
+
+        # dry-run: x=torch.ones(2, 3)
+        def double(x):
+            return Double.apply(x)
+        """,
+    ),
+    "a sample of a loader that is returned": (
+        "make",
+        "DG803",
+        """
+        class Rows(torch.utils.data.Dataset):
+            def __init__(self, n):
+                self.rows = torch.randn(n, 3)
+
+            def __len__(self):
+                return len(self.rows)
+
+            def __getitem__(self, index):
+                row = self.rows[index]
+                row += torch.randn(3)
+                return row
+
+        # dry-run: n=4
+        def make(n):
+            return torch.utils.data.DataLoader(Rows(n))
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_a_run_goes_further_to_try_what_the_call_does_not_come_to(name: str, lab: Lab) -> None:
+    qualname, code, program = BEYOND[name]
+    found = [finding for finding in lab.tried(written(program), qualname) if finding.code == code]
+    assert [(f.witness, [fix.verified for fix in f.fixes]) for f in found] == [("static", [True])]
+
+
+def test_lists_of_few_batches_that_are_alike_become_long() -> None:
+    assert lengthened("n=2, b=[(1, 2), (1, 2)], other=[1, 2]") == "n=2, b=[(1, 2), (1, 2)] * 8, other=[1, 2]"
+    loader = "torch.utils.data.DataLoader([x for _ in range({})], batch_size=None)"
+    assert lengthened(f"l={loader.format(2)}") == f"l={loader.format(16)}"

@@ -52,6 +52,8 @@ class RunOptions:
     """How long the worker may search inputs that nothing gives; 0: not at all."""
     callers: tuple[Caller, ...] = ()
     """Other files whose calls of the target may give its inputs, where its own file has none."""
+    further: bool = False
+    """Whether the run goes on after the call: to a second one, and to batches of the loaders that it has made."""
     own_calls: bool = True
     """Whether calls in the target's own file may give its inputs; not where they turned out to be impossible."""
 
@@ -133,6 +135,7 @@ class Plan:
             "seed": options.seed,
             "timeout": options.timeout,
             "loop_limit": options.loop_limit,
+            "further": options.further,
             "instruments": None if options.instruments is None else list(options.instruments),
             "memory_limit": options.memory_limit,
             "gpu_memory": options.gpu_memory,
@@ -171,6 +174,7 @@ class Plan:
             self.receiver.text if self.receiver else None,
             self._search(),
             [options.device, options.devices, options.seed, options.loop_limit, options.timeout, options.torch],
+            options.further,
             [options.gpu_memory, options.memory_limit, options.instruments and [*options.instruments]],
             sorted(options.buffers.items()),
             str(self.path),

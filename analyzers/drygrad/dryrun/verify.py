@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from drygrad.dryrun.findings import USER_ERROR, findings, statement_of
@@ -20,9 +20,10 @@ from drygrad.dryrun.judging import GRAVE, Seen, Verdict, gone, ran, verdict
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
+from drygrad.dryrun.reaching import further, unreached
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.trial import Trial, with_inputs
-from drygrad.model import Edit, Finding, Fix
+from drygrad.model import Edit, Finding, Fix, Span
 from drygrad.settings import Settings
 from drygrad.static.engine import Analyzer
 
@@ -69,12 +70,35 @@ async def verify(record: Record, static: Sequence[Finding], run: Run, settings: 
 
     Errors and warnings come first. What was not tried in time has no verdict. Cancelling the caller cancels the runs.
     """
-    trials = _Trials(record, static, run, settings)
-    before, judged = await in_turn(trials.prepare)
-    if not judged:
-        return record
-    tasks: list[asyncio.Future[None]] = []
     end = asyncio.get_running_loop().time() + budget
+    judged, missed = await _tried(_Trials(record, static, run, settings), end)
+    judged += await _tried_further(record, static, missed, run, settings, end) if missed else []
+    return _with_fixes(record, judged) if judged else record
+
+
+async def _tried_further(
+    record: Record, static: Sequence[Finding], missed: Sequence[Finding], run: Run, settings: Settings, end: float
+) -> list[_Judged]:
+    """Try the fixes of findings that a run did not reach in one that goes further; what else that sees is no claim."""
+    plan = await in_turn(further, record)
+    left = end - asyncio.get_running_loop().time()
+    if plan is None or left <= 0:
+        return []
+    try:
+        result = await asyncio.wait_for(run(plan), left)
+    except asyncio.TimeoutError:
+        return []
+    seen = await in_turn(findings, result, plan, plan.source, settings)
+    texts = {(finding.code, finding.span): finding for finding in missed}
+    beyond = Record(record.run_id, plan, result, tuple(seen))
+    tried, _ = await _tried(_Trials(beyond, static, run, settings, {*texts}), end)
+    return [replace(each, finding=texts[each.finding.code, each.finding.span]) for each in tried]
+
+
+async def _tried(trials: _Trials, end: float) -> tuple[list[_Judged], list[Finding]]:
+    """Try the fixes of a run's findings until the time is up; return these, and the findings that it did not reach."""
+    before, judged = await in_turn(trials.prepare)
+    tasks: list[asyncio.Future[None]] = []
     try:
         for grave in (True, False):
             wave = [each for each in judged if (each.finding.severity in GRAVE) is grave]
@@ -91,14 +115,21 @@ async def verify(record: Record, static: Sequence[Finding], run: Run, settings: 
         if isinstance(error, Exception):
             _log.error("a fix could not be tried", exc_info=error)
     trials.share(judged)
-    return _with_fixes(record, judged)
+    return judged, await in_turn(unreached, before.findings, before.record)
 
 
 class _Trials:
-    """The trials of one run's findings; a text that several fixes make is run once."""
+    """The trials of one run's findings, ``only`` some by code and place; a text that several fixes make is run once."""
 
-    def __init__(self, record: Record, static: Sequence[Finding], run: Run, settings: Settings) -> None:
-        self._record, self._static, self._run, self._settings = record, static, run, settings
+    def __init__(
+        self,
+        record: Record,
+        static: Sequence[Finding],
+        run: Run,
+        settings: Settings,
+        only: Container[tuple[str, Span]] | None = None,
+    ) -> None:
+        self._record, self._static, self._run, self._settings, self._only = record, static, run, settings, only
         self._seen: dict[str, asyncio.Task[Seen]] = {}
         self._held: list[tuple[Fix, list[Finding]]] = []
 
@@ -106,7 +137,9 @@ class _Trials:
         """Return what is known without fixes, and the findings whose fixes are to be tried, with the candidates."""
         before = Seen.of(self._record, self._static)
         think = Candidates(self._record, self._static, self._settings)
-        telling = [finding for finding in before.findings if _can_tell(finding, self._record)]
+        only = self._only
+        told = [f for f in before.findings if only is None or (f.code, f.span) in only]
+        telling = [finding for finding in told if _can_tell(finding, self._record)]
         seen_first = sorted(telling, key=lambda finding: finding.witness == "static")
         return before, [_Judged(finding, tuple(think.of(finding))) for finding in seen_first]
 

@@ -8,13 +8,14 @@ import os
 import random
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, Callable
 
 import torch
 
-from drygrad.worker import adapt, errors, inputs, outcomes, probe
+from drygrad.worker import adapt, errors, further, inputs, outcomes, probe
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
 from drygrad.worker.instruments import all_instruments
@@ -169,6 +170,19 @@ class Execution:
         self.run.tell("returned", returned, Place(self.plan["path"], line) if line else self._called)
         if self.progress.backwards > before:
             self.backward = "target"
+        if self.plan.get("further"):
+            return self._further(function, positional, named, returned)
+        return returned
+
+    def _further(
+        self, function: Callable[..., Any], positional: list[Any], named: dict[str, Any], returned: Any
+    ) -> Any:
+        """Go on after the call; return what a backward pass may begin from."""
+        further.go_on(lambda: finish(function(*positional, **named), self.loops.limit), returned)
+        if self.backward != "none" or probe.outputs(returned):
+            return returned
+        with suppress(Exception):  # whether it can be given what requires grad is not asked
+            return function(*map(further.with_gradient, positional), **further.with_gradients(named))
         return returned
 
     def _beginning(self, function: Callable[..., Any]) -> Place:
