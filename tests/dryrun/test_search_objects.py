@@ -107,6 +107,26 @@ class Probe:
         return self.layer(x).mean((2, 3))
 """,
     ),
+    "a method of a class that others complete": (
+        "Mix.forward",
+        """\
+class Mix(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+    def scale(self):
+        raise NotImplementedError()
+    def forward(self, x):
+        return x * self.scale()
+
+class Fixed(Mix):
+    def __init__(self, width, by=2.0):
+        super().__init__(width)
+        self.by = nn.Parameter(torch.full((width,), by))
+    def scale(self):
+        return self.by
+""",
+    ),
     "actions that a distribution must have": (
         "loss",
         """\

@@ -56,6 +56,19 @@ class Constructors:
         owner = self._tracer.class_named(name)
         return self.object_of(owner, usage, depth) if owner is not None else None
 
+    def completed(self, owner: ast.ClassDef, method: FunctionNode) -> ast.ClassDef:
+        """Return a class of the file that has the same method, and all that it calls where a class leaves some open."""
+        if not self._is_open(owner) or _is_left_open(method):
+            return owner
+        for node in self._classes.values():
+            is_below = node is not owner and owner in self._tracer.ancestry(node)
+            if is_below and not self._is_open(node) and self._tracer.member(node, method.name) is method:
+                return node
+        return owner
+
+    def _is_open(self, owner: ast.ClassDef) -> bool:
+        return any(_is_left_open(method) for method in self._tracer.methods(owner).values())
+
     def object_of(self, owner: ast.ClassDef, usage: Usage | None = None, depth: int = 0) -> Node | None:
         """Return a call of a class; None where its constructor calls for more than can be proposed.
 
@@ -220,6 +233,12 @@ class Constructors:
 
     def _constructor(self, owner: ast.ClassDef) -> FunctionNode | None:
         return self._tracer.member(owner, "__init__")
+
+
+def _is_left_open(method: FunctionNode) -> bool:
+    """Say whether a method does nothing but say that it is not implemented."""
+    last = method.body[-1]
+    return len(method.body) <= 2 and isinstance(last, ast.Raise) and "NotImplemented" in ast.unparse(last)
 
 
 def _learns(method: FunctionNode) -> bool:

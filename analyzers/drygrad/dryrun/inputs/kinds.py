@@ -70,6 +70,9 @@ class Proposer:
     def receiver(self, usage: Usage, method: FunctionNode) -> Node | None:
         """Return the object to call a method on; None where it cannot be made."""
         assert usage.owner is not None
+        whole = self.constructors.completed(usage.owner, method)
+        if whole is not usage.owner:
+            usage.owner, usage.given = whole, None
         made = self.constructors.object_of(usage.owner, usage)
         return self.constructors.prepared(made, usage, [method]) if made is not None else None
 
