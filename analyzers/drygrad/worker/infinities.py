@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from drygrad.worker.lines import Instruction
-from drygrad.worker.reading import quietly
+from drygrad.worker.reading import is_readable, quietly, storage_of
 from drygrad.worker.watch import Op
 
 WRITING = frozenset(
@@ -57,11 +57,11 @@ class Infinities:
         """Return the line that has last written an infinity which is still in one of these tensors."""
         if not self._written:
             return None
-        latest = self._latest(t for t in tensors if t.is_floating_point() and _is_infinite(t))
+        latest = self._latest(t for t in tensors if t.is_floating_point() and is_readable(t) and _is_infinite(t))
         return latest.at if latest is not None else None
 
     def _latest(self, tensors: Iterable[torch.Tensor]) -> _Written | None:
-        found = (self._written.get(_memory(t)) for t in tensors if t.layout is torch.strided)
+        found = (self._written.get(_memory(t)) for t in tensors)
         return max((w for w in found if w is not None), default=None, key=lambda w: w.turn)
 
 
@@ -70,8 +70,8 @@ def _gives_infinity(op: Op) -> bool:
     given = (*op.args, *op.kwargs.values())
     if any(isinstance(value, float) and math.isinf(value) for value in given):
         return True
-    numbers = (t for t in op.tensors() if not t.dim() and t.is_floating_point() and not t.requires_grad)
-    return any(_is_infinite(number) for number in numbers)
+    numbers = (t for t in op.tensors() if t.is_floating_point() and not t.requires_grad and is_readable(t))
+    return any(not number.dim() and _is_infinite(number) for number in numbers)
 
 
 def _is_infinite(tensor: torch.Tensor) -> bool:
@@ -80,4 +80,5 @@ def _is_infinite(tensor: torch.Tensor) -> bool:
 
 
 def _memory(tensor: Any) -> int:
-    return tensor.untyped_storage()._cdata
+    storage = storage_of(tensor)
+    return storage._cdata if storage is not None else 0
