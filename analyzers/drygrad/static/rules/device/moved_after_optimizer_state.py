@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.datasets import called_by
 from drygrad.static.editing import moved
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, Object
 from drygrad.static.rules.device.placement import device_of, unless
-from drygrad.static.syntax import block_of, called
+from drygrad.static.syntax import block_of, called, calls_in
 
 _STATEFUL = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "SGD", "ASGD"})
 
@@ -19,8 +20,8 @@ _STATEFUL = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "
 class MovedAfterOptimizerState(Rule):
     """
     ## What it does
-    Finds `model.to(device)` and `model.cuda()` after `optimizer.load_state_dict(...)`, where the optimizer has the
-    model's parameters.
+    Finds `model.to(device)` and `model.cuda()` after `optimizer.load_state_dict(...)`, or a call of a function that
+    loads the state, where the optimizer has the model's parameters.
 
     ## Why is this bad?
     `load_state_dict` puts moments and momenta on the device on which the parameters are at that moment. When the model
@@ -90,29 +91,83 @@ class MovedAfterOptimizerState(Rule):
             """,
             at=(7, 4, 7, 20),
         ),
+        Invalid(
+            """
+            import os
+
+            def load(path, model, optimizer):
+                state = torch.load(path, map_location="cpu")
+                model.load_state_dict(state["model"])
+                optimizer.load_state_dict(state["optimizer"])
+                return state["epoch"]
+
+            def build(path, device):
+                model = nn.Linear(4, 2)
+                optimizer = torch.optim.AdamW(model.parameters())
+                first = 0
+                if os.path.exists(path):
+                    first = load(path, model, optimizer)
+                model.to(device)
+                return model, optimizer, first
+            """,
+            at=(15, 4, 15, 20),
+        ),
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        match node:
-            case ast.Call(func=ast.Attribute(value=owner, attr="load_state_dict")):
-                optimizer = ctx.value(owner)
-            case _:
-                return
-        statement = ctx.statement(node)
-        model = _model_of(optimizer)
-        if model is None or not isinstance(statement, ast.Expr):
+        for owner in _loaded_by(node, ctx):
+            model = _model_of(ctx.value(owner))
+            statement = ctx.statement(node)
+            found = _moved_later(statement, model, ctx) if model is not None else None
+            if found is None:
+                continue
+            later, move = found
+            device = "cuda" if called(move) == "cuda" else device_of(ctx, move.args[0]) or "$device"
+            message = (
+                f"the optimizer's state has been loaded before, and stays on the CPU: step() raises{unless(device)}"
+            )
+            related = [("the state is loaded here", node)]
+            together = later in block_of(ctx, statement) and isinstance(statement, ast.Expr)
+            fixes = [_fix(statement, later, ctx)] if together and isinstance(statement, ast.Expr) else []
+            yield ctx.finding(self, move, message, related=related, fixes=fixes)
             return
-        block = block_of(ctx, statement)
-        for later in block[block.index(statement) + 1 :]:
+
+
+def _loaded_by(node: ast.Call, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what a call loads a state into: its receiver, or what it hands to a function of the file that does."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="load_state_dict")):
+            yield owner
+        case ast.Call(func=ast.Name()):
+            for function, names in called_by(node, ctx):
+                given = [*zip(names, node.args, strict=False), *((k.arg or "", k.value) for k in node.keywords)]
+                loaded = {
+                    ctx.text(c.func.value)
+                    for c in calls_in(function)
+                    if _loads(c) and isinstance(c.func, ast.Attribute)
+                }
+                yield from (argument for name, argument in given if name in loaded)
+        case _:
+            return
+
+
+def _loads(call: ast.Call) -> bool:
+    return called(call) == "load_state_dict"
+
+
+def _moved_later(statement: ast.stmt, model: str, ctx: Context) -> tuple[ast.stmt, ast.Call] | None:
+    """Return the statement that moves a model after another one, in its block or in those around it, and the call."""
+    inner: ast.AST | None = statement
+    while isinstance(inner, ast.stmt) and not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        block = block_of(ctx, inner)
+        for later in block[block.index(inner) + 1 :]:
             move = _move_of(later, model, ctx)
             if move is not None:
-                device = "cuda" if called(move) == "cuda" else device_of(ctx, move.args[0]) or "$device"
-                message = (
-                    f"the optimizer's state has been loaded before, and stays on the CPU: step() raises{unless(device)}"
-                )
-                related = [("the state is loaded here", node)]
-                yield ctx.finding(self, move, message, related=related, fixes=[_fix(statement, later, ctx)])
-                return
+                return later, move
+        inner = ctx.parent(inner)
+        if isinstance(inner, (ast.For, ast.While, ast.AsyncFor, ast.ExceptHandler)):
+            return None
+    return None
 
 
 def _model_of(optimizer: object) -> str | None:
