@@ -285,6 +285,56 @@ def test_layers_that_never_fit_each_other_are_a_fault(worker: WorkerClient, tmp_
     assert ran(worker, planned(tmp_path, UNFIT.format(30), "Net.forward"))[1] == []
 
 
+def test_a_number_that_does_not_matter_keeps_no_fault_from_being_told(worker: WorkerClient, tmp_path: Path) -> None:
+    text = UNFIT.format(40).replace("__init__(self)", "__init__(self, classes)").replace(", 5)", ", classes)")
+    _, found = ran(worker, planned(tmp_path, text, "Net.forward"))
+    assert [(f.code, f.severity, f.span.start.line) for f in found] == [("DG314", "error", 14)]
+
+
+COUPLING = (
+    IMPORTS
+    + """\
+class Net(nn.Module):
+    def __init__(self, channels, kernels):
+        super().__init__()
+        pairs = zip(channels[:-1], channels[1:], kernels)
+        self.layers = nn.Sequential(*[nn.Conv2d(a, b, k, padding=k // 2) for a, b, k in pairs])
+
+    def forward(self, x):
+        return self.layers(x)
+
+class Coupling(nn.Module):
+    def __init__(self, channels, hidden):
+        super().__init__()
+        self.net = Net([channels // 2, hidden, hidden, channels], [3, 1, 3])
+
+    def forward(self, z):
+        a, b = z.chunk(2, dim=1)
+        return torch.cat([a, b + self.net(a)[:, : b.shape[1]]], 1)
+"""
+)
+
+
+def test_sizes_that_hang_on_an_invented_number_are_no_fault(worker: WorkerClient, tmp_path: Path) -> None:
+    _, found = ran(worker, planned(tmp_path, COUPLING, "Coupling.forward", search_seconds=4.0))
+    assert [f.code for f in found if f.severity in ("error", "warning")] == []
+
+
+JACOBIAN = "def jacobian(y, x):\n    return torch.autograd.grad(y.sum(), x)[0]\n"
+CUT = """\
+def step(model: nn.Module, x, y):
+    loss = F.mse_loss(model(x), y).detach()
+    loss.backward()
+"""
+
+
+def test_that_invented_tensors_have_no_graph_is_no_fault(worker: WorkerClient, tmp_path: Path) -> None:
+    _, found = ran(worker, planned(tmp_path, IMPORTS + JACOBIAN, "jacobian", search_seconds=2.0))
+    assert [f.code for f in found if f.severity in ("error", "warning")] == []
+    _, found = ran(worker, planned(tmp_path, IMPORTS + CUT, "step"))
+    assert [f.code for f in found if f.severity in ("error", "warning")] == ["DG106"]
+
+
 NOT_FOUND = "import decimal\ndef score(x, store):\n    x = x.sum()\n    return x * decimal.Context.sqrt(store, 2)\n"
 
 

@@ -158,6 +158,14 @@ def test_a_package_may_use_its_module_as_an_attribute(worker: WorkerClient, tmp_
     assert output(worker, tmp_path, text, "f", setup=[[2, 0]], **fields) == "True\n"
 
 
+def test_a_package_outside_of_the_workspace_may_use_its_module_as_an_attribute(
+    worker: WorkerClient, tmp_path: Path
+) -> None:
+    fields = {**in_package(tmp_path, __init__="import package.train\nNET = package.train.Net\n"), "root": "/elsewhere"}
+    text = "class Net: ...\ndef f():\n    import package\n    print(package.NET is Net)\n"
+    assert output(worker, tmp_path, text, "f", setup=[[2, 0]], **fields) == "True\n"
+
+
 def test_modules_that_import_each_other_see_what_python_shows_them(worker: WorkerClient, tmp_path: Path) -> None:
     """``blocks`` is imported in the middle of the text: it may have what is above, and nothing below."""
     blocks = "from package.train import LIMIT\nimport package.train as train\nearly = hasattr(train, 'f')\n"

@@ -25,6 +25,7 @@ _OF_FIT = frozenset(
 """Codes of faults that other shapes, dtypes, devices or arguments could have kept from happening, or another thread."""
 
 _MEETINGS = frozenset(("DG201", "DG205"))
+_WITHOUT_GRAPH = "DG106"
 _OF_DEVICES = frozenset("DG201 DG203 DG204 DG205 DG907".split())
 
 _OF_VALUES = frozenset(
@@ -55,7 +56,7 @@ def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fau
     """Yield the faults that a run may report, those of values as hints."""
     guessed = is_invented(plan) and not _is_independent(result)
     for fault in faults:
-        if guessed and fault.code in _OF_FIT:
+        if guessed and _is_of_fit(fault):
             continue
         weak = rests_on_inputs(fault.code, plan, result)
         if weak and plan.partial:
@@ -66,6 +67,11 @@ def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fau
             yield replace(fault, severity="hint", message=f"{fault.message} (with invented inputs: {written(result)})")
         else:
             yield fault
+
+
+def _is_of_fit(fault: Fault) -> bool:
+    """Say whether other inputs could have kept a fault from happening; a graph that nobody cut may begin in them."""
+    return fault.code in _OF_FIT or (fault.code == _WITHOUT_GRAPH and not fault.facts.get("cut"))
 
 
 def _is_of_values(code: str, result: Result) -> bool:
@@ -90,7 +96,7 @@ def settled(plan: Plan, result: Result) -> Result:
     own = any(
         ended in map(_line, (fault.at, *(place for _, place in fault.related)))
         for fault in result.faults
-        if fault.severity == "error" and fault.code not in _OF_FIT and not _is_of_values(fault.code, result)
+        if fault.severity == "error" and not _is_of_fit(fault) and not _is_of_values(fault.code, result)
     )
     return replace(result, outcome="failed") if own else result
 

@@ -29,7 +29,19 @@ _LENT: dict[str, Any] = {"torch": torch, "types": types}
 """What the text of an input may use though the user's text does not import it."""
 
 
-class WovenLoader(SourceFileLoader):
+class PackageLoader(SourceFileLoader):
+    """Loads the package of the module that the run is about, which is its attribute from the beginning."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the package."""
+        for awaited in _Awaited.catching_up:
+            package, _, name = awaited.__name__.rpartition(".")
+            if package == module.__name__:
+                setattr(module, name, awaited)
+        super().exec_module(module)
+
+
+class WovenLoader(PackageLoader):
     """Loads a module of the user's: the editor's text before the disk's, with bounded loops."""
 
     def __init__(self, name: str, path: str, text: str | None) -> None:
@@ -41,14 +53,6 @@ class WovenLoader(SourceFileLoader):
         path = self.get_filename(fullname)
         source = self._text.encode("utf-8") if self._text is not None else self.get_data(path)
         return compile(weave(ast.parse(source, path), observe=False), path, "exec", dont_inherit=True)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute a module; the one that the run is about is an attribute of its package from the beginning."""
-        for awaited in _Awaited.catching_up:
-            package, _, name = awaited.__name__.rpartition(".")
-            if package == module.__name__:
-                setattr(module, name, awaited)
-        super().exec_module(module)
 
     def get_source(self, fullname: str) -> str | None:
         """Return the text."""
@@ -63,12 +67,16 @@ class WorkspaceFinder:
         self._buffers = {os.path.abspath(path): text for path, text in buffers.items()}
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a module of the user's; None for all others."""
+        """Return the spec of a module of the user's, or of the package around the one that is run; None for others."""
         spec = self._found(name, path, target) or self._unsaved(name, path)
         origin = spec.origin if spec else None
-        if spec is None or origin is None or not origin.endswith(".py") or not self._lines.is_user_file(origin):
+        if spec is None or origin is None or not origin.endswith(".py"):
             return None
-        if type(spec.loader) is SourceFileLoader:
+        if not self._lines.is_user_file(origin):
+            if type(spec.loader) is not SourceFileLoader or not _Awaited.is_within(name):
+                return None
+            spec.loader = PackageLoader(spec.name, origin)
+        elif type(spec.loader) is SourceFileLoader:
             text = self._buffers.get(os.path.abspath(origin))
             spec.loader = WovenLoader(spec.name, origin, text)
             if text is not None:
@@ -108,6 +116,11 @@ class _Awaited(ModuleType):
 
     catching_up: ClassVar[dict[ModuleType, Callable[[], None]]] = {}
     """Apart from the modules, whose attributes are the user's names."""
+
+    @classmethod
+    def is_within(cls, package: str) -> bool:
+        """Say whether one of them stands in a package."""
+        return any(awaited.__name__.rpartition(".")[0] == package for awaited in cls.catching_up)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):

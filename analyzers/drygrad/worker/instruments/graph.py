@@ -8,6 +8,7 @@ import ast
 import re
 import weakref
 from collections import deque
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -213,7 +214,8 @@ class Graph(Instrument):
             return self._known[1]
         text = str(error)
         if isinstance(error, AttributeError) and text.endswith("object has no attribute 'backward'"):
-            return self._fault("it is a Python number", self._number, place, text) if place else None
+            fault = self._fault("it is a Python number", self._number, place, text) if place else None
+            return replace(fault, facts={"cut": self._number is not None}) if fault is not None else None
         if text.startswith(_NON_LEAF):
             return self._non_leaf(error, place)
         for beginning, (code, sentence) in _BY_TEXT.items():
@@ -257,10 +259,12 @@ class Graph(Instrument):
     def _no_graph(self, root: Any, place: Place, text: str) -> Fault:
         call = call_here(self.run)
         name = call.describe(root, "the loss") if call else "the loss"
-        cut = self._cut_of(root) or self._number
+        own = self._cut_of(root)
+        cut = own or self._number
         if cut is not None and cut.op == _FROM_NUMBERS and not self._copies_values(cut):
             cut = None
-        return self._fault(f"{name} has no graph", cut, place, text)
+        fault = self._fault(f"{name} has no graph", cut, place, text)
+        return replace(fault, facts={**fault.facts, "cut": own is not None and cut is not None})
 
     def _copies_values(self, cut: Cut) -> bool:
         """Say whether a tensor was made of a list that holds more than numbers: torch does not show what it reads."""

@@ -24,7 +24,7 @@ from drygrad.worker.search.coincidence import (
 from drygrad.worker.search.distinguishing import distinguished, highs
 from drygrad.worker.search.lacking import OFFERED
 from drygrad.worker.search.moving import ASSUMPTION, makes_its_own, moved, own_failure
-from drygrad.worker.search.nodes import Node, text_of
+from drygrad.worker.search.nodes import Node, Path, text_of
 from drygrad.worker.search.repair import repairs, unmoved
 from drygrad.worker.search.trial import Failure, Mismatch, Trials, is_too_large
 from drygrad.worker.search.wants import wants
@@ -212,7 +212,10 @@ class Search:
         return proposal
 
     def _is_independent(self, best: Found) -> bool:
-        """Say whether every other size fails at the same place for the same sizes, or does not even get there."""
+        """Say whether every other size fails at the same place for the same sizes, or does not even get there.
+
+        Another of each number does get there: else the number may be the wrong one, and others have to follow it.
+        """
         assert best.failure is not None
         if best.failure.call is not None and has_classes_last(best.failure.call):
             return self._gives_classes_last(best)
@@ -220,6 +223,7 @@ class Search:
         if mark is None or _has_fixed_part(best.proposal):
             return False
         same, stay = 0, unmoved(best.proposal, best.failure)
+        numbers = {} if _is_of_devices(best) else _numbers(best.proposal)
         for other in _varied(best.proposal):
             if isinstance(best.failure.error, Mismatch) and contradicts(best.proposal, other):
                 continue
@@ -230,9 +234,10 @@ class Search:
                 return False
             if _mark(other, failure) == mark:  # perhaps after less: an object that is made once need not be moved again
                 same += 1
+                numbers = {path: value for path, value in _numbers(other).items() if numbers.get(path) == value}
             elif failure.progress == best.failure.progress:
                 return False
-        return same > 0
+        return same > 0 and not numbers
 
     def _gives_classes_last(self, best: Found) -> bool:
         """Say whether a loss gets its classes in the last axis, by their name, and nothing but sizes could help."""
@@ -283,6 +288,20 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
         return failure.call.name, *[(str(tensor.device), *tensor.shape) for tensor in tensors]
     size = next((want for want in wants(failure) if want.kind == "size"), None)
     return (failure.call.name, size.got, size.want) if size is not None else None
+
+
+def _is_of_devices(best: Found) -> bool:
+    """Say whether what does not fit is where things are, which no number changes."""
+    if best.failure is None or ELSEWHERE.search(str(best.failure.error)) is not None:
+        return True
+    return bool(unmoved(best.proposal, best.failure))
+
+
+def _numbers(proposal: Node) -> dict[Path, int]:
+    """Return the numbers that were invented."""
+    leaves = [*proposal.leaves()]
+    written = {path: int(leaf.text) for path, leaf in leaves if leaf.source == "search" and leaf.text.isdecimal()}
+    return written | {path: leaf.value for path, leaf in leaves if leaf.kind == "number"}
 
 
 def _has_fixed_part(proposal: Node) -> bool:
