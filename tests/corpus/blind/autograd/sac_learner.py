@@ -43,7 +43,7 @@ class TwinCritic(nn.Module):
         x = torch.cat([obs, act], dim=-1)
         return self.q1(x).squeeze(-1), self.q2(x).squeeze(-1)
 
-    @torch.no_grad()  # fault: no rule
+    @torch.no_grad()  # error: DG117
     def pessimistic(self, obs, act):
         return torch.minimum(*self(obs, act))
 

@@ -51,7 +51,7 @@ def build(args, device):
     first = 0
     if os.path.exists(args.checkpoint):
         first = load_checkpoint(args.checkpoint, model, optimizer, scheduler)
-    model.to(device)  # error: DG205
+    model.to(device)  # error: DG211
     return model, optimizer, scheduler, first
 
 

@@ -36,7 +36,7 @@ class SentenceEncoder(nn.Module):
             self.embedding(ids), lengths, batch_first=True, enforce_sorted=False
         )
         _, (h_n, _) = self.lstm(packed)
-        return h_n[-2:].reshape(-1, self.out_dim)  # fault: no rule
+        return h_n[-2:].reshape(-1, self.out_dim)  # error: DG758
 
 
 class IntentClassifier(nn.Module):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-torch.autograd.set_detect_anomaly(True)  # fault: no rule
+torch.autograd.set_detect_anomaly(True)  # error: DG616
 torch.manual_seed(11)
 
 N_SENSORS, WINDOW, LATENT = 6, 40, 8

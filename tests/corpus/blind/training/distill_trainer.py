@@ -43,7 +43,7 @@ class DistillTrainer:
         self.scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, epochs)
 
     def train_epoch(self):
-        self.distiller.train()  # fault: no rule
+        self.distiller.train()  # error: DG769
         total = torch.zeros((), device=self.device)
         for images, labels in self.train_loader:
             images, labels = images.to(self.device), labels.to(self.device)
