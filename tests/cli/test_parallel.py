@@ -44,7 +44,7 @@ def test_large_checks_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     made = jobs(tmp_path, 4)
     made[0].path.write_text("#" * (parallel.BYTES_THAT_PAY + 1))
     monkeypatch.setattr(parallel, "_in_processes", instead)
-    monkeypatch.setattr(parallel, "_cores", lambda: 3)
+    monkeypatch.setattr(parallel, "available_cores", lambda: 3)
     assert len(list(parallel.inspect_all(made, None, show_progress=False))) == 4
     assert asked == [3]
 

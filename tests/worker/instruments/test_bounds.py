@@ -82,7 +82,7 @@ def test_no_result_exceeds_its_bound(program: Callable[[], Tensor]) -> None:
     ("program", "line"),
     [
         ("a = torch.ones(3)\nb = a * 2\na.numpy()[1] = float('nan')\n(a * 3).requires_grad_().sum().backward()", 4),
-        ("a = torch.ones(3)\nb = a * 2\na[1] = float('inf')\nc = w + a\n(c - c).sum().backward()", 5),
+        ("a = torch.ones(3)\nb = a * 2\na[1] = float('inf')\nc = w + a\n(c - c).sum().backward()", 3),
         ("a = torch.ones(3) * 1e20\nb = a * a\n(b * w).sum().backward()", 2),
         (
             "import numpy\nn = numpy.ones(3, 'float32')\nfor i in range(2):\n    y = w * torch.from_numpy(n)\n"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix
 from drygrad.static.editing import with_keyword
+from drygrad.static.syntax import called
 
 _SIZES = {
     "Linear": "in_features",
@@ -35,7 +36,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     yield from _turned(site, wanted)
     if made is None:
         return
-    name = _kind(made)
+    name = called(made)
     size = argument_of(made, _SIZES[name], 0)
     if size is not None:
         yield site.fix(
@@ -47,7 +48,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
 def _joined(site: Site) -> Iterator[Fix | None]:
     """Yield the concatenation along the last dimension, where the finding stands at one along another."""
     call = site.expression
-    if site.is_origin and isinstance(call, ast.Call) and _kind(call) in ("cat", "concat", "concatenate"):
+    if site.is_origin and isinstance(call, ast.Call) and called(call) in ("cat", "concat", "concatenate"):
         given = argument_of(call, "dim", 1)
         edit = site.ctx.replace(given, "-1") if given is not None else with_keyword(site.ctx, call, "dim", "-1")
         yield site.fix("Join them along the last dimension", edit)
@@ -56,7 +57,7 @@ def _joined(site: Site) -> Iterator[Fix | None]:
 def _made_here(site: Site) -> ast.Call | None:
     """Return the call that makes the layer, where the finding stands at it."""
     call = site.expression
-    return call if site.is_origin and isinstance(call, ast.Call) and _kind(call) in _SIZES else None
+    return call if site.is_origin and isinstance(call, ast.Call) and called(call) in _SIZES else None
 
 
 def maker(site: Site, *kinds: str) -> ast.Call | None:
@@ -65,7 +66,7 @@ def maker(site: Site, *kinds: str) -> ast.Call | None:
     if not isinstance(call, ast.Call):
         return None
     made = site.binding(call.func)
-    return made if isinstance(made, ast.Call) and _kind(made) in kinds else None
+    return made if isinstance(made, ast.Call) and called(made) in kinds else None
 
 
 def argument_of(call: ast.Call, name: str, position: int) -> ast.expr | None:
@@ -74,16 +75,12 @@ def argument_of(call: ast.Call, name: str, position: int) -> ast.expr | None:
     return by_name or (call.args[position] if position < len(call.args) else None)
 
 
-def _kind(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
 def _turned(site: Site, wanted: int) -> Iterator[Fix | None]:
     """Yield a transposition around the call, where another dimension has the size that the layer takes."""
     shape, call, operand = site.sizes("shape"), site.expression, site.operand
     if shape is None or len(shape) < 3 or not isinstance(call, ast.Call) or operand is None:
         return
-    axis = -1 if _kind(call) == "Linear" or site.fact("attribute") in (None, "input_size", "embed_dim") else 1
+    axis = -1 if called(call) == "Linear" or site.fact("attribute") in (None, "input_size", "embed_dim") else 1
     for dim, size in enumerate(shape):
         if size == wanted and dim not in (axis, len(shape) + axis, 0):
             turn = f"transpose({axis}, {dim})"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix
 from drygrad.static.editing import inserted, moved
-from drygrad.static.syntax import block_of
+from drygrad.static.syntax import block_of, called
 
 
 def fixes(site: Site) -> Iterator[Fix | None]:
@@ -45,14 +45,10 @@ def _made_later(site: Site, statement: ast.stmt, related: list[ast.stmt]) -> Ite
     block = block_of(site.ctx, statement)
     for later in block[block.index(statement) + 1 :]:
         calls = (n for n in ast.walk(later) if isinstance(n, ast.Call))
-        if later in related or any(_called(call) in functions for call in calls):
+        if later in related or any(called(call) in functions for call in calls):
             title = "Make the optimizer after the layer is replaced"
             yield site.fix(title, *moved(site.ctx, statement, later, after=True))
             return
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _receiver(statement: ast.stmt, method: str, site: Site) -> str | None:

@@ -41,6 +41,11 @@ def differ(first: Dim, second: Dim) -> bool:
     return isinstance(first, int) and isinstance(second, int) and first != second
 
 
+def may_equal(first: Shape, second: Shape) -> bool:
+    """Say whether two shapes may be the same."""
+    return len(first) == len(second) and not any(map(differ, first, second))
+
+
 def meet(first: Dim, second: Dim) -> Dim:
     """Return what is known of a size that two shapes share."""
     if isinstance(first, int) or second is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drygrad.static.facts.shapes.core import Mismatch, Unknown, broadcast, differ, shape_text
+from drygrad.static.facts.shapes.core import Mismatch, Unknown, broadcast, differ, may_equal, shape_text
 from drygrad.static.facts.shapes.reading import Handler, Reader, shape_of
 from drygrad.static.facts.values import INTEGERS, Constant, Shape, Tensor, TorchCall
 
@@ -105,20 +105,16 @@ def loss_problem(call: TorchCall) -> Mismatch | None:
 def _check_pair(name: str, shape: Shape, target: Shape) -> None:
     if name not in EQUAL:
         broadcast(shape, target)
-    elif not _may_equal(shape, target):
+    elif not may_equal(shape, target):
         raise Mismatch("loss", f"{name} takes equal shapes, not {shape_text(shape)} and {shape_text(target)}")
 
 
-def _may_equal(first: Shape, second: Shape) -> bool:
-    return len(first) == len(second) and not any(map(differ, first, second))
-
-
 def _check_classes(name: str, shape: Shape, target: Shape, dtype: str | None) -> None:
-    if name == "cross_entropy" and _may_equal(shape, target):
+    if name == "cross_entropy" and may_equal(shape, target):
         _check_probabilities(shape, target, dtype)
     elif len(shape) <= 1:
         _check_one_sample(name, shape, target)
-    elif not _may_equal((shape[0], *shape[2:]), target):
+    elif not may_equal((shape[0], *shape[2:]), target):
         raise Mismatch(
             "loss",
             f"{name} of an input {shape_text(shape)} takes a target {shape_text((shape[0], *shape[2:]))} "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from drygrad.static.facts.shapes.core import may_equal
 from drygrad.static.facts.values import Dim, Shape, TorchCall
-from drygrad.static.rules.loss.pairs import Sized, may_equal
+from drygrad.static.rules.loss.pairs import Sized
 
 
 def classes_last(call: TorchCall, given: Sized, target: Sized) -> bool:

@@ -10,7 +10,7 @@ from drygrad.model import Fix
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.shapes import numel
-from drygrad.static.facts.shapes.core import differ
+from drygrad.static.facts.shapes.core import may_equal
 from drygrad.static.facts.values import Shape, TorchCall
 
 _EXPLICIT = frozenset("unsqueeze getitem view reshape expand mean sum amax amin".split())
@@ -37,11 +37,6 @@ def sized(ctx: Context, expression: ast.expr | None) -> Sized | None:
     if expression is None or tensor is None or tensor.shape is None:
         return None
     return Sized(expression, tensor.shape)
-
-
-def may_equal(first: Shape, second: Shape) -> bool:
-    """Say whether two shapes may be the same."""
-    return len(first) == len(second) and not any(map(differ, first, second))
 
 
 def aligned(ctx: Context, given: Sized, target: Sized) -> Iterator[Fix | None]:
