@@ -21,7 +21,8 @@ make the rules, so their figures say how much was learnt from them; the sets are
 
 """
 ORIGINS = {
-    "heldout": "written by authors who knew neither drygrad nor its rules, and not read while rules are made",
+    "heldout": "written by authors who knew neither drygrad nor its rules, and not read while rules are made. Of the "
+    "32 that came last, 11 were found when they were first examined",
     "blind": "written by such authors, too, but read since: rules were made after these programs, and the codes of "
     "some set to the new rule. When they were first measured, before that, 4 faults of the first 48 were found, "
     "40 of the next 64, and 13 of 29 that had been held out and were drawn by lot to be learnt from",
