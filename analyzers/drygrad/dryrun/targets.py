@@ -18,6 +18,7 @@ from drygrad.dryrun.names import blocks
 from drygrad.model import Position, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
+from drygrad.static.syntax import called
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Kind = Literal["function", "method", "script"]
@@ -117,7 +118,7 @@ def _all(source: Source) -> Iterator[Target]:
     except SourceError:
         return
     classes = {name: node for name, node in found if isinstance(node, ast.ClassDef)}
-    in_threads = _given_to_threads(source.tree)
+    in_threads = _given_to_threads(source.tree) if "Thread" in source.text else set[str]()
     for name, node in found:
         if not isinstance(node, ast.ClassDef):
             target = _target(source, name, node, classes.get(name.rpartition(".")[0]))
@@ -127,8 +128,7 @@ def _all(source: Source) -> Iterator[Target]:
 
 def _given_to_threads(tree: ast.Module) -> set[str]:
     """Return the last names of what ``Thread(target=...)`` is given."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    threads = (call for call in calls if ast.unparse(call.func).rpartition(".")[2] == "Thread")
+    threads = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "Thread")
     given = (keyword.value for call in threads for keyword in call.keywords if keyword.arg == "target")
     return {ast.unparse(value).rpartition(".")[2] for value in given}
 
