@@ -12,7 +12,7 @@ from drygrad.settings import Settings, Version
 from drygrad.static import suppression
 from drygrad.static.context import Context
 from drygrad.static.facts.module import ModuleFacts
-from drygrad.static.registry import Subscriptions, all_rules
+from drygrad.static.registry import Subscriptions, Visitor, all_rules
 from drygrad.static.silence import OwnContext, Silence
 from drygrad.static.source import Source, SourceError
 from drygrad.static.tree import Nodes, Statement, Tree
@@ -105,16 +105,18 @@ def _offer(nodes_of: Nodes, context: Context, wanted: Subscriptions) -> Iterator
                 yield from visitor(node, context) or ()
 
 
-def _offer_anew(statement: Statement, context: Context, wanted: Subscriptions, silent: set[int]) -> Iterator[Finding]:
+def _offer_anew(
+    statement: Statement, context: Context, wanted: Subscriptions, silent: set[Visitor]
+) -> Iterator[Finding]:
     """Offer what is in a statement's functions to the visitors that are not silent of them."""
     for kind, nodes in statement.inside.items():
-        for number, visitor in wanted.numbered.get(kind, ()):
-            if number in silent:
+        for visitor in wanted.by_type.get(kind, ()):
+            if visitor in silent:
                 continue
             own = OwnContext(context, statement)
             found = [finding for node in nodes for finding in visitor(node, own) or ()]
             if not found and not own.left:
-                silent.add(number)
+                silent.add(visitor)
             yield from found
 
 

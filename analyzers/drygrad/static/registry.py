@@ -14,7 +14,6 @@ import pkgutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import count
 from typing import Any, TypeAlias
 
 from drygrad.model import Finding, Rule
@@ -29,8 +28,6 @@ class Subscriptions:
 
     def __init__(self, classes: Iterable[type[Rule]]) -> None:
         self.by_type: dict[type, list[Visitor]] = defaultdict(list)
-        self.numbered: dict[type, list[tuple[int, Visitor]]] = {}
-        """The visitors of nodes by their type, each with a number of its own."""
         self.by_operation: dict[str, list[Visitor]] = defaultdict(list)
         for rule_class in classes:
             rule = rule_class()
@@ -41,9 +38,6 @@ class Subscriptions:
                         self.by_operation[operation].append(visitor)
                 else:
                     self.by_type[kind].append(visitor)
-        number = count()
-        for kind, visitors in self.by_type.items():
-            self.numbered[kind] = [(next(number), visitor) for visitor in visitors]
 
 
 def _visitors(rule: Rule) -> Iterator[tuple[type, Visitor]]:

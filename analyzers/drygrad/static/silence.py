@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from drygrad.static.context import Context, NodeType
 from drygrad.static.facts.module import ModuleFacts
 from drygrad.static.facts.notes import Body
+from drygrad.static.registry import Visitor
 from drygrad.static.source import Source
 from drygrad.static.tree import Statement
 
@@ -22,17 +23,17 @@ Answer = TypeVar("Answer")
 
 
 class Silence:
-    """Which visitors, by their numbers, are silent of the bodies in which top-level statement."""
+    """Which visitors are silent of the bodies in which top-level statement."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Statement, tuple[tuple[Body | None, ...], set[int]]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Statement, tuple[tuple[Body | None, ...], set[Visitor]]] = WeakKeyDictionary()
 
-    def of(self, statement: Statement, facts: ModuleFacts) -> set[int]:
+    def of(self, statement: Statement, facts: ModuleFacts) -> set[Visitor]:
         """Return the silent ones, to be added to; none where a body was evaluated anew."""
         bodies = tuple(map(facts.body_of, statement.functions))
         known = self._known.get(statement)
         if known is None or known[0] != bodies:
-            known = self._known[statement] = (bodies, set[int]())
+            known = self._known[statement] = (bodies, set[Visitor]())
         return known[1]
 
 
