@@ -74,6 +74,13 @@ def has_multiline_string(node: ast.AST) -> bool:
     return any(string.lineno != string.end_lineno for string in strings)
 
 
+def own_attributes(root: ast.AST) -> Iterator[str]:
+    """Yield the attributes of ``self`` at and below a node, each as often as it stands there."""
+    for node in walk(root):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            yield node.attr
+
+
 # -- calls and functions ----------------------------------------------------------------------------------------
 
 

@@ -21,3 +21,8 @@ def function_at(text: str, first: int) -> ast.FunctionDef | ast.AsyncFunctionDef
     functions = (n for n in ast.walk(tree_of(text)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
     starts = ((node, min([node.lineno, *(d.lineno for d in node.decorator_list)])) for node in functions)
     return next((node for node, line in starts if line == first), None)
+
+
+def class_with(tree: ast.Module, function: ast.AST) -> ast.ClassDef | None:
+    """Return the class whose body has a function."""
+    return next((n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and function in n.body), None)

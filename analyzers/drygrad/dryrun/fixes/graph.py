@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.dryrun.fixes.site import Site
+from drygrad.dryrun.names import bound_names, read_names
 from drygrad.model import Edit, Fix, Position, Span
 from drygrad.static.editing import as_operand, moved, with_keyword, written_as
 from drygrad.static.rules.autograd.non_leaf_in_optimizer import as_leaf
@@ -55,28 +56,18 @@ def _of_assignment(site: Site, statement: ast.Assign | ast.AnnAssign) -> Iterato
 def _behind_its_readers(site: Site, statement: ast.stmt) -> Fix | None:
     """Return the fix that takes the graph from a name only behind what reads it, as straight-through estimators do."""
     match statement:
-        case ast.Assign(targets=[ast.Name(id=name)]) if _reads(statement, name):
+        case ast.Assign(targets=[ast.Name(id=name)]) if name in read_names(statement):
             pass
         case _:
             return None
     block = block_of(site.ctx, statement)
     last = None
     for later in block[block.index(statement) + 1 :]:
-        if isinstance(later, ast.Return) or _binds_again(later, name):
+        if isinstance(later, ast.Return) or name in bound_names(later):
             break
-        last = later if _reads(later, name) else last
+        last = later if name in read_names(later) else last
     title = f"Let what follows read `{name}` with its graph: move this behind it"
     return site.fix(title, *moved(site.ctx, statement, last, after=True)) if last is not None else None
-
-
-def _reads(statement: ast.stmt, name: str) -> bool:
-    names = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
-    return any(n.id == name and isinstance(n.ctx, ast.Load) for n in names)
-
-
-def _binds_again(statement: ast.stmt, name: str) -> bool:
-    names = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
-    return any(n.id == name and not isinstance(n.ctx, ast.Load) for n in names)
 
 
 def _of_call(site: Site, node: ast.Call) -> Iterator[Fix | None]:

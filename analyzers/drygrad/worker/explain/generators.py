@@ -62,8 +62,10 @@ def _made_by(call: Call | None, code: CodeType, name: str, lines: Lines) -> Plac
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)] if statement is not None else []
     if any(_makes(node) for node in calls):
         return place
-    for node in calls if call is not None else ():
-        inner = getattr(call.value_of(node.func), "__code__", None) if call is not None else None
+    if call is None:
+        return None
+    for node in calls:
+        inner = getattr(call.value_of(node.func), "__code__", None)
         if isinstance(inner, CodeType) and lines.is_user(inner):
             return next(_makers(inner, lines), None)
     return None

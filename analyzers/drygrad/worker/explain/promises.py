@@ -6,12 +6,10 @@ import ast
 import re
 from functools import lru_cache
 from types import CodeType
-from typing import Union
 
 from drygrad.worker.lines import Lines
-from drygrad.worker.texts import tree_of
+from drygrad.worker.texts import class_with, function_at, tree_of
 
-_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _RETURNED = r"(?:\breturn\w*|->|\boutputs?\b|\byields\b)[^()\[\]]*?"
 _ONE = re.compile(_RETURNED + r"(?:\(\s*\w+\s*,\s*\)|shaped?:?\s+(?:of\s+)?[\[(]\s*\w+\s*,?\s*[\])])", re.IGNORECASE)
 _ANNOTATED = re.compile(r"\w+\[[\w.]+, ['\"]\w+['\"]\]")
@@ -26,15 +24,11 @@ def promises_one_dimension(code: CodeType, lines: Lines) -> bool:
 
 @lru_cache(maxsize=64)
 def _promised(text: str, first: int) -> bool:
-    for node in ast.walk(tree_of(text)):
-        for function in ast.iter_child_nodes(node):
-            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and _begins(function) == first:
-                documented = ast.get_docstring(node) if isinstance(node, ast.ClassDef) else None
-                told = " ".join([ast.get_docstring(function) or "", documented or ""])
-                annotated = function.returns is not None and _ANNOTATED.fullmatch(ast.unparse(function.returns))
-                return bool(annotated) or (_ONE.search(told) is not None and not _COLUMN.search(told))
-    return False
-
-
-def _begins(function: _Function) -> int:
-    return min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    function = function_at(text, first)
+    if function is None:
+        return False
+    owner = class_with(tree_of(text), function)
+    documented = ast.get_docstring(owner) if owner is not None else None
+    told = " ".join([ast.get_docstring(function) or "", documented or ""])
+    annotated = function.returns is not None and _ANNOTATED.fullmatch(ast.unparse(function.returns))
+    return bool(annotated) or (_ONE.search(told) is not None and not _COLUMN.search(told))

@@ -13,7 +13,7 @@ from torch.utils.data import TensorDataset
 from drygrad.worker.ledger import Held
 from drygrad.worker.lines import Lines
 from drygrad.worker.run import Place
-from drygrad.worker.texts import function_at, tree_of
+from drygrad.worker.texts import class_with, function_at, tree_of
 
 Key = tuple[object, ...]
 _AROUND = 4
@@ -107,7 +107,7 @@ def _attribute(function: ast.AST, part: ast.expr) -> str | None:
 
 def _stored(tree: ast.Module, function: ast.AST, attribute: str) -> ast.expr | None:
     """Return the value of the only statement of a class that sets an attribute."""
-    owner = next((n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and function in n.body), None)
+    owner = class_with(tree, function)
     statements = [n for n in ast.walk(owner) if isinstance(n, ast.Assign)] if owner is not None else []
     bound = [pair for statement in statements for pair in _bound(statement)]
     values = [value for target, value in bound if ast.unparse(target) == f"self.{attribute}"]

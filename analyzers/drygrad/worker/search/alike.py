@@ -12,12 +12,12 @@ def with_alike(before: Node, after: Node) -> Iterator[Node]:
     """Yield a changed proposal: first with those changed, too, that were like a tensor that was, then as it is."""
     more = after
     for path, leaf in before.leaves():
-        new = _leaf(after, path)
+        new = after.found_at(path)
         if leaf.kind != "tensor" or new is None or new.kind != "tensor" or new == leaf:
             continue
         for other in _those_alike(before, path, leaf):
             own = before.at(other)
-            if _leaf(after, other) == own:
+            if after.found_at(other) == own:
                 more = more.replaced(other, replace(own, shape=new.shape, dtype=new.dtype, high=new.high, why=new.why))
     if more != after:
         yield more
@@ -51,10 +51,3 @@ def _names_alike(one: str, other: str, in_step: bool) -> bool:
         return in_step
     short, long = sorted((one.lower(), other.lower()), key=len)
     return long in (f"next_{short}", f"new_{short}", f"{short}_next", f"{short}2")
-
-
-def _leaf(proposal: Node, path: Path) -> Node | None:
-    node: Node | None = proposal
-    for name in path:
-        node = node.part(name) if node is not None else None
-    return node

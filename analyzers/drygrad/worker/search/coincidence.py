@@ -68,12 +68,8 @@ def documented(proposal: Node, call: Call) -> list[str]:
 
 
 def _has_rank(node: Node, path: tuple[str, ...], rank: int) -> bool:
-    for name in path:
-        part = node.part(name)
-        if part is None:
-            return False
-        node = part
-    return node.kind == "tensor" and len(node.shape) == rank
+    found = node.found_at(path)
+    return found is not None and found.kind == "tensor" and len(found.shape) == rank
 
 
 def _form(node: Node) -> tuple[Any, ...]:

@@ -75,6 +75,13 @@ class Node:
             node = dict(node.parts)[name]
         return node
 
+    def found_at(self, path: Path) -> Node | None:
+        """Return the node that a path leads to; None where it leads nowhere."""
+        node: Node | None = self
+        for name in path:
+            node = node.part(name) if node is not None else None
+        return node
+
     def is_loaded(self, path: Path) -> bool:
         """Say whether a part comes from a loader."""
         return any(self.at(path[:end]).kind == "loader" for end in range(len(path)))

@@ -9,7 +9,7 @@ from drygrad.model import Edit, Fix
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import inserted
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.syntax import bound_names, parameter_names
+from drygrad.static.syntax import bound_names, called, own_attributes, parameter_names
 from drygrad.static.tree import walk
 
 _ALWAYS_THE_SAME = frozenset(
@@ -37,13 +37,13 @@ def computed_once(nodes: Sequence[ast.expr], function: FunctionNode, ctx: Contex
     whole = list({id(top): top for top in map(steady.most, nodes) if top is not None}.values())
     if not whole or any(not any(n is node for top in whole for n in walk(top)) for node in nodes):
         return None
-    taken = {*_attributes(owner), *(s.name for s in body if isinstance(s, ast.FunctionDef))}
+    taken = {*own_attributes(owner), *(s.name for s in body if isinstance(s, ast.FunctionDef))}
     edits: list[Edit | None] = []
     names: dict[str, str] = {}
     for node in whole:
         text = ctx.source_of(node)
         name = names.get(text) or next((n for n in _names(node, ctx) if n not in taken), None)
-        anchor = _last_setting({*_attributes(node)}, init)
+        anchor = _last_setting({*own_attributes(node)}, init)
         if name is None or anchor is None:
             return None
         if text not in names:
@@ -89,9 +89,8 @@ class _Steady:
                 return name in self._set
             case ast.Attribute():
                 return True
-            case ast.Call(func=function):
-                last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-                return last in _ALWAYS_THE_SAME
+            case ast.Call():
+                return called(node) in _ALWAYS_THE_SAME
             case _:
                 return isinstance(node, (*_STEADY, *_INNER))
 
@@ -109,12 +108,6 @@ def writes_into(scope: ast.AST) -> bool:
             case _:
                 pass
     return False
-
-
-def _attributes(root: ast.AST) -> Iterator[str]:
-    for node in walk(root):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-            yield node.attr
 
 
 def _stored(root: ast.AST) -> Iterator[str]:
@@ -153,7 +146,7 @@ def _names(node: ast.expr, ctx: Context) -> Iterable[str]:
             yield name
         case _:
             pass
-    first = next(_attributes(node), "data")
+    first = next(own_attributes(node), "data")
     last = node.func if isinstance(node, ast.Call) else None
     done = last.attr if isinstance(last, ast.Attribute) else getattr(last, "id", "prepared")
     yield f"{first}_{done}"

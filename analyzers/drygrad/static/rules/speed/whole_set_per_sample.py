@@ -9,22 +9,11 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.datasets import sample_methods
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.values import Class, Function, Number, Object
+from drygrad.static.facts.values import Class, Function
 from drygrad.static.rules.speed.computed_once import computed_once
-from drygrad.static.syntax import parameter_names
+from drygrad.static.rules.speed.whole_set import gone_through
+from drygrad.static.syntax import own_attributes
 from drygrad.static.tree import walk
-
-_GOES_THROUGH = frozenset(
-    "mean std var sum min max amin amax median quantile norm sort argsort unique cumsum logsumexp prod nanmean nanstd "
-    "std_mean var_mean aminmax percentile nanmin nanmax value_counts describe bincount normalize".split()
-)
-_LIBRARIES = ("torch.", "numpy.")
-_CONVERTS = frozenset(
-    "float double long int numpy to_numpy astype to cpu clone copy detach stack cat concatenate vstack hstack array "
-    "asarray tensor as_tensor from_numpy".split()
-)
-"""Methods and functions whose result holds all that they were given."""
-_BUILTIN = frozenset({"sorted", "sum", "min", "max", "set"})
 
 
 class WholeSetPerSample(Rule):
@@ -355,7 +344,7 @@ class WholeSetPerSample(Rule):
             used = _used(method, ctx)
             held = _held(used, ctx)
             reported: set[ast.stmt] = set()
-            found = [entry for function in used for entry in _gone_through(function, held, ctx)]
+            found = [entry for function in used for entry in gone_through(function, held, ctx)]
             for part, text in sorted(found, key=lambda entry: (entry[0].lineno, entry[0].col_offset)):
                 if ctx.statement(part) in reported or _is_kept(part, ctx):
                     continue
@@ -416,12 +405,12 @@ def _held(used: list[FunctionNode], ctx: Context) -> frozenset[str]:
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Name()):
                 function = ctx.function(node)
                 values = _assigned(name, function) if function is not None else ()
-                found |= {attribute for value in values for attribute in _attributes(value)}
+                found |= {attribute for value in values for attribute in own_attributes(value)}
             case ast.Subscript(value=value, slice=ast.Name()):
-                found |= _attributes(value)
+                found.update(own_attributes(value))
             case _:
                 pass
-    return frozenset(found | {name for member in length for name in _attributes(member)})
+    return frozenset(found | {name for member in length for name in own_attributes(member)})
 
 
 def _assigned(name: str, function: FunctionNode) -> Iterator[ast.expr]:
@@ -432,79 +421,3 @@ def _assigned(name: str, function: FunctionNode) -> Iterator[ast.expr]:
                 yield value
             case _:
                 pass
-
-
-def _attributes(root: ast.AST) -> set[str]:
-    inside = (node for node in walk(root) if isinstance(node, ast.Attribute))
-    return {node.attr for node in inside if isinstance(node.value, ast.Name) and node.value.id == "self"}
-
-
-def _gone_through(function: FunctionNode, held: frozenset[str], ctx: Context) -> Iterator[tuple[ast.Call, str]]:
-    """Yield the calls that go through all that a dataset holds, with the words for it."""
-    whole = _Whole(held, ctx)
-    for node in walk(function):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            whole.names[node.targets[0].id] = whole.text(node.value)
-    for node in walk(function):
-        text = whole.reduced(node) or whole.handed_on(node) if isinstance(node, ast.Call) else None
-        if text is not None and isinstance(node, ast.Call):
-            yield node, text
-
-
-class _Whole:
-    """What stands for all samples of a dataset in a function's expressions."""
-
-    def __init__(self, held: frozenset[str], ctx: Context) -> None:
-        self.names: dict[str, str | None] = {}
-        self._held = held
-        self._ctx = ctx
-
-    def text(self, node: ast.expr) -> str | None:
-        """Return the words for an expression that has an entry for each sample; None for others."""
-        match node:
-            case ast.Name(id=name):
-                return self.names.get(name)
-            case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                value = self._ctx.value(node)
-                is_one = isinstance(value, (Object, Number)) or name not in self._held
-                return None if is_one else self._ctx.source_of(node)
-            case ast.Attribute(value=inner, attr="values" | "loc" | "iloc"):
-                return self.text(inner)
-            case ast.Subscript(value=inner, slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None, step=None), *_])):
-                return self.text(inner)
-            case ast.Subscript(value=inner, slice=ast.Constant(value=str())):
-                return self.text(inner)
-            case ast.Call(func=ast.Attribute(value=inner, attr=name), args=arguments) if name in _CONVERTS:
-                return self.text(inner) or next(filter(None, map(self.text, arguments[:1])), None)
-            case ast.ListComp(generators=[generator]) | ast.GeneratorExp(generators=[generator]):
-                return None if generator.ifs else self.text(generator.iter)
-            case ast.Call(func=ast.Name(id="list" | "set" | "sorted" | "tuple"), args=[inner]):
-                return self.text(inner)
-            case _:
-                return None
-
-    def reduced(self, node: ast.Call) -> str | None:
-        """Return what a call reduces as a whole."""
-        match node:
-            case ast.Call(func=ast.Name(id=name), args=[argument]):
-                return self.text(argument) if name in _BUILTIN else None
-            case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if name in _GOES_THROUGH:
-                called = self._ctx.name(node.func) or ""
-                return self.text(node.args[0] if called.startswith(_LIBRARIES) and node.args else receiver)
-            case _:
-                return None
-
-    def handed_on(self, node: ast.Call) -> str | None:
-        """Return what a call hands to a function of the file that goes through it."""
-        value = self._ctx.value(node.func)
-        function = value.node if isinstance(value, Function) and value.receiver is None else None
-        if not isinstance(function, ast.FunctionDef):
-            return None
-        for name, argument in zip(parameter_names(function), node.args, strict=False):
-            text = self.text(argument)
-            inside = _Whole(frozenset(), self._ctx)
-            inside.names[name] = text
-            calls = (part for part in walk(function) if isinstance(part, ast.Call)) if text is not None else ()
-            if any(inside.reduced(call) is not None for call in calls):
-                return text
-        return None
