@@ -5,38 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, FunctionNode, Loop
-from drygrad.static.editing import free_name, inserted, put_under
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.loops import is_guarded, trains
+from drygrad.static.rules.memory.hook_removal import before_the_loop, taken_off
+from drygrad.static.rules.memory.hooks import HOOKS, body_of, filled_by, names_of
 from drygrad.static.syntax import (
-    block_of,
     body_nodes,
     bound_names,
-    called,
     calls_in,
     follows,
-    own_nodes,
     parameter_names,
 )
 from drygrad.static.tree import walk
 
-_HOOKS = frozenset(
-    {
-        "register_forward_hook",
-        "register_forward_pre_hook",
-        "register_full_backward_hook",
-        "register_full_backward_pre_hook",
-        "register_backward_hook",
-    }
-)
-_FILLS = frozenset({"append", "extend", "add", "update", "setdefault", "insert"})
 _FRESH = frozenset({"list", "dict", "set", "defaultdict", "OrderedDict"})
-_SETTINGS = frozenset(
-    {"train", "eval", "to", "cuda", "cpu", "parameters", "modules", "requires_grad_", "zero_grad", *_HOOKS}
-)
-"""Methods of a module that run none of its forward."""
 
 
 class HookNeverRemoved(Rule):
@@ -346,14 +330,14 @@ class HookNeverRemoved(Rule):
                 node,
                 f"{when} registers this hook once more and none is removed: all of them run at every later forward "
                 f"of `{registered}`",
-                fixes=[_before_the_loop(node, ctx) if ctx.loops(node) else _taken_off(node, registered, ctx)],
+                fixes=[before_the_loop(node, ctx) if ctx.loops(node) else taken_off(node, registered, ctx)],
             )
 
 
 def _registered(node: ast.Call, ctx: Context) -> str | None:
     """Return the module on which a hook is registered, where the handle is thrown away and no condition is around."""
     match node:
-        case ast.Call(func=ast.Attribute(value=receiver, attr=attribute)) if attribute in _HOOKS:
+        case ast.Call(func=ast.Attribute(value=receiver, attr=attribute)) if attribute in HOOKS:
             dropped = isinstance(ctx.parent(node), ast.Expr)
             return dotted_text(receiver) if dropped and not is_guarded(node, ctx.tree, ctx) else None
         case _:
@@ -371,16 +355,11 @@ def _in_forward(node: ast.Call, ctx: Context) -> str | None:
 def _in_loop(node: ast.Call, registered: str, ctx: Context) -> str | None:
     """Say that each turn of a loop registers a hook on one and the same module."""
     loops = ctx.loops(node)
-    if not loops or bound_names(loops[-1]) & _names_of(node) or _binds(loops[-1], registered):
+    if not loops or bound_names(loops[-1]) & names_of(node) or _binds(loops[-1], registered):
         return None
     if any(isinstance(n, (ast.Break, ast.Return, ast.Raise)) for n in body_nodes(loops[0])):
         return None
     return "each turn of this loop"
-
-
-def _names_of(node: ast.Call) -> set[str]:
-    """Return the names that say which hook is registered on what."""
-    return {n.id for n in walk(node) if isinstance(n, ast.Name)}
 
 
 def _binds(loop: Loop, registered: str) -> bool:
@@ -394,8 +373,8 @@ def _in_function(node: ast.Call, registered: str, ctx: Context) -> str | None:
     function = ctx.function(node)
     if function is None or trains(function) or _root(node) not in parameter_names(function) or ctx.loops(node):
         return None
-    hook = _body_of(node.args[0], function) if node.args else None
-    filled = (_filled(hook) if hook is not None else set[str]()) & _fresh_containers(function)
+    hook = body_of(node.args[0], function) if node.args else None
+    filled = (filled_by(hook) if hook is not None else set[str]()) & _fresh_containers(function)
     if function.name.startswith("__") or not filled:
         return None
     runs = _runs(registered, node, function) or _is_read_later(filled, node, function)
@@ -419,28 +398,6 @@ def _is_read_later(filled: set[str], node: ast.Call, function: FunctionNode) -> 
         for n in body_nodes(function)
         if follows(n, node)
     )
-
-
-def _body_of(hook: ast.expr, function: FunctionNode) -> ast.AST | None:
-    """Return the hook: a lambda, or a function made in this call."""
-    if isinstance(hook, ast.Lambda):
-        return hook
-    inner = (n for n in function.body if isinstance(n, ast.FunctionDef))
-    return next((n for n in inner if isinstance(hook, ast.Name) and n.name == hook.id), None)
-
-
-def _filled(hook: ast.AST) -> set[str]:
-    """Return the names of what a hook puts something into."""
-    filled: set[str] = set()
-    for node in walk(hook):
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)) if attribute in _FILLS:
-                filled.add(name)
-            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
-                filled.add(name)
-            case _:
-                pass
-    return filled
 
 
 def _fresh_containers(function: FunctionNode) -> set[str]:
@@ -467,60 +424,3 @@ def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield target, value
         case _:
             return
-
-
-# -- fixes ------------------------------------------------------------------------------------------------------
-
-
-def _before_the_loop(node: ast.Call, ctx: Context) -> Fix | None:
-    """Register the hook once, where the loop begins with it."""
-    statement, loop = ctx.statement(node), ctx.loops(node)[-1]
-    defined = {n.name for n in walk(loop) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    if loop.body[0] is not statement or defined & _names_of(node):
-        return None
-    line = inserted(ctx, loop, ctx.source_of(statement))
-    return ctx.fix("Register it once, before the loop", line, ctx.delete_statement(statement))
-
-
-def _taken_off(node: ast.Call, registered: str, ctx: Context) -> Fix | None:
-    """Remove the hook after the statements that may run it, whatever becomes of them."""
-    statement, function = ctx.statement(node), ctx.function(node)
-    block = block_of(ctx, statement)
-    rest = block[block.index(statement) + 1 :]
-    handle = free_name(ctx, node, "handle", "hook_handle")
-    if not rest or function is None or handle is None or _is_generator(function):
-        return None
-    last = _last_to_run(node, registered, rest, function)
-    kept = put_under(ctx, rest[0], last, "try:", "finally:", f"    {handle}.remove()")
-    return ctx.fix("Remove the hook after use", ctx.insert_before(node, f"{handle} = "), kept)
-
-
-def _is_generator(function: FunctionNode) -> bool:
-    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in body_nodes(function))
-
-
-def _last_to_run(node: ast.Call, registered: str, rest: list[ast.stmt], function: FunctionNode) -> ast.stmt:
-    """Return the last statement that may run the hooked module; the last of all where it cannot be told."""
-    inner = {n.name for n in body_nodes(function) if isinstance(n, ast.FunctionDef)}
-    root = registered.partition(".")[0]
-    running = [s for s in rest if any(_may_run(n, root, inner) for n in own_nodes(s))]
-    passes_back = "backward" in called(node)
-    if not running or passes_back or not _is_complete(node, rest, running[0], function):
-        return rest[-1]
-    return running[-1]
-
-
-def _may_run(node: ast.AST, root: str, inner: set[str]) -> bool:
-    if not isinstance(node, ast.Call) or called(node) in _SETTINGS:
-        return False
-    text = dotted_text(node.func) or ""
-    given = (dotted_text(value) or "" for value in (*node.args, *(keyword.value for keyword in node.keywords)))
-    return text.partition(".")[0] in {root, *inner} or any(part.partition(".")[0] == root for part in given)
-
-
-def _is_complete(node: ast.Call, rest: list[ast.stmt], running: ast.stmt, function: FunctionNode) -> bool:
-    """Say whether nothing reads what the hook collects before the statement that is taken to run it."""
-    hook = _body_of(node.args[0], function) if node.args else None
-    filled = _filled(hook) if hook is not None else set[str]()
-    earlier = rest[: rest.index(running)]
-    return not any(isinstance(n, ast.Name) and n.id in filled for s in earlier for n in own_nodes(s))
