@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from drygrad.dryrun import failures
 from drygrad.worker.lines import Lines
 from drygrad.worker.run import Fault, Instrument, Run
 from drygrad.worker.watch import watching
@@ -37,6 +38,7 @@ def watch(folder: Path, program: str, *kinds: type[Instrument], device: str = "c
             run.report(fault)
     for instrument in instruments:
         instrument.finish()
+    failures.record({"instrument_failures": run.failures})
     return run
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from drygrad.dryrun import failures
+
 WORKER = Path(__file__).parents[2] / "analyzers" / "drygrad" / "worker"
 
 
@@ -94,7 +96,10 @@ class WorkerClient:
         if not data:
             raise EOFError(f"the worker has gone; unread: {self._unread}")
         *lines, self._pending = (self._pending + data).split(b"\n")
-        self._unread += map(json.loads, lines)
+        for message in map(json.loads, lines):
+            if message["type"] == "result":
+                failures.record(message["result"])
+            self._unread.append(message)
 
     def start(self, plan: dict[str, Any]) -> str:
         """Ask for a run; return its name."""

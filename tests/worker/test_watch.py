@@ -149,6 +149,7 @@ for _ in range(2):
         exec(compile(program, path, "exec"), {})
     assert faulty.calls == 1
     assert run.notes == [f"the instrument faulty failed and was switched off: KeyError: '{hook}'"]
+    assert [(told["instrument"], told["error"]) for told in run.failures] == [("faulty", f"KeyError: '{hook}'")]
     assert recorder.backwards == [5, 5]
     assert recorder.steps == ["SGD", "SGD"]
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from drygrad.dryrun import failures
 from drygrad.dryrun.process import WireError, WorkerProcess, within
 from drygrad.dryrun.result import Outcome, Result
 from drygrad.dryrun.states import Limits
@@ -181,7 +182,9 @@ class Conversation:
     def _answer(self, flight: Flight, data: object) -> None:
         del self._flights[flight.run]
         if isinstance(data, dict):
-            flight.settle(Result.read(cast("dict[str, Any]", data)))
+            result = cast("dict[str, Any]", data)
+            failures.record(result)
+            flight.settle(Result.read(result))
         else:
             flight.end("error", "the worker's result cannot be read")
         flight.gone.set()

@@ -105,8 +105,8 @@ def explained(instruments: list[Instrument], error: BaseException, place: Place 
     for instrument in instruments:
         try:
             fault = instrument.explain(error, place)
-        except Exception:  # noqa: BLE001 - an instrument that fails must not hide the user's error
-            _log().exception("%s cannot explain", instrument.name)
+        except Exception as failure:  # noqa: BLE001 - an instrument that fails must not hide the user's error
+            instrument.run.failed(instrument, failure, "failed to explain an error")
             continue
         if fault is not None:
             return fault

@@ -207,7 +207,7 @@ class Execution:
             try:
                 instrument.finish()
             except Exception as error:  # noqa: BLE001 - the other instruments' findings are worth more
-                self.run.note(f"the instrument {instrument.name} failed: {type(error).__name__}: {error}")
+                self.run.failed(instrument, error, "failed")
         return self.snapshot(outcome)
 
     def snapshot(self, outcome: str) -> dict[str, Any]:
@@ -222,6 +222,7 @@ class Execution:
             "blocks": sorted(self.hooks.blocks),
             "backward": self.backward,
             "notes": list(self.run.notes),
+            "instrument_failures": list(self.run.failures),
         }
 
 

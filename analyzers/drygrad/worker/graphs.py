@@ -6,6 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
+SECOND = "backward through the graph a second time"
+"""What torch says of a graph that is freed."""
+_RAW, _SAVED = "_raw_saved_", "_saved_"
+
 
 def nodes(roots: Iterable[Any]) -> Iterator[Any]:
     """Yield the nodes of the graph that ends in the tensors ``roots``, each once."""
@@ -60,9 +64,31 @@ _USUAL = {
 
 
 def saved(node: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the ``SavedTensor`` of each tensor that a node keeps for backward."""
+    """Yield the name and the ``SavedTensor`` of each tensor that a node still keeps for backward.
+
+    Some nodes give out what they kept even when it is freed, others raise: a custom function, an index of a list.
+    """
     for name in dir(node):
-        if name.startswith("_raw_saved_"):
+        if name.startswith(_RAW) and not _refuses(node, name):
             raw: Any = getattr(node, name)
             several = cast("tuple[Any, ...]", raw if isinstance(raw, tuple) else (raw,))
-            yield from ((name[len("_raw_saved_") :], one) for one in several)
+            yield from ((name[len(_RAW) :], one) for one in several)
+
+
+def is_freed(node: Any) -> bool:
+    """Say whether a node has given up what it kept, as it does when backward has gone through it."""
+    names = dir(node)
+    for raw in (name for name in names if name.startswith(_RAW)):
+        read = _SAVED + raw[len(_RAW) :]
+        if _refuses(node, raw) or _refuses(node, read if read in names else "saved_tensors"):
+            return True
+    return False
+
+
+def _refuses(node: Any, name: str) -> bool:
+    """Say whether what a node kept is freed, so that it cannot be read any more."""
+    try:
+        getattr(node, name)
+    except RuntimeError as error:
+        return SECOND in str(error)
+    return False

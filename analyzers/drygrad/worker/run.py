@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import logging
+import os
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 Hook = Callable[..., None]
+_STEPS = 4
 
 
 class Place(NamedTuple):
@@ -73,6 +75,8 @@ class Run:
         self.device: str = plan.get("device", "cpu")
         self.faults: list[Fault] = []
         self.notes: list[str] = []
+        self.failures: list[dict[str, str]] = []
+        """The instruments that have failed: which one, of what, and where in its own code."""
         self.result: dict[str, Any] = {}
         self.op: Op | None = None
         self.phase = "forward"
@@ -148,11 +152,18 @@ class Run:
         """Let an instrument whose hook has failed hear of nothing more in this run."""
         failed: Any = getattr(hook, "__self__", None)
         if failed in self._instruments:
-            logging.getLogger(__name__).error("%s failed", failed.name, exc_info=error)
-            self.note(f"the instrument {failed.name} failed and was switched off: {type(error).__name__}: {error}")
+            self.failed(failed, error)
             self.listen([i for i in self._instruments if i is not failed])
             for changed in self.on_change:
                 changed()
+
+    def failed(self, instrument: Instrument, error: BaseException, how: str = "failed and was switched off") -> None:
+        """Record that an instrument has failed, which is an error of ours: what it looks for goes unseen."""
+        steps = traceback.extract_tb(error.__traceback__)[-_STEPS:]
+        where = " < ".join(f"{os.path.basename(step.filename)}:{step.lineno}" for step in reversed(steps))
+        line = (str(error).splitlines() or [""])[0]
+        self.failures.append({"instrument": instrument.name, "error": f"{type(error).__name__}: {line}", "at": where})
+        self.note(f"the instrument {instrument.name} {how}: {type(error).__name__}: {line}")
 
     def report(self, fault: Fault) -> None:
         """Add a fault, unless the same kind was reported for the same line before."""

@@ -23,7 +23,14 @@ OVERWRITTEN = [
     ("y = w.exp()\ny[1:].mul_(2)\ny.sum().backward()", 3, 2, "`y[1:].mul_(2)` overwrites the output of exp"),
     ("y = w.tanh()\ny = nn.ReLU(inplace=True)(y)\ny.sum().backward()", 3, 2, "(relu_) overwrites the output of tanh"),
     ("y = w.exp()\nwith torch.no_grad():\n    y.zero_()\ny.sum().backward()", 4, 2, "`y.zero_()` overwrites"),
+    (
+        "y = w.exp()\nz = y * 2\ny += 1\nz[torch.tensor([0, 2])].sum().backward()",
+        4,
+        2,
+        "`y += 1` overwrites the output",
+    ),
 ]
+"""The last one raises when backward has freed a list of indices."""
 
 
 @pytest.mark.parametrize(("program", "culprit", "saver", "sentence"), OVERWRITTEN)
@@ -35,6 +42,7 @@ def test_culprit_and_saver(tmp_path: Path, program: str, culprit: int, saver: in
     assert saver in related(fault).values()
     assert related(fault)["backward fails here"] == LEAF.count("\n") + program.count("\n") + 1
     assert "modified by an inplace operation" in (fault.detail or "")
+    assert run.failures == []
 
 
 def test_an_optimizer_between_two_backwards(tmp_path: Path) -> None:
@@ -76,6 +84,29 @@ y.sum().backward()
     )
     assert spots(run) == [("DG101", 12)]
     assert "saved tensor of double" in run.faults[0].message
+
+
+def test_a_custom_function_that_backward_has_passed(tmp_path: Path) -> None:
+    program = (
+        LEAF
+        + """\
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 3 * ctx.saved_tensors[0] ** 2 * gradient
+
+y = w.exp()
+z = y * 2
+y += 1
+Cube.apply(z).sum().backward()
+"""
+    )
+    assert spots(watch(tmp_path, program, Inplace)) == [("DG101", 14)]
 
 
 def test_the_last_of_several_writes_to_one_memory(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\[\d+\]$")
 _CUTS = 512
 _NAMES = 5
 _STEPS = 16
-_NO_GRAPH, _SECOND = "does not require grad", "backward through the graph a second time"
+_NO_GRAPH = "does not require grad"
 _FROM_NUMBERS = "aten::lift_fresh"
 _LEAVING = (_FROM_NUMBERS, "aten::detach")
 GRADIENT = "autograd::grad"
@@ -180,7 +180,7 @@ class Graph(Instrument):
         elif place is not None and _NO_GRAPH in str(error):
             cut_off = next((root for root in roots if not root.requires_grad), roots[0])
             self._known = (error, self._no_graph(cut_off, place, str(error)))
-        elif place is not None and _SECOND in str(error):
+        elif place is not None and graphs.SECOND in str(error):
             self._known = (error, self._second(roots, place, str(error)))
 
     def differentiated(self, gradients: tuple[Any, ...], roots: tuple[Any, ...]) -> None:
@@ -295,7 +295,7 @@ class Graph(Instrument):
         last = max((done.ended for done in self._done), default=-1)
         passed = [node for node in graphs.nodes(roots) if node._sequence_nr() <= last]
         # This pass frees what it goes through before it fails: what an earlier one has freed is older.
-        node = max(filter(_is_freed, passed), key=lambda n: n._sequence_nr(), default=None)
+        node = max(filter(graphs.is_freed, passed), key=lambda n: n._sequence_nr(), default=None)
         number = node._sequence_nr() if node is not None else 0
         earlier = next((done for done in self._done if done.number >= number), Done(-1, -1, None, []))
         first = earlier.place
@@ -398,13 +398,3 @@ def _first(result: Any) -> Any:
 
 def _here(place: Place | None, message: str) -> list[tuple[str, Place]]:
     return [(f"{message} here", place)] if place is not None else []
-
-
-def _is_freed(node: Any) -> bool:
-    """Say whether a node has given up what it kept."""
-    for role, _ in graphs.saved(node):
-        try:
-            getattr(node, f"_saved_{role}" if f"_saved_{role}" in dir(node) else "saved_tensors")
-        except RuntimeError as error:
-            return _SECOND in str(error)
-    return False
