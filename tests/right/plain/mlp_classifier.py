@@ -11,11 +11,11 @@ torch.manual_seed(7)
 
 
 def make_spirals(n_per_class=200, noise=0.08):
-    t = torch.linspace(0.3, 3 * math.pi, n_per_class)
+    t = torch.linspace(0.3, 1.5 * math.pi, n_per_class)
     points, labels = [], []
     for k in range(2):
         phase = k * math.pi
-        xy = torch.stack([t * torch.cos(t + phase), t * torch.sin(t + phase)], dim=1) / (3 * math.pi)
+        xy = torch.stack([t * torch.cos(t + phase), t * torch.sin(t + phase)], dim=1) / (1.5 * math.pi)
         points.append(xy + noise * torch.randn_like(xy))
         labels.append(torch.full((n_per_class,), k, dtype=torch.long))
     return torch.cat(points), torch.cat(labels)
@@ -60,7 +60,7 @@ def main():
     test_loader = DataLoader(test_set, batch_size=80)
     net = SpiralNet().to(device)
     opt = torch.optim.Adam(net.parameters(), lr=1e-2)
-    for epoch in range(60):
+    for epoch in range(40):
         loss = train_epoch(net, train_loader, opt)
         if epoch % 20 == 19:
             print(f"epoch {epoch + 1}: loss {loss:.3f}, test accuracy {accuracy(net, test_loader):.3f}")
