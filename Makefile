@@ -7,15 +7,19 @@ READY := .venv/.ready-for-tests
 # The tests start hundreds of processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# A file's tests share what they start; files run side by side.
+PYTEST = $(BIN)/python -m pytest -q --dist loadfile
+
 # $(call installed,PROGRAM,PACKAGES): install Debian's packages where the program is missing.
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh bench clean help
+.PHONY: demo test tests quick quick-tests report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
+	@echo "make quick   of that, what takes a minute: style, types, fresh pages, tests of rules and facts"
 	@echo "make report    what is found of the corpus' faults, as tables; writes docs/accuracy.md"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
@@ -34,8 +38,18 @@ demo: $(READY)
 	@echo "$$ drygrad run --python .venv examples/reviews.py"
 	@$(BIN)/drygrad run --python .venv examples/reviews.py || test $$? -eq 1
 
-test: lint types docs-fresh
-	$(BIN)/python -m pytest -q --ignore tests/editors
+# What does not need the tests is done beside them, and a failure of one hides none of the others'.
+test: $(READY)
+	+@$(MAKE) --no-print-directory --keep-going --jobs 4 tests types lint docs-fresh
+
+quick: $(READY)
+	+@$(MAKE) --no-print-directory --keep-going --jobs 4 quick-tests types lint docs-fresh
+
+tests: $(READY)
+	$(PYTEST) --numprocesses auto --ignore tests/editors
+
+quick-tests: $(READY)
+	$(PYTEST) --numprocesses 2 tests/rules tests/static tests/meta
 
 report: $(READY)
 	PYTHONPATH=tests/corpus $(BIN)/python -m accuracy

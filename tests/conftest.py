@@ -1,12 +1,14 @@
-"""What holds for every test: no instrument of the worker's fails in it, wherever the worker was started."""
+"""What holds for every test: no instrument of the worker's fails in it; and the worker that many tests share."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from worker_client import WorkerClient
 
 from drygrad.dryrun.failures import VARIABLE
 
@@ -37,3 +39,43 @@ def _no_instrument_fails(request: pytest.FixtureRequest, _failures_file: Path) -
     _failures_file.write_text("", "utf-8")
     if told and request.node.get_closest_marker("failing_instruments") is None:
         pytest.fail(f"an instrument failed:\n{told}", pytrace=False)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run tests: more than cores, for most tests wait for a process of theirs."""
+    return max(2, min(2 * (os.cpu_count() or 1), 16))
+
+
+class _Shared:
+    """The worker of this process, which imports torch once; another one where a test has lost it."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._client = self._start()
+
+    def client(self) -> WorkerClient:
+        if self._client.process.poll() is not None:
+            self._client = self._start()
+        return self._client
+
+    def _start(self) -> WorkerClient:
+        client = self._stack.enter_context(WorkerClient())
+        client.receive("ready")
+        return client
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+@pytest.fixture(scope="session")
+def shared_worker(_failures_file: Path) -> Iterator[_Shared]:
+    shared = _Shared()
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def worker(shared_worker: _Shared) -> WorkerClient:
+    """Return a worker that is ready, and that many tests use."""
+    return shared_worker.client()

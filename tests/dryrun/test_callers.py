@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,13 +41,6 @@ class Net(nn.Module):
 def loss(a, b):
     return (a - b).pow(2).mean()
 """
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[WorkerClient]:
-    with WorkerClient() as client:
-        client.receive("ready")
-        yield client
 
 
 def planned(folder: Path, text: str, qualname: str, names: tuple[str, ...]) -> list[Plan] | Missing:

@@ -22,13 +22,6 @@ from drygrad.static.registry import all_rules
 from drygrad.static.source import Source
 
 
-@pytest.fixture(scope="module")
-def worker() -> Iterator[WorkerClient]:
-    with WorkerClient() as client:
-        client.receive("ready")
-        yield client
-
-
 def examples(kind: str) -> Iterator[object]:
     needs_torch = (rule for rule in all_rules() if rule.run_only and rule.code != "DG905")
     for rule in needs_torch:

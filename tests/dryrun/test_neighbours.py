@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,13 +60,6 @@ class Runner:
 def grade(model: Model, x):
     return model(x).sum()
 """
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[WorkerClient]:
-    with WorkerClient() as client:
-        client.receive("ready")
-        yield client
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +23,6 @@ WORK = {
     "it waits": "time.sleep(0.05)",
     "it waits for ever": "time.sleep(1000)",
 }
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[WorkerClient]:
-    with WorkerClient() as client:
-        client.receive("ready")
-        yield client
 
 
 def planned(folder: Path, work: str, seconds: float, timeout: float = 30.0) -> Plan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
 from drygrad.model import Finding
 from drygrad.settings import Settings
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[WorkerClient]:
-    with WorkerClient() as client:
-        client.receive("ready")
-        yield client
 
 
 def ran(worker: WorkerClient, folder: Path, text: str, qualname: str) -> list[Finding]:

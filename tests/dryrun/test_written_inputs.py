@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,13 +77,6 @@ def documented(x):
 def easy(n=3):
     return n
 """
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[WorkerClient]:
-    with WorkerClient() as client:
-        client.receive("ready")
-        yield client
 
 
 def plan_of(folder: Path, text: str, qualname: str, callers: tuple[Caller, ...] = ()) -> Plan:

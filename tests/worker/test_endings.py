@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +41,6 @@ EXPECTED = [
     ("slow queue", "import queue\nqueue.Queue().get(timeout=60)\n", "deadline", ("DG902", 2), "still running"),
     ("deaf", "x = 1\ny = sum(range(10 ** 11))\n", "deadline", ("DG902", 2), "other threads"),
 ]
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[WorkerClient]:
-    with WorkerClient() as client:
-        client.receive("ready")
-        yield client
 
 
 @pytest.mark.parametrize(("name", "text", "outcome", "fault", "words"), EXPECTED, ids=[case[0] for case in EXPECTED])

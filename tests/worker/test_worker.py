@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ def f(x):
     y = x.exp()
     return y
 """
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[WorkerClient]:
-    with WorkerClient() as client:
-        client.receive("ready")
-        yield client
 
 
 def test_a_function_with_an_argument(worker: WorkerClient, tmp_path: Path) -> None:
