@@ -25,9 +25,27 @@ EXPECTED = [
         ("DG903", 4),
         "no arguments of the command line: the following arguments are required: data",
     ),
+    (
+        "other command line",
+        "import sys\nif len(sys.argv) < 2:\n    sys.exit(1)\n",
+        "blocked",
+        ("DG903", 3),
+        "no arguments of the command line",
+    ),
+    ("argument", "import sys\nname = sys.argv[1]\n", "blocked", ("DG903", 2), "no arguments of the command line"),
+    ("variable", "import os\nos.environ['DATA_OF_X']\n", "blocked", ("DG903", 2), "variable DATA_OF_X is not set"),
+    ("package", "import absent_xyz\n", "missing-package", None, ""),
+    ("optional", "try:\n    import absent_xyz\nexcept ImportError:\n    pass\n", "passed", None, ""),
+    ("needed", "try:\n    import absent_xyz\nexcept ImportError:\n    exit(1)\n", "missing-package", None, ""),
     ("memory", "import torch\ntorch.zeros(1 << 45)\n", "out-of-memory", ("DG507", 2), ""),
     ("no memory", "raise MemoryError\n", "out-of-memory", ("DG507", 1), ""),
-    ("loop", "def f():\n    while True: i = 1\nf()\n", "deadline", ("DG902", 2), "after 1 s"),
+    (
+        "loop",
+        "def f():\n    while True: i = 1\nf()\n",
+        "deadline",
+        ("DG902", 2),
+        "moving until then",
+    ),
     ("lock", "import threading\nl = threading.Lock()\nl.acquire()\nl.acquire()\n", "deadline", ("DG604", 4), "lock l"),
     (
         "with",
@@ -37,8 +55,14 @@ EXPECTED = [
         "l",
     ),
     ("queue", "import queue\nq = queue.Queue()\nq.get()\n", "deadline", ("DG604", 3), "Queue.get()"),
-    ("sleep", "import time\ntime.sleep(60)\n", "deadline", ("DG902", 2), "still running"),
-    ("slow queue", "import queue\nqueue.Queue().get(timeout=60)\n", "deadline", ("DG902", 2), "still running"),
+    (
+        "sleep",
+        "import time\ntime.sleep(60)\n",
+        "deadline",
+        ("DG902", 2),
+        "nothing has moved",
+    ),
+    ("slow queue", "import queue\nqueue.Queue().get(timeout=60)\n", "deadline", ("DG902", 2), "nothing has moved"),
     ("deaf", "x = 1\ny = sum(range(10 ** 11))\n", "deadline", ("DG902", 2), "other threads"),
 ]
 
@@ -208,6 +232,43 @@ def test_a_refusal_that_ends_the_run_is_a_hint(worker: WorkerClient, tmp_path: P
     (fault,) = result["faults"]
     assert (fault["code"], fault["at"]["line"]) == ("DG903", 2)
     assert fault["message"].startswith(words)
+
+
+WRAPPED = """\
+import socket
+class OwnError(Exception):
+    pass
+def fetch():
+    try:
+        socket.create_connection(("127.0.0.1", 9))
+    except OSError as error:
+        WRAP
+"""
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        "raise OwnError('cannot connect') from error",
+        "raise OwnError('cannot connect')",
+        "raise OwnError(str(error)) from None",
+        "raise OwnError(error) from None",
+    ],
+)
+def test_a_refusal_is_one_however_it_is_wrapped(worker: WorkerClient, tmp_path: Path, wrap: str) -> None:
+    result = worker.run(plan(tmp_path, WRAPPED.replace("WRAP", wrap) + "fetch()\n"))
+    (fault,) = result["faults"]
+    assert (result["outcome"], fault["code"]) == ("blocked", "DG903")
+    assert fault["message"].startswith("a dry run does not open network connections (127.0.0.1): ")
+
+
+def test_a_missing_package_is_named_with_what_installs_it(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, "import torch\nimport absent_xyz.models\n"))
+    assert (result["outcome"], result["faults"], result["error"]["at"]["line"]) == ("missing-package", [], 2)
+    assert result["error"]["message"].startswith(
+        "cannot run here: package `absent-xyz` is missing from the environment"
+    )
+    assert "pip install absent-xyz" in result["error"]["message"]
 
 
 def test_a_refusal_that_the_code_bears_stands_in_the_notes(worker: WorkerClient, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ Outcome = Literal[
     "no-inputs",
     "blocked",
     "unsupported",
+    "missing-package",
     "cancelled",
     "crashed",
     "out-of-memory",

@@ -79,7 +79,12 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
             execution.run.note(note)
         refuse(execution.run)
         left = max(0.1, timeout - (time.monotonic() - begun))
-        watchdog = deadline.Watchdog(left, lambda: _time_is_up(execution, answer, timeout))
+        main_thread = threading.main_thread().ident or 0
+        watchdog = deadline.Watchdog(
+            left,
+            lambda: deadline.standing(execution.run, main_thread),
+            lambda stands_still: _time_is_up(execution, answer, timeout, stands_still),
+        )
         result = execution.result()
         watchdog.stop()
         _tell_what_was_written(execution.run, result)
@@ -127,10 +132,10 @@ def _bounded(kind: str, result: dict[str, Any]) -> bytes:
     return encoded({kind: kept})
 
 
-def _time_is_up(execution: Execution, answer: Answer, timeout: float) -> None:
+def _time_is_up(execution: Execution, answer: Answer, timeout: float, stands_still: bool) -> None:
     """Answer in the place of the main thread, which is still at it; then end."""
     main = threading.main_thread().ident or 0
-    deadline.report(execution.run, main, timeout)
+    deadline.report(execution.run, main, timeout, stands_still)
     answer.send("partial", execution.snapshot("deadline"))
     answer.send("result", execution.gather("deadline"))
     deadline.exit_now()

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -18,9 +19,26 @@ _DISPATCH = Watch.__torch_dispatch__.__code__
 _MAX_STACK = 50
 _BUSY = 0.2
 """A thread that computes for less than this share of its time is waiting; the start of a run takes some, too."""
+_BEFORE = 0.75
+"""After this share of the time it is watched where the run stands, to tell in the end whether it has moved."""
+_LOOKS = 12
 
 
-def report(run: Run, main: int, seconds: float) -> None:
+Standing = tuple[int, tuple[tuple[int, int], ...]]
+"""The operation in flight and the instruction of each frame, by identity: where a thread stands."""
+
+
+def standing(run: Run, main: int) -> Standing:
+    """Return where the thread ``main`` stands now."""
+    frame = sys._current_frames().get(main)  # pyright: ignore[reportPrivateUsage]
+    at: list[tuple[int, int]] = []
+    while frame is not None:
+        at.append((id(frame), frame.f_lasti))
+        frame = frame.f_back
+    return id(run.op), tuple(at)
+
+
+def report(run: Run, main: int, seconds: float, stands_still: bool) -> None:
     """Report the deadline, as the fault of the line where the thread ``main`` stands, and the stack."""
     frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
     stack = _user_frames(frames.get(main), run.lines)
@@ -33,7 +51,7 @@ def report(run: Run, main: int, seconds: float) -> None:
         fault = Fault("DG604", message, place, related=related)
     else:
         severity = "info" if _wanted_processor(main) < _BUSY * seconds else None
-        fault = Fault("DG902", _sentence(run, frames.get(main), seconds), at, severity=severity)
+        fault = Fault("DG902", _sentence(run, frames.get(main), seconds, stands_still), at, severity=severity)
     run.report(fault)
     places = [{**_line(run.lines, i), "function": name} for i, name in stack[:_MAX_STACK]]
     run.result["error"] = {"type": "deadline", "message": fault.message, "at": at and at._asdict(), "stack": places}
@@ -53,10 +71,11 @@ def _wanted_processor(main: int) -> float:
     return (computed + queued) / 1e9
 
 
-def _sentence(run: Run, frame: FrameType | None, seconds: float) -> str:
-    if run.op is not None and _in_operation(frame, run.lines):
-        return f"still in {run.op.name} after {seconds:g} s"
-    return f"still running after {seconds:g} s, when it was here"
+def _sentence(run: Run, frame: FrameType | None, seconds: float, stands_still: bool) -> str:
+    where = run.op.name if run.op is not None and _in_operation(frame, run.lines) else "this line"
+    if stands_still:
+        return f"still in {where} after {seconds:g} s: nothing has moved for the last {seconds * (1 - _BEFORE):g} s"
+    return f"the run had {seconds:g} s, and they ended while it was in {where}; it was moving until then"
 
 
 def _in_operation(frame: FrameType | None, lines: Lines) -> bool:
@@ -84,18 +103,25 @@ def _user_frames(frame: FrameType | None, lines: Lines) -> list[tuple[Instructio
 
 
 class Watchdog:
-    """Calls back in a thread of its own when the time is up."""
+    """Calls back in a thread of its own when the time is up, and says whether all that was seen at the end was one."""
 
-    def __init__(self, seconds: float, bark: Any) -> None:
+    def __init__(self, seconds: float, look: Callable[[], Standing], bark: Callable[[bool], None]) -> None:
         self._over = threading.Event()
         self._seconds = seconds
+        self._look = look
         self._bark = bark
         self._thread = threading.Thread(target=self._watch, name=waits.OURS, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
-        if not self._over.wait(self._seconds):
-            self._bark()
+        if self._over.wait(self._seconds * _BEFORE):
+            return
+        seen = {self._look()}
+        for _ in range(_LOOKS):
+            if self._over.wait(self._seconds * (1 - _BEFORE) / _LOOKS):
+                return
+            seen.add(self._look())
+        self._bark(len(seen) == 1)
 
     def stop(self) -> None:
         """Let the run end in peace."""

@@ -9,6 +9,7 @@ import sys
 import traceback
 from typing import Any
 
+from drygrad.worker import surroundings
 from drygrad.worker.run import Fault, Instrument, Place, Run
 
 MAX_MESSAGE = 300
@@ -17,7 +18,6 @@ _MAX_STACK = 50
 _CAUSES = 10
 _MISSING_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-_ASKING = "EOF when reading a line"
 
 
 def settle(run: Run, instruments: list[Instrument], error: BaseException, called: Place | None = None) -> str:
@@ -27,6 +27,9 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
     outcome = outcome_of(error, run)
     if outcome == "unsupported":
         run.note(first_line(error))
+        return outcome
+    if outcome == "missing-package":
+        run.result["error"].update(type=outcome, message=f"cannot run here: {surroundings.missing_package(error)}")
         return outcome
     if outcome == "blocked":
         run.report(Fault("DG903", _blocked_sentence(error), place, detail=text_of(error)))
@@ -58,10 +61,10 @@ def outcome_of(error: BaseException, run: Run) -> str:
         return "unsupported"
     if run.device != "cuda" and any(phrase in text for phrase in _MISSING_CUDA):
         return "unsupported"
-    if _blocked(error):
+    if surroundings.lacking(error) is not None:
         return "blocked"
-    if (isinstance(error, EOFError) and _ASKING in text) or _wanted_arguments(error) is not None:
-        return "blocked"
+    if surroundings.missing_package(error) is not None:
+        return "missing-package"
     if isinstance(error, MemoryError) or kind.__name__ == "OutOfMemoryError":
         return "out-of-memory"
     if isinstance(error, RuntimeError) and any(phrase in text for phrase in _OUT_OF_MEMORY):
@@ -69,35 +72,8 @@ def outcome_of(error: BaseException, run: Run) -> str:
     return "failed"
 
 
-def _blocked(error: BaseException | None) -> bool:
-    """Say whether the sandbox refused, or an error says so of it."""
-    seen = 0
-    while error is not None and seen < 10:
-        if type(error).__name__ == "Blocked" and type(error).__module__.startswith("drygrad."):
-            return True
-        error, seen = error.__cause__, seen + 1
-    return False
-
-
-def _wanted_arguments(error: BaseException) -> str | None:
-    """Return what argparse has said of the command line before it ended the program; None for another error."""
-    trace = error.__traceback__ if isinstance(error, SystemExit) else None
-    while trace is not None:
-        frame = trace.tb_frame
-        if frame.f_code.co_name == "error" and frame.f_globals.get("__name__") == "argparse":
-            return str(frame.f_locals.get("message"))
-        trace = trace.tb_next
-    return None
-
-
 def _blocked_sentence(error: BaseException) -> str:
-    if isinstance(error, EOFError):
-        return "input() has nobody to ask in a dry run: the run could not go on"
-    wanted = _wanted_arguments(error)
-    if wanted is not None:
-        return shortened(f"a dry run has no arguments of the command line: {wanted}: the run could not go on")
-    text = first_line(error).partition("drygrad: ")[2] or first_line(error)
-    return f"{text}: the run could not go on"
+    return shortened(f"{surroundings.lacking(error)}: the run could not go on")
 
 
 def explained(instruments: list[Instrument], error: BaseException, place: Place | None) -> Fault | None:

@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import torch
 
-from drygrad.worker import adapt, errors, further, inputs, outcomes, probe
+from drygrad.worker import adapt, errors, further, inputs, outcomes, probe, surroundings
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
 from drygrad.worker.instruments import all_instruments
@@ -92,7 +92,7 @@ class Execution:
         cause = error.__cause__
         assert cause is not None
         outcome = errors.outcome_of(cause, self.run)
-        if outcome in ("unsupported", "blocked"):
+        if outcome in ("unsupported", "blocked", "missing-package"):
             return errors.settle(self.run, self.instruments, cause)
         place = self.run.lines.place_of_error(cause) or otherwise
         self.run.result["error"] = errors.described(self.run, cause, place)
@@ -107,7 +107,7 @@ class Execution:
         own_path = [str(entry) for entry in plan.get("sys_path") or ()]
         forget_shadowed(own_path)
         sys.path[:0] = own_path
-        sys.argv = [plan["path"]]
+        sys.argv = surroundings.Arguments([plan["path"]])
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
         sys.meta_path.insert(0, WorkspaceFinder(self.run.lines, buffers))
         give_source(plan["path"], plan["text"])

@@ -100,6 +100,6 @@ def _status(report: Report, arguments: argparse.Namespace) -> int:
     outcomes = [ran.outcome.result.outcome for ran in report.runs if isinstance(ran.outcome, Record)]
     if "cancelled" in outcomes:
         return INTERRUPTED
-    if {*outcomes} <= {"no-inputs"} or OURS.intersection(outcomes):
+    if {*outcomes} <= {"no-inputs", "missing-package"} or OURS.intersection(outcomes):
         return 2
     return int(report.reaches(arguments.fail_on))

@@ -14,6 +14,7 @@ _FAILURES: dict[Outcome, str] = {
     "no-inputs": "? no inputs",
     "blocked": "✗ blocked",
     "unsupported": "✗ not possible here",
+    "missing-package": "✗ not possible here",
     "cancelled": "cancelled",
     "crashed": "✗ crashed",
     "out-of-memory": "✗ out of memory",
@@ -51,7 +52,9 @@ def _failure(seen: Seen) -> str:
 def error_of(result: Result) -> str:
     """Return the error that ended the user's code."""
     error = result.error
-    return "" if error is None else f"{error.type}: {error.message}" if error.message else error.type
+    if error is None or result.outcome == "missing-package":
+        return error.message if error else ""
+    return f"{error.type}: {error.message}" if error.message else error.type
 
 
 def _shortened(text: str) -> str:

@@ -31,6 +31,7 @@ const OUTCOMES: Record<string, [string, string]> = {
     "no-inputs": ["open", "not run: inputs are missing"],
     blocked: ["open", "stopped at something that a dry run does not do"],
     unsupported: ["open", "needs something that this device cannot do"],
+    "missing-package": ["open", "needs a package that the environment does not have"],
     cancelled: ["open", "cancelled"],
     crashed: ["bad", "the process crashed"],
     "out-of-memory": ["bad", "out of memory"],

@@ -1,0 +1,170 @@
+"""What the surroundings of a run lack: network, a command line, variables, packages: no fault of the program's."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from importlib.util import find_spec
+from types import FrameType
+from typing import Any
+
+_MOST = 50
+_REFUSED = re.compile(r"drygrad: (a dry run does not [^\n]*?)['\">]*$", re.MULTILINE)
+_NO_NETWORK = re.compile(
+    r"OfflineModeIsEnabled|HF_HUB_OFFLINE|offline mode is enabled|outgoing traffic has been disabled|download=True"
+    r"|[Nn]ame resolution|Name or service not known|Network is unreachable|[Cc]ould not resolve host|\bdns error\b"
+)
+"""What libraries say because a run has no network, and tells them so."""
+_ASKING = "EOF when reading a line"
+_USAGE = ("UsageError", "MissingParameter", "FireExit", "MissingMandatoryValue")
+"""The errors of click, typer, absl, fire and omegaconf for what a command line leaves out."""
+_TO_INSTALL = re.compile(r"\b(?:pip3?|conda|mamba|apt|apt-get|brew|uv|poetry) (?:pip )?(?:install|add)\b")
+_ABSENT = re.compile(r"No module named '?([\w.]+)")
+_DISTRIBUTIONS = {
+    "Bio": "biopython",
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "git": "gitpython",
+    "hydra": "hydra-core",
+    "mpl_toolkits": "matplotlib",
+    "pkg_resources": "setuptools",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "umap": "umap-learn",
+    "yaml": "pyyaml",
+}
+"""What to install for modules that are called otherwise than their package."""
+
+
+class Arguments(list[str]):
+    """``sys.argv`` of a run, which has the script alone; it knows whether the program has counted on more."""
+
+    asked = False
+
+    def __len__(self) -> int:
+        self.asked = True
+        return super().__len__()
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return an argument, or a plain list of them."""
+        try:
+            return super().__getitem__(index)  # pyright: ignore[reportUnknownVariableType]
+        except IndexError:
+            self.asked = True
+            raise
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, what it was raised from, what was handled when it was raised, and what it carries: each once."""
+    waiting = [error]
+    seen: set[int] = set()
+    while waiting and len(seen) < _MOST:
+        error = waiting.pop(0)
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        yield error
+        carried = (*error.args, getattr(error, "reason", None), *getattr(error, "exceptions", ()))
+        waiting += [error.__cause__, error.__context__, *(e for e in carried if isinstance(e, BaseException))]
+
+
+def lacking(error: BaseException) -> str | None:
+    """Return what a run does not have or do that the error comes from, in a sentence; None for other errors."""
+    return _refusal(error) or _unasked(error) or _unset(error)
+
+
+def missing_package(error: BaseException) -> str | None:
+    """Return the sentence that names the package for want of which an error was raised; None for other errors."""
+    for each in chain(error):
+        if not isinstance(each, ImportError):
+            continue
+        said = _ABSENT.search(_said(each))
+        name = (each.name or (said.group(1) if said else "")).partition(".")[0]
+        if isinstance(each, ModuleNotFoundError) and name and not _is_there(name):
+            package = _DISTRIBUTIONS.get(name, name.replace("_", "-"))
+            where = sys.prefix if sys.prefix != sys.base_prefix else sys.executable
+            how = f"`{sys.executable} -m pip install {package}` installs it"
+            return f"package `{package}` is missing from the environment {where}; {how}"
+        if _TO_INSTALL.search(_said(each)):
+            return _said(each).strip().splitlines()[0]
+    return None
+
+
+def _refusal(error: BaseException) -> str | None:
+    """Return what the sandbox has refused, however the refusal was wrapped."""
+    for each in chain(error):
+        refused = _REFUSED.search(_said(each))
+        if refused is not None:
+            return refused.group(1)
+    for each in chain(error):
+        if isinstance(each, (OSError, RuntimeError)) and _NO_NETWORK.search(_said(each)):
+            return "a dry run downloads nothing"
+    return None
+
+
+def _unasked(error: BaseException) -> str | None:
+    """Return what a person at a terminal would have said: an answer, or arguments of the command line."""
+    if isinstance(error, EOFError) and _ASKING in _said(error):
+        return "input() has nobody to ask in a dry run"
+    ends = isinstance(error, SystemExit)
+    asked = isinstance(sys.argv, Arguments) and sys.argv.asked
+    for each in chain(error):
+        wanted = _wanted(each) if ends else None
+        if wanted is not None:
+            return f"a dry run has no arguments of the command line: {wanted}"
+    if asked and (ends or _reads_command_line(error)):
+        return "a dry run has no arguments of the command line, which the program counts"
+    return None
+
+
+def _wanted(error: BaseException) -> str | None:
+    """Return what a parser of command lines has missed before it ended the program."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_name == "error" and isinstance(frame.f_locals.get("self"), argparse.ArgumentParser):
+            return str(frame.f_locals.get("message"))
+    if any(kind.__name__ in _USAGE for kind in type(error).__mro__):
+        words: Any = getattr(error, "format_message", None)
+        said = str(words()) if callable(words) else _said(error)
+        return said.strip().partition("\n")[0] or "some are required"
+    return None
+
+
+def _reads_command_line(error: BaseException) -> bool:
+    frame = _innermost(error)
+    return isinstance(error, IndexError) and frame is not None and frame.f_code is Arguments.__getitem__.__code__
+
+
+def _unset(error: BaseException) -> str | None:
+    """Return that a variable of the environment is not set here, where the program reads one that it needs."""
+    frame = _innermost(error)
+    if isinstance(error, KeyError) and frame is not None and isinstance(frame.f_locals.get("self"), type(os.environ)):
+        return f"the environment variable {error.args[0]} is not set here"
+    return None
+
+
+def _innermost(error: BaseException) -> FrameType | None:
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return frames[-1] if frames else None
+
+
+def _is_there(name: str) -> bool:
+    if name in sys.modules:
+        return True
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the user's __str__ may raise anything
+        return ""
