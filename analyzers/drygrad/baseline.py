@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from drygrad.files import read_file
 from drygrad.model import Finding
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import lines_of
@@ -44,7 +45,7 @@ class Baseline:
     def load(cls, path: Path) -> Baseline:
         """Read a baseline file; BaselineError says why it is none."""
         try:
-            document = json.loads(path.read_bytes())
+            document = json.loads(read_file(path))
             if document["version"] != VERSION:
                 raise BaselineError(f"{path}: version {document['version']} is not one that drygrad knows")
             entries = cast("list[dict[str, Any]]", document["findings"])

@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+OF_THE_PROJECT = ".venv of the project"
+
 
 @dataclass(frozen=True)
 class Interpreter:
@@ -15,6 +17,11 @@ class Interpreter:
 
     path: Path
     origin: str
+
+    @property
+    def is_of_the_project(self) -> bool:
+        """Whether a file of the project decides what is started."""
+        return self.origin == OF_THE_PROJECT
 
 
 def find_interpreter(root: Path, chosen: str | None = None, file: Path | None = None) -> Interpreter:
@@ -25,7 +32,7 @@ def find_interpreter(root: Path, chosen: str | None = None, file: Path | None = 
     if chosen:
         return Interpreter(Path(chosen), "chosen")
     folders = [folder for folder in file.parents if folder.is_relative_to(root)] if file else []
-    nearest = [(folder / ".venv", ".venv of the project") for folder in folders or [root]]
+    nearest = [(folder / ".venv", OF_THE_PROJECT) for folder in folders or [root]]
     first, last = ((os.environ.get(name), name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX"))
     for home, origin in [first, *nearest, last]:
         if home and (python := python_in(Path(home))):

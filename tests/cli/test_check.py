@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,32 @@ def test_an_unreadable_file(cli: Cli) -> None:
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no endless file here")
 def test_an_endless_file_is_refused(cli: Cli) -> None:
-    assert "more than 64 MiB" in cli("check", "/dev/zero").err
+    assert "/dev/zero: cannot read: not a regular file" in cli("check", "/dev/zero").err
+
+
+def test_a_huge_file_is_refused(cli: Cli) -> None:
+    with cli.write("a.py", "").open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    assert "more than 64 MiB" in cli("check", "a.py").err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are no files there")
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_pipe_keeps_nobody_waiting(cli: Cli, command: str) -> None:
+    os.mkfifo(cli.folder / "a.py")
+    os.mkfifo(cli.folder / ".gitignore")
+    outcome = cli(command, "a.py")
+    assert (outcome.status, "a.py: cannot read: not a regular file" in outcome.err) == (2, True)
+    assert cli("check", ".").out.startswith("Found nothing in 0 files")
+
+
+@pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "rot13", "hex", "zlib", "nonsense"])
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_an_encoding_that_decodes_nothing(cli: Cli, command: str, encoding: str) -> None:
+    cli.write("a.py", f"# coding: {encoding}\nbad = '\xe4'\n".encode("latin-1"))
+    outcome = cli(command, "a.py")
+    assert outcome.status == 2
+    assert outcome.err.startswith("drygrad: a.py: cannot decode: ")
 
 
 def test_a_broken_link_is_said(cli: Cli) -> None:

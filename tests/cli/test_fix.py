@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cli_harness import Cli
 
-from drygrad.cli import inspection
+from drygrad.files import write_atomically
 
 
 def test_safe_fixes_are_applied_and_counted(cli: Cli) -> None:
@@ -66,12 +66,26 @@ def test_permissions_and_links_stay(cli: Cli) -> None:
     assert sorted(path.name for path in cli.folder.iterdir()) == ["link.py", "real.py"]
 
 
+@pytest.mark.parametrize("link", ["link.py", "."])
+def test_a_link_out_of_the_project_is_not_written_through(
+    cli: Cli, tmp_path_factory: pytest.TempPathFactory, link: str
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "settings.py"
+    outside.write_text("bad\n")
+    (cli.folder / "link.py").symlink_to(outside)
+    outcome = cli("check", link, "--fix")
+    assert outside.read_text() == "bad\n"
+    assert outcome.status == 2
+    assert f"link.py: cannot write: it is a link to {outside.resolve()}, outside of the project" in outcome.err
+    assert "link.py:1:1: warning[DG904]" in outcome.out, "what was found is shown all the same"
+
+
 def test_a_file_that_cannot_be_written_stays_whole(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     path = cli.write("a.py", "bad\n")
-    monkeypatch.setattr(inspection.os, "fdopen", fail)
+    monkeypatch.setattr(Path, "chmod", fail)  # what is written is whole by then, and lies beside the file
     outcome = cli("check", "a.py", "--fix")
     assert (outcome.status, "a.py: cannot write: No space left on device" in outcome.err) == (2, True)
     assert path.read_text() == "bad\n"
@@ -152,7 +166,7 @@ def test_atomic_writing_keeps_the_old_file_until_the_new_is_whole(tmp_path: Path
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
     inode = path.stat().st_ino
-    inspection.write_atomically(path, b"new")
+    write_atomically(path, b"new", within=tmp_path)
     assert path.read_bytes() == b"new"
     assert path.stat().st_ino != inode
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -58,14 +59,28 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     assert process.wait(20) == 2
 
 
+WAITING = """
+import sys
+
+def wait(event, arguments):
+    if event == "open" and str(arguments[0]).endswith(("a.py", "b.py")):
+        open(f"{arguments[0]}.pipe").read()
+
+sys.addaudithook(wait)
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
 def test_ctrl_c_ends_it_with_130(tmp_path: Path) -> None:
-    pipes = [tmp_path / "a.py", tmp_path / "b.py"]
+    pipes = [tmp_path / "a.py.pipe", tmp_path / "b.py.pipe"]
     for pipe in pipes:
         os.mkfifo(pipe)
+        pipe.with_suffix("").touch()
+    (tmp_path / "sitecustomize.py").write_text(WAITING)
     command = program("check", "--jobs", "2", "a.py", "b.py")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background hands down that it is ignored
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, start_new_session=True)
+    environ = {**environment(), "PYTHONPATH": os.pathsep.join((environment()["PYTHONPATH"], str(tmp_path)))}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, start_new_session=True)
     with pipes[0].open("wb"), pipes[1].open("wb"):  # each waits until a process of drygrad reads the file
         os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
@@ -122,6 +137,53 @@ def test_doctor_says_why_there_is_no_dry_run(cli: Cli) -> None:
     outcome = cli("doctor", "--python", str(python))
     assert f"no torch in {sys.executable}" in outcome.out
     assert outcome.status == 0
+
+
+def test_doctor_starts_no_program_of_the_project_unasked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Home] = []
+
+    async def state(home: Home) -> State:
+        started.append(home)
+        return State("ready", str(home.interpreter), ready=INTRODUCTION)
+
+    monkeypatch.setattr("drygrad.cli.doctor.worker_state", state)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    planted = cli.write(".venv/bin/python", "")
+    outcome = cli("doctor")
+    assert "(from .venv of the project)" in outcome.out
+    assert "not tried: that would start a program of the project; --trust allows it" in outcome.out
+    assert (outcome.status, started) == (0, [])
+    cli("doctor", "--trust")
+    assert [home.interpreter for home in started] == [planted]
+
+
+@pytest.mark.parametrize("planted", ["drygrad/model.py", "drygrad/cli/main.py", "argparse.py", "json/__init__.py"])
+def test_a_module_of_the_current_folder_is_not_imported(tmp_path: Path, planted: str) -> None:
+    path = tmp_path / planted
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("raise SystemExit('planted')\n")
+    assert run_program("check", cwd=tmp_path).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["server", "--tcp", "-5"], "--tcp: must be from 0"),
+        (["server", "--tcp", "65536"], "--tcp: must be from 0"),
+        (["run", "--launcher", "'", "a.py"], "--launcher: not a command line: No closing quotation"),
+        (["run", "--gpu-memory", "9" * 400, "a.py"], "--gpu-memory: no GPU has so much"),
+    ],
+)
+def test_options_out_of_their_range_are_named(cli: Cli, arguments: list[str], complaint: str) -> None:
+    outcome = cli(*arguments)
+    assert (outcome.status, complaint in outcome.err) == (2, True)
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        outcome = run_program("server", "--tcp", str(port), cwd=tmp_path)
+    assert (outcome.status, outcome.err) == (2, f"drygrad: cannot listen on port {port}: Address already in use\n")
 
 
 def test_doctor_says_what_there_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,6 +206,8 @@ def test_hints_and_hover_say_what_was_seen(trusted: Client, uri: str) -> None:
     assert "from the call in line 9" in trusted.hover(uri, 2, 9)["contents"]["value"], "a parameter"
     assert "the gradient of `fc.weight` has norm 0.5" in trusted.hover(uri, 5, 10)["contents"]["value"]
     whole = trusted.hover(uri, 2, 5)["contents"]["value"]
+    for line in (100, 2**31 - 1):
+        assert trusted.hover(uri, line, 5) is None, "beyond the text"
     assert whole.startswith("- dry run: ✓ passed on sim, 0.12 s\n- input `x`: float32 [8, 10] on cuda:0")
     assert trusted.hover(uri, 7, 5) is None, "another function"
 

@@ -59,6 +59,19 @@ def test_what_is_no_message_is_refused(shared: Client, uri: str, body: bytes) ->
     assert [message["error"]["code"] in (-32700, -32600) for message in refusals] == [True]
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 5000, "[" * 200_000])
+def test_numbers_that_json_lacks_name_no_request(shared: Client, uri: str, number: str) -> None:
+    shared.send_bytes(b'{"jsonrpc": "2.0", "id": %s, "method": "shutdown"}' % number.encode())
+    assert shared.checked(uri, "leak()\n"), "the server goes on"
+
+
+@pytest.mark.parametrize("identity", [[], {}, True, None, 1.5, -1])
+def test_a_request_of_a_strange_name_ends_nothing(shared: Client, uri: str, identity: Any) -> None:
+    hover = {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 0}}
+    shared.send({"jsonrpc": "2.0", "id": identity, "method": "textDocument/hover", "params": hover})
+    assert shared.checked(uri, "leak()\n"), "the server goes on"
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from drygrad.files import read_file
 from drygrad.model import Position, Span
 
 Located: TypeAlias = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias
@@ -169,7 +170,7 @@ def decode(data: bytes) -> str:
         text = data.decode(encoding)
     except SyntaxError as error:
         raise SourceError(f"cannot decode: {error.msg}") from error
-    except (UnicodeDecodeError, LookupError) as error:
+    except (UnicodeError, LookupError) as error:  # UnicodeError alone: of codecs such as `undefined`
         raise SourceError(f"cannot decode: {error}") from error
     return text.removeprefix("\ufeff")
 
@@ -185,7 +186,7 @@ def read(path: Path) -> Source:
 
     Raises SourceError where it is not Python text, OSError where it cannot be read.
     """
-    return Source(decode(path.read_bytes()))
+    return Source(decode(read_file(path)))
 
 
 __all__ = ["MAX_CHARACTERS", "Source", "SourceError", "SourceSyntaxError", "decode", "encode", "read"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 
 from drygrad.model import SEVERITIES
@@ -12,6 +13,9 @@ from drygrad.version import __version__
 EPILOG = "Exit status: 0 no error or warning (--fail-on moves the line), 1 findings, 2 it could not do the job."
 
 RUN_EPILOG = f"{EPILOG} A run writes nothing outside a sandbox, and has no network."
+
+
+_MOST_BYTES = 1 << 60
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,10 +33,11 @@ def parser() -> argparse.ArgumentParser:
     rules.add_argument("--output-format", choices=("text", "json"), default="text")
     doctor = commands.add_parser("doctor", help="say what drygrad finds on this machine")
     doctor.add_argument("--python", metavar="P", help="the interpreter to look at (default: the project's)")
+    doctor.add_argument("--trust", action="store_true", help="start the project's own .venv to look at it")
     doctor.add_argument("path", nargs="?", default=".", help="a file or folder of the project (default: here)")
     server = commands.add_parser("server", help="run the language server (editors do this)")
     server.add_argument("--stdio", action="store_true", help="speak on stdin and stdout (the default)")
-    server.add_argument("--tcp", type=int, metavar="PORT", help="listen on a local port, for debugging")
+    server.add_argument("--tcp", type=_port, metavar="PORT", help="listen on a local port, for debugging")
     server.add_argument("--log-file", type=Path, metavar="FILE", help="write the log there instead of to stderr")
     server.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="info")
     return top
@@ -74,7 +79,11 @@ def _run(run: argparse.ArgumentParser) -> None:
     where.add_argument("--python", metavar="P", help="the interpreter, or its environment (default: the project's)")
     where.add_argument("--device", choices=("auto", "cuda", "sim", "cpu"), default="auto")
     where.add_argument(
-        "--launcher", metavar="CMD", help='a command that starts the interpreter, e.g. "srun --gres=gpu:1"'
+        "--launcher",
+        type=_words,
+        default=(),
+        metavar="CMD",
+        help='a command that starts the interpreter, e.g. "srun --gres=gpu:1"',
     )
     bounds = run.add_argument_group("bounds")
     bounds.add_argument("--timeout", type=_seconds, default=30.0, metavar="S", help="seconds for one run (default: 30)")
@@ -114,9 +123,26 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port < 1 << 16:
+        raise argparse.ArgumentTypeError("must be from 0 (any that is free) to 65535")
+    return port
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not a command line: {error}") from error
+
+
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)?", text.strip())
     if match is None or float(match[1]) == 0:
         raise argparse.ArgumentTypeError(f"expected a size such as 24GiB, got {text!r}")
     power = "kmgt".index(match[2].lower()) + 1 if match[2] else 0
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+    size = float(match[1]) * (1024 if match[3] else 1000) ** power
+    if size >= _MOST_BYTES:
+        raise argparse.ArgumentTypeError("no GPU has so much")
+    return int(size)

@@ -21,6 +21,7 @@ from .errors import Failure, complain
 from .inspection import Job, Mode
 from .parallel import inspect_all
 from .report import FileResult, Report
+from .terminal import one_line
 from .walk import Projects, files_in
 
 GARBAGE_THRESHOLD = 1_000_000
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = _plan(arguments, projects, overrides)
     results = tuple(inspect_all(plan.jobs, arguments.jobs, show_progress=arguments.progress))
     broken = [str(problem) for project in projects.all for problem in project.problems]
-    failures = [f"{result.path}: {problem}" for result in results for problem in result.problems]
+    failures = [f"{one_line(result.path)}: {problem}" for result in results for problem in result.problems]
     problems = broken + plan.problems + failures
     for problem in problems:
         complain(problem)
@@ -195,14 +196,14 @@ def _write_baseline(
 
 
 def _show(report: Report, arguments: argparse.Namespace) -> None:
-    from .formats import render  # noqa: PLC0415 - a format is imported when it is needed
+    from .formats import diffs, render  # noqa: PLC0415 - a format is imported when it is needed
 
     texts = [result.text for result in report.results if result.text is not None]
     for text in texts:
         sys.stdout.buffer.write(text)
     stream = sys.stderr if texts else sys.stdout
     if arguments.diff:
-        sys.stdout.write("".join(result.diff for result in report.results))
+        sys.stdout.write(diffs(report, sys.stdout))
         stream = sys.stderr
     if arguments.diff or not (arguments.quiet and not report.items):
         stream.write(render(report, "summary" if arguments.diff else arguments.output_format, stream))

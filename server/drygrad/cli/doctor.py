@@ -22,6 +22,7 @@ from drygrad.static.registry import all_rules
 from drygrad.version import __version__
 
 from .running import interpreter_of
+from .terminal import one_line
 
 PACKAGES = ("pygls", "lsprotocol", "jedi", "pathspec", "rich")
 EDITORS = {"code": "VS Code", "nvim": "Neovim", "emacs": "Emacs", "hx": "Helix", "zed": "Zed", "subl": "Sublime Text"}
@@ -34,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     project = load_project(Path(arguments.path))
     healthy = not project.problems
     interpreter = interpreter_of(project.root, arguments.python)
-    for label, text in [*_own(), *_settings(project), *_dry_run(project.root, interpreter), *_editors()]:
+    for label, text in [*_own(), *_settings(project), *_dry_run(project.root, interpreter, arguments), *_editors()]:
         healthy = healthy and text != "not installed" and label != PROBLEM
-        sys.stdout.write(f"{label:12} {text}\n")
+        sys.stdout.write(f"{label:12} {one_line(text)}\n")
     return 0 if healthy else 2
 
 
@@ -57,8 +58,12 @@ def _settings(project: Project) -> Iterator[tuple[str, str]]:
         yield PROBLEM, str(problem)
 
 
-def _dry_run(root: Path, interpreter: Interpreter) -> Iterator[tuple[str, str]]:
+def _dry_run(root: Path, interpreter: Interpreter, arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     yield "interpreter", f"{interpreter.path} (from {interpreter.origin})"
+    is_running = Path(sys.prefix) == interpreter.path.parent.parent
+    if interpreter.is_of_the_project and not (is_running or arguments.trust):
+        yield "dry run", "not tried: that would start a program of the project; --trust allows it"
+        return
     began = time.monotonic()
     state = asyncio.run(worker_state(Home(interpreter.path, root.absolute())))
     if state.name == "failed":

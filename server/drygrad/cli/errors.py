@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from .terminal import plain
+
 
 class Failure(Exception):
     """The command cannot go on; the message is for the user."""
@@ -11,4 +13,4 @@ class Failure(Exception):
 
 def complain(message: str) -> None:
     """Write one problem to stderr."""
-    sys.stderr.write(f"drygrad: {message}\n")
+    sys.stderr.write(f"drygrad: {plain(message)}\n")

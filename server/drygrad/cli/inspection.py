@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import errno
 import os
 import sys
-import tempfile
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from drygrad.baseline import Baseline, keys_of
+from drygrad.files import read_file, write_atomically
 from drygrad.fixing import Fixed, fix_text
 from drygrad.model import Finding, Fix, Related
 from drygrad.notebook import Notebook, in_cells, is_editable
@@ -73,8 +71,7 @@ def inspect(job: Job) -> FileResult:
 
 
 def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
+    data = read_file(path, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise SourceError(f"the file has more than {MAX_BYTES >> 20} MiB")
     return data
@@ -214,14 +211,14 @@ def _fixed_result(check: _Check, document: Document, fixed: Fixed) -> FileResult
         return replace(result, problems=tuple(problems), fixed=fixed.applied, diff=diff)
     result = _result(check, fixed.text, Notebook.load(text) if notebook else None)
     changed = encode(text, document.data) if fixed.applied else document.data
-    if mode == "write" and fixed.applied and (problem := _write(check.job.path, changed)):
-        return failed(check.job, problem)
+    if mode == "write" and fixed.applied and (problem := _write(check.job, changed)):
+        return replace(_result(check, before, notebook), problems=(problem,))
     return replace(result, problems=tuple(problems), fixed=fixed.applied, text=changed if mode == "text" else None)
 
 
-def _write(path: Path, data: bytes) -> str | None:
+def _write(job: Job, data: bytes) -> str | None:
     try:
-        write_atomically(path, data)
+        write_atomically(job.path, data, within=job.root)
     except OSError as error:
         return f"cannot write: {error.strerror}"
     return None
@@ -233,24 +230,6 @@ def diff_of(shown: str, before: str, after: str) -> str:
     lines = difflib.unified_diff(old, new, shown, shown)
     ended = (line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n" for line in lines)
     return "".join(ended)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file's content as a whole, or not at all; a link stays a link, the permissions stay."""
-    target = path.resolve()
-    if not os.access(target, os.W_OK):  # to replace a file, the right to write its folder would do
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        temporary = Path(name)
-        temporary.chmod(target.stat().st_mode)
-        temporary.replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def prepare_worker() -> None:

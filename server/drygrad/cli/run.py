@@ -11,7 +11,7 @@ from dataclasses import replace
 from drygrad.dryrun.merge import Record
 
 from .errors import Failure, complain
-from .formats import render
+from .formats import diffs, render
 from .main import INTERRUPTED
 from .report import FileResult, Ran, Report
 from .run_files import File, files_of, judged
@@ -70,7 +70,7 @@ def _reported(results: Sequence[tuple[FileResult, list[Ran]]]) -> Report:
 
 def _show(report: Report, arguments: argparse.Namespace) -> None:
     if arguments.diff:
-        sys.stdout.write("".join(result.diff for result in report.results))
+        sys.stdout.write(diffs(report, sys.stdout))
         sys.stderr.write(render(report, "summary", sys.stderr))
     else:
         sys.stdout.write(render(report, arguments.output_format, sys.stdout))

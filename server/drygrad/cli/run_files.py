@@ -10,6 +10,7 @@ from drygrad.dryrun.findings import missing_finding
 from drygrad.dryrun.merge import Merged, Record, merge
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.targets import Target, target_named, targets
+from drygrad.files import read_file
 from drygrad.interpreters import find_interpreter, site_packages
 from drygrad.model import Finding
 from drygrad.notebook import Notebook, in_cells
@@ -138,7 +139,7 @@ def files_of(given: str, projects: Projects) -> Iterator[File]:
 def _file(shown: str, qualname: str | None, projects: Projects) -> File:
     path, notebook = Path(shown), None
     try:
-        data = path.read_bytes()
+        data = read_file(path)
         notebook = Notebook.load(decode(data)) if path.suffix == ".ipynb" else None
         source = Source(notebook.module.text if notebook else decode(data))
         known = targets(source)

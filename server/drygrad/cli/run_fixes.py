@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from drygrad.files import write_atomically
 from drygrad.fixing import apply_edits, compatible, parses
 from drygrad.model import Finding, Fix
 from drygrad.static.source import Source, encode
 
 from .errors import Failure
-from .inspection import diff_of, editable, write_atomically
+from .inspection import diff_of, editable
 from .run_files import File
 from .run_progress import Progress
 from .running import Runner
@@ -57,7 +58,7 @@ def write(files: Iterable[File]) -> None:
     for file in files:
         if file.fixed:
             try:
-                write_atomically(file.path, encode(file.text, file.data))
+                write_atomically(file.path, encode(file.text, file.data), within=file.project.root)
             except OSError as error:
                 raise Failure(f"{file.shown}: cannot write: {error.strerror}") from error
 

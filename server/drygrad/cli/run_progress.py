@@ -7,6 +7,8 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
+from .terminal import one_line
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
@@ -56,7 +58,7 @@ class Progress:
         """Return what is going on, in words."""
         going = self._going[0] if self._going else ""
         more = f" and {len(self._going) - 1} more" if len(self._going) > 1 else ""
-        return f"{going}{more}  {WORDS.get(self._phase, self._phase)}"
+        return f"{one_line(going)}{more}  {WORDS.get(self._phase, self._phase)}"
 
     def _draw(self) -> None:
         if self._bar:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,8 +60,7 @@ class Runner:
     async def _outcomes(self, file: File, target: Target, buffers: dict[str, str], progress: Progress) -> Outcomes:
         path = file.path.absolute()
         interpreter = interpreter_of(file.project.root, self._arguments.python, path)
-        launcher = tuple(shlex.split(self._arguments.launcher or ""))
-        home = Home(interpreter.path, file.project.root.absolute(), launcher)
+        home = Home(interpreter.path, file.project.root.absolute(), self._arguments.launcher)
         options = _options(self._arguments, {at: text for at, text in buffers.items() if at != str(path)})
         found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
         if isinstance(found, Missing):

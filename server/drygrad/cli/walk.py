@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drygrad.files import read_file
 from drygrad.folders import holds_users_code
 from drygrad.project import Project, load_project
 
@@ -60,7 +61,7 @@ class Ignored:
     def entering(self, folder: str) -> Ignored:
         """Return what is left out in a folder, its own .gitignore added."""
         try:
-            lines = Path(folder, ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = read_file(Path(folder, ".gitignore")).decode("utf-8", "replace").splitlines()
         except OSError:
             return self
         from pathspec import GitIgnoreSpec  # noqa: PLC0415 - only where there is a .gitignore

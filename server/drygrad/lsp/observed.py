@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from drygrad.dryrun.result import Input, Result, Shape
+from drygrad.lsp.markdown import code, escaped
 from drygrad.lsp.run_memory import Outcome, View
 from drygrad.lsp.run_words import words_of
 from drygrad.model import Position, Span
@@ -17,6 +18,25 @@ from drygrad.static.source import Source
 _WORD = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 _DEF = re.compile(r"\s*(?:async\s+)?def\s")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A sentence about a named value; what is not a name's is in ``after`` alone."""
+
+    before: str = ""
+    name: str = ""
+    after: str = ""
+
+    def said(self, change: Callable[[str], str]) -> Fact:
+        """Return the fact with its text changed."""
+        return replace(self, after=change(self.after))
+
+    def text(self, *, markdown: bool) -> str:
+        """Return the sentence; nothing in it is taken for Markdown."""
+        if not markdown:
+            return f"{self.before}{self.name}{self.after}"
+        return f"{escaped(self.before)}{code(self.name) if self.name else ''}{escaped(self.after)}"
 
 
 @dataclass(frozen=True)
@@ -71,21 +91,21 @@ def word_at(source: Source, position: Position) -> tuple[str, Span] | None:
     return None
 
 
-def facts_at(view: View, position: Position, targets: Mapping[int, str | None]) -> list[str]:
+def facts_at(view: View, position: Position, targets: Mapping[int, str | None]) -> list[Fact]:
     """Return what is known of the name at a position, else of its line; ``targets`` are the names by line."""
     found = word_at(view.source, position)
     facts = list(dict.fromkeys(_of_name(view, found[0], position.line, targets))) if found else []
     if not facts and position.line in targets:
         outcome = view.outcomes.get(targets[position.line])
         facts = list(_of_outcome(outcome)) if outcome else []
-    return facts or [f"`{s.name}`: {described(s)}" for s in _at_line(view.shapes, position.line)]
+    return facts or [_bound(s) for s in _at_line(view.shapes, position.line)]
 
 
-def _of_name(view: View, name: str, line: int, targets: Mapping[int, str | None]) -> Iterator[str]:
+def _of_name(view: View, name: str, line: int, targets: Mapping[int, str | None]) -> Iterator[Fact]:
     body = _body(view.source, line)
     above = [s for s in view.shapes if s.name == name and s.line <= line and _body(view.source, s.line) == body]
     if above:
-        yield f"`{name}`: {described(max(above, key=lambda shape: shape.line))}"
+        yield _bound(max(above, key=lambda shape: shape.line))
     target = line if line in targets else body
     outcome = view.outcomes.get(targets[target]) if target in targets else None
     for seen in outcome.seen if outcome else ():
@@ -108,8 +128,12 @@ def _body(source: Source, line: int) -> int:
     return 0
 
 
-def _given(given: Input) -> str:
-    return f"input `{given.name}`: {given.value}, from {given.source}"
+def _bound(shape: Shape) -> Fact:
+    return Fact(name=shape.name, after=f": {described(shape)}")
+
+
+def _given(given: Input) -> Fact:
+    return Fact("input ", given.name, f": {given.value}, from {given.source}")
 
 
 def _at_line(shapes: Iterable[Shape], line: int) -> list[Shape]:
@@ -129,17 +153,17 @@ def _names(word: str, parameter: str) -> bool:
     return parameter == path or parameter.startswith(f"{path}.")
 
 
-def _gradient(data: Mapping[str, Any]) -> str:
+def _gradient(data: Mapping[str, Any]) -> Fact:
     norm = data.get("norm")
     said = f"has norm {_number(norm)}" if isinstance(norm, (int, float)) else "is missing"
-    return f"the gradient of `{data.get('name')}` {said}"
+    return Fact("the gradient of ", str(data.get("name")), f" {said}")
 
 
-def _of_outcome(outcome: Outcome) -> Iterator[str]:
-    yield f"dry run: {words_of(outcome.seen)}"
+def _of_outcome(outcome: Outcome) -> Iterator[Fact]:
+    yield Fact(after=f"dry run: {words_of(outcome.seen)}")
     for seen in outcome.seen:
         yield from map(_given, seen.result.inputs)
         if seen.result.peak_bytes is not None:
-            yield f"peak memory: {seen.result.peak_bytes / 2**20:,.1f} MiB"
+            yield Fact(after=f"peak memory: {seen.result.peak_bytes / 2**20:,.1f} MiB")
         yield from map(_gradient, gradients(seen.result))
-        yield from seen.result.notes
+        yield from (Fact(after=note) for note in seen.result.notes)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from drygrad.dryrun.targets import definitions
+from drygrad.files import read_file
 from drygrad.static.lookup.answers import Question
 from drygrad.static.lookup.light import Definition, Search
 from drygrad.static.lookup.modules import Modules, module_at
@@ -111,7 +112,7 @@ def _read(path: Path, buffers: Mapping[str, str]) -> ast.Module | None:
 @lru_cache(maxsize=256)
 def _of_disk(path: Path, changed: int, size: int) -> ast.Module | None:
     try:
-        return _parsed(path.read_text(encoding="utf-8"))
+        return _parsed(read_file(path).decode("utf-8"))
     except (OSError, UnicodeDecodeError):
         return None
 

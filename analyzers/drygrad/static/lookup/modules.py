@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from drygrad.files import read_file
 from drygrad.static.lookup.outline import Outline, outline_of
 
 MAX_BYTES = 2_000_000
@@ -96,7 +97,7 @@ class Modules:
             stamp = (state.st_mtime_ns, state.st_size)
             known = self._outlines.get(module.path)
             if known is None or known[0] != stamp:
-                text = module.path.read_bytes() if state.st_size <= MAX_BYTES else b""
+                text = read_file(module.path) if state.st_size <= MAX_BYTES else b""
                 known = (stamp, outline_of(text))
         except (OSError, ValueError):
             return Outline()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drygrad.files import read_file
 from drygrad.folders import holds_users_code
 from drygrad.static.lookup.answers import Question
 from drygrad.static.lookup.light import Definition, Search
@@ -112,7 +113,7 @@ class Users:
             stamp, key = (state.st_mtime_ns, state.st_size), (path, at.name)
             known = self._known.get(key)
             if known is None or known[0] != stamp:
-                text = path.read_bytes() if state.st_size <= MAX_BYTES else b""
+                text = read_file(path) if state.st_size <= MAX_BYTES else b""
                 known = (stamp, references(text, at.name) if _mentions(text, at) else {})
         except (OSError, ValueError):
             return {}

@@ -7,13 +7,21 @@ import os
 from typing import TextIO
 
 from drygrad.cli.report import Report
+from drygrad.cli.terminal import coloured, plain
 
 
 def render(report: Report, name: str, stream: TextIO) -> str:
-    """Return a report in one of the formats: text, summary, json, sarif, github."""
+    """Return a report in one of the formats: text, summary, json, sarif, github; nothing in it steers a terminal."""
     module = importlib.import_module(f"{__name__}.{name}")
-    rendered: str = module.render(report, coloured=wants_colour(stream))
-    return rendered
+    in_colour = wants_colour(stream)
+    rendered: str = module.render(report, coloured=in_colour)
+    return coloured(rendered) if in_colour else plain(rendered)
+
+
+def diffs(report: Report, stream: TextIO) -> str:
+    """Return what fixing changes: byte for byte for ``patch``, made plain for a terminal."""
+    text = "".join(result.diff for result in report.results)
+    return plain(text) if stream.isatty() else text
 
 
 def wants_colour(stream: TextIO) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from drygrad.cli.formats.text import NO_INPUTS, mark, painted
+from drygrad.cli.formats.text import NO_INPUTS, mark
 from drygrad.cli.report import Ran, Report
+from drygrad.cli.terminal import one_line, painted
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.report import syncs, target_name
@@ -71,7 +72,7 @@ def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, coloured:
     outcome = painted(result.outcome, _COLOURS.get(result.outcome, "1;33")) if coloured else result.outcome
     target = target_name(ran.path, record.plan.target)
     torch = f" with torch {result.torch}" if result.torch else ""
-    yield f"{target}: {outcome} on {result.device} in {_seconds(result.seconds)}{torch}"
+    yield f"{one_line(target)}: {outcome} on {result.device} in {_seconds(result.seconds)}{torch}"
     yield from _labelled("inputs", [f"{i.name} = {i.value} ({i.source})" for i in result.inputs])
     yield from _labelled("write", [record.comment] if record.comment and not brief else [])
     yield from _labelled("shapes", [] if brief else [*_shapes(ran, record)])
@@ -88,7 +89,7 @@ def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, coloured:
 def _labelled(label: str, lines: Sequence[str]) -> Iterator[str]:
     """Yield lines in a column of their own, the label before the first."""
     for number, line in enumerate(lines[:SHOWN]):
-        yield f"  {'' if number else label:{_LABEL}} {line}"
+        yield f"  {'' if number else label:{_LABEL}} {one_line(line)}"
     if len(lines) > SHOWN:
         yield f"  {'':{_LABEL}} … {len(lines) - SHOWN} more with --output-format json"
 

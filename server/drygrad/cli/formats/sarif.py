@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -67,7 +68,7 @@ def _location(path: str, span: Span) -> dict[str, Any]:
 
 def _artifact(path: str) -> dict[str, str]:
     pure = Path(path)
-    return {"uri": pure.as_uri() if pure.is_absolute() else quote(pure.as_posix())}
+    return {"uri": pure.as_uri() if pure.is_absolute() else quote(os.fsencode(pure.as_posix()))}
 
 
 def _region(span: Span) -> dict[str, int]:

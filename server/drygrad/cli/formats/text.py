@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from drygrad.cli.report import Item, Report
+from drygrad.cli.terminal import one_line, painted, steers
 from drygrad.model import Fix, Related, Severity, Span
 
 from . import summary
@@ -50,7 +51,7 @@ class Block:
         place = self._paint(_place(self._item.path, self._item.cell, finding.span), "1")
         label = self._paint(f"{finding.severity}[{finding.code}]", style)
         seen = ", seen in a run" if finding.run else ""
-        yield f"{place}: {label}: {self._paint(finding.message, '1')} ({finding.name}{seen})"
+        yield f"{place}: {label}: {self._paint(one_line(finding.message), '1')} ({finding.name}{seen})"
         yield from self._excerpt(finding.span, "^", style)
         for related in finding.related:
             yield from self._related(related)
@@ -86,13 +87,9 @@ class Block:
         return painted(text, style) if self._coloured else text
 
 
-def painted(text: str, style: str) -> str:
-    """Return a text in a terminal's colour."""
-    return f"\x1b[{style}m{text}\x1b[0m"
-
-
 def _place(path: str, cell: int | None, span: Span) -> str:
-    where = f"{path}:cell {cell}" if cell else path
+    name = one_line(path)
+    where = f"{name}:cell {cell}" if cell else name
     return f"{where}:{span.start.line}:{span.start.column + 1}"
 
 
@@ -153,6 +150,8 @@ def _cell(character: str) -> tuple[str, int]:
     if " " <= character <= "~":
         return character, 1
     kind = unicodedata.category(character)
+    if steers(character):
+        return "\N{MIDDLE DOT}", 1
     if kind in ("Mn", "Me", "Cf"):
         return character, 0
     if kind == "Zs":

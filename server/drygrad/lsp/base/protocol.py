@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import math
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,14 +29,22 @@ log = logging.getLogger(__name__)
 Handling = Generator[Any, Any, Any]
 
 
+def _finite(written: str) -> float:
+    """Read a number; NaN and the infinities JSON lacks, and a request named by one could not be answered."""
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written} is not a number of JSON")
+    return number
+
+
 class Protocol(LanguageServerProtocol):
     """Answers every request exactly once, cancels what is cancelled, and ends when told to."""
 
     def receive(self, body: bytes) -> None:
         """Take one message from the wire; no message, however malformed, ends the server."""
         try:
-            message = self._structured(json.loads(body))
-        except ValueError as error:
+            message = self._structured(json.loads(body, parse_constant=_finite, parse_float=_finite))
+        except (ValueError, RecursionError) as error:
             log.error("a message that is not JSON: %s", error)
             self._refuse(None, JsonRpcParseError(str(error)))
             return

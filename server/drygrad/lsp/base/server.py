@@ -62,7 +62,8 @@ class BaseServer(LanguageServer):
 
     def show(self, severity: lsp.MessageType, text: str) -> None:
         """Show the user a message; editors show it as plain text."""
-        self.window_show_message(lsp.ShowMessageParams(severity, text.replace("`", "")[:500]))
+        shown = text.replace("`", "").replace("](", "] (")  # some editors make links of a message
+        self.window_show_message(lsp.ShowMessageParams(severity, shown[:500]))
 
     def run_stdio(self) -> NoReturn:
         """Serve over stdin and stdout until the client says ``exit`` or goes away."""
@@ -70,7 +71,12 @@ class BaseServer(LanguageServer):
 
     def run_tcp(self, port: int, host: str = "127.0.0.1") -> NoReturn:
         """Serve the first client that connects to a port of this machine, for debugging."""
-        with socket.create_server((host, port)) as listener:
+        try:
+            listener = socket.create_server((host, port))
+        except OSError as error:
+            print(f"drygrad: cannot listen on port {port}: {os.strerror(error.errno or 0)}", file=sys.stderr)
+            self.leave(2)
+        with listener:
             print(f"listening on {host}:{listener.getsockname()[1]}", file=sys.stderr, flush=True)
             connection, _ = listener.accept()
         self._run(connection.makefile("rb"), connection.makefile("wb"))

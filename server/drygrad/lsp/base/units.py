@@ -52,9 +52,10 @@ class Units:
         return len(line)
 
     def to_position(self, source: Source, position: lsp.Position) -> Position:
-        """Return our position for a client's; beyond the end of a line means its end, as the protocol has it."""
-        line = position.line + 1
-        return Position(line, self.characters(source.line_text(line), position.character))
+        """Return our position for a client's; beyond the end of a line or of the text means that end."""
+        behind_last = max(len(source.lines), 1) + 1
+        line = min(max(position.line, 0) + 1, behind_last)
+        return Position(line, self.characters(source.line_text(line), max(position.character, 0)))
 
     def to_offset(self, source: Source, position: lsp.Position) -> int:
         """Return the index in the text of a client's position."""

@@ -48,7 +48,8 @@ def _observed(ls: DrygradServer, shown: Shown, position: Position) -> Iterator[s
     targets = {place.line: place.qualname for place in memory.known_places(sight.view.source)}
     place = Position(sight.lines[position.line - 1], position.column)
     if facts := facts_at(sight.view, place, targets):
-        yield "\n".join(f"- {sight.said(fact)}" for fact in facts)
+        markdown = ls.session.capabilities.markdown
+        yield "\n".join(f"- {fact.said(sight.said).text(markdown=markdown)}" for fact in facts)
 
 
 def _of_findings(shown: Shown, position: Position) -> Iterator[tuple[Span, str]]:
