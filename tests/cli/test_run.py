@@ -92,6 +92,7 @@ def test_a_run_tells_its_circumstances(answer: dict[str, Any]) -> None:
         "id",
         "target",
         "device",
+        "tensors_on",
         "seed",
         "inputs",
         "comment",
@@ -125,7 +126,7 @@ def test_the_text_says_it_for_people(folder: Path) -> None:
     lines = outcome.out.splitlines()
     assert "train.py:24:" in lines[0]
     assert "KeyError" in lines[0]
-    assert any(line.startswith("train.py::looked_up: failed on cpu in ") for line in lines)
+    assert any(line.startswith("train.py::looked_up: failed on the CPU in ") for line in lines)
     assert "  inputs   key = 'b' (comment)" in lines
     assert "  output   looking for b" in lines
     assert "DG302" not in outcome.out

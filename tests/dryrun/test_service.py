@@ -52,7 +52,7 @@ async def test_each_comment_is_a_run_on_the_device_of_our_choice(runs: DryRuns) 
     assert isinstance(records, list)
     assert [record.plan.arguments[0].text for record in records] == ["1", "2"]
     assert {record.plan.options.device for record in records} == {"sim"}
-    assert {record.result.notes for record in records} == {("on sim, for there is no GPU here",)}
+    assert {record.result.notes for record in records} == {("ran on sim: no GPU found",)}
     assert len({record.run_id for record in records}) == 2
 
 
@@ -67,7 +67,7 @@ async def test_a_gpu_that_refuses_when_it_comes_to_it_is_simulated(runs: DryRuns
     records = await run(runs, interpreter="crowded")
     assert isinstance(records, list)
     assert {(record.plan.options.device, record.result.outcome) for record in records} == {("sim", "passed")}
-    assert records[0].result.notes == ("on sim, for the GPU cannot run this; GPU 0 has only 96 MiB free",)
+    assert records[0].result.notes == ("ran on sim: the GPU cannot run this: GPU 0 has only 96 MiB free",)
 
 
 async def test_a_device_that_was_asked_for_is_not_explained(runs: DryRuns) -> None:
@@ -111,7 +111,12 @@ async def test_the_json_of_a_run_has_one_form(runs: DryRuns) -> None:
         ({"available": True, "free_bytes": [100 << 20]}, {"works": True}, "sim", "only 0.1 GiB free"),
         ({"available": True, "free_bytes": "?"}, {}, "cuda", "free"),
         ({"available": False}, {"works": None}, "sim", "no GPU"),
-        ({"available": False}, {"works": False, "why": "it moved"}, "cpu", "it moved"),
+        (
+            {"available": False},
+            {"works": False, "why": "it moved"},
+            "cpu",
+            "it moved; device faults were not looked for",
+        ),
         ({}, {"works": False}, "cpu", "the probe failed"),
     ],
 )

@@ -80,7 +80,7 @@ def test_nothing_of_ours_can_be_found_there(site: Path, second: Path, tmp_path: 
         text=True,
         check=False,
     )
-    assert "failed on cpu" in done.stdout, done.stderr
+    assert "failed on the CPU" in done.stdout, done.stderr
     assert f"executable {second}" in done.stdout
     assert " found" not in done.stdout
     assert done.stdout.count(" absent") == 7

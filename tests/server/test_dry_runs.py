@@ -214,7 +214,7 @@ def test_hints_and_hover_say_what_was_seen(trusted: Client, uri: str) -> None:
 
 def test_a_device_for_one_run(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT.replace("fault()", "pass"))
-    assert ran(trusted, uri, "step", device="cpu")["text"] == "✓ passed on cpu, 0.12 s"
+    assert ran(trusted, uri, "step", device="cpu")["text"] == "✓ passed on the CPU, 0.12 s"
     with pytest.raises(ResponseError, match="no device"):
         run(trusted, uri, "step", device="tpu")
 

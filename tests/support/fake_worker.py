@@ -99,7 +99,8 @@ def serve(options: argparse.Namespace) -> None:
             plan = request["plan"]
             answer = {"outcome": "passed", "device": plan.get("device", "cpu"), **plan.get("answer", {})}
             if options.gpu_refuses and answer["device"] == "cuda":
-                answer.update(outcome="unsupported", notes=["GPU 0 has only 96 MiB free"])
+                why = "GPU 0 has only 96 MiB free"
+                answer.update(outcome="unsupported", notes=[why], reason=why)
             say({"type": "result", "run": run, "result": 7 if options.strange_result else answer})
         if options.once:
             return

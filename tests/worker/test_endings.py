@@ -67,6 +67,11 @@ EXPECTED = [
 ]
 
 
+def test_a_function_that_the_program_does_not_come_to_has_not_passed(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, "def f():\n    pass\nraise SystemExit\n", "f"))
+    assert (result["outcome"], result["reason"]) == ("no-inputs", "the program ends itself before it comes to the call")
+
+
 @pytest.mark.parametrize(("name", "text", "outcome", "fault", "words"), EXPECTED, ids=[case[0] for case in EXPECTED])
 def test_how_a_run_ends(
     worker: WorkerClient, tmp_path: Path, name: str, text: str, outcome: str, fault: Any, words: str

@@ -9,6 +9,9 @@ from drygrad.dryrun.states import State
 ROOM = 1 << 30
 """The bytes that a GPU must have free; with less, a run would end for want of memory before it showed anything."""
 
+UNSEEN = "device faults were not looked for"
+"""What a run on the CPU leaves open, where it is no choice of the user's."""
+
 
 def choose(state: State) -> tuple[str, str]:
     """Return the device and the reason: a real GPU that has room, else the simulated one, else the CPU."""
@@ -17,12 +20,12 @@ def choose(state: State) -> tuple[str, str]:
         return "cuda", f"the GPU has {_gib(_free(state))} free"
     if state.sim.get("works") is not False:
         return "sim", no_gpu
-    return "cpu", f"{no_gpu}, and it cannot be simulated: {state.sim.get('why') or 'the probe failed'}"
+    return "cpu", f"{no_gpu}, and it cannot be simulated: {state.sim.get('why') or 'the probe failed'}; {UNSEEN}"
 
 
 def _no_gpu(state: State) -> str | None:
     if state.cuda.get("available") is not True:
-        return "there is no GPU here"
+        return "no GPU found"
     free = _free(state)
     return f"the GPU has only {_gib(free)} free" if free < ROOM else None
 

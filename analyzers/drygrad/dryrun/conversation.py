@@ -64,7 +64,7 @@ class Flight:
 def made_result(outcome: Outcome, request: Mapping[str, Any], why: str) -> Result:
     """Return the result of a run that the worker could not give one for."""
     device, seed = request.get("device", "cpu"), request.get("seed", 0)
-    return Result.read({"outcome": outcome, "device": device, "seed": seed, "notes": [why]})
+    return Result.read({"outcome": outcome, "device": device, "seed": seed, "notes": [why], "reason": why})
 
 
 class Conversation:

@@ -20,6 +20,7 @@ def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None =
         "id": record.run_id,
         "target": target_name(path or str(record.plan.path), record.plan.target),
         "device": result.device,
+        "tensors_on": result.tensors_on,
         "seed": result.seed,
         "inputs": [{"name": i.name, "value": i.value, "source": i.source} for i in result.inputs],
         "comment": record.comment,
@@ -63,7 +64,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def missing_json(missing: Missing, path: str) -> dict[str, Any]:
     """Return the entry of a target that could not be run."""
     empty: dict[str, list[object]] = {key: [] for key in ("inputs", "syncs", "shapes", "refuted")}
-    unknown = dict.fromkeys(("id", "device", "seed", "seconds", "peak_memory_bytes", "torch", "interpreter"))
+    unknown = dict.fromkeys(
+        ("id", "device", "tensors_on", "seed", "seconds", "peak_memory_bytes", "torch", "interpreter")
+    )
     return {
         **unknown,
         **empty,

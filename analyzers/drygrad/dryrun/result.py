@@ -86,7 +86,8 @@ class Result:
     """What a run has found.
 
     ``data`` is the worker's whole answer; what the rest of drygrad decides by has fields of its own.
-    ``blocks`` are the lines of the first statement of each block that ran in the target's file.
+    ``blocks`` are the lines of the first statement of each block that ran in the target's file. ``reason`` says why a
+    run could not be carried out, or ended as it did; ``tensors_on`` whether any tensor was on the device that it had.
     """
 
     outcome: Outcome
@@ -101,6 +102,8 @@ class Result:
     backward: Literal["target", "probe", "none"] = "none"
     peak_bytes: int | None = None
     notes: tuple[str, ...] = ()
+    reason: str | None = None
+    tensors_on: Literal["cuda", "cpu"] | None = None
     output: str = ""
     torch: str | None = None
     interpreter: str | None = None
@@ -127,11 +130,17 @@ class Result:
             backward=backward if backward in ("target", "probe") else "none",
             peak_bytes=_integer(_object(data.get("memory")).get("peak_bytes")),
             notes=tuple(str(note) for note in _list(data.get("notes"))),
+            reason=_text(data.get("reason")),
+            tensors_on=_kind_of_device(_object(data.get("memory")).get("device")),
             output=str(_object(data.get("output")).get("text", "")),
             torch=_text(data.get("torch")),
             interpreter=_text(data.get("interpreter")),
             data=data,
         )
+
+
+def _kind_of_device(name: object) -> Literal["cuda", "cpu"] | None:
+    return "cuda" if name == "cuda" else "cpu" if name == "cpu" else None
 
 
 def _fault(data: Mapping[str, Any]) -> Fault:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from drygrad.dryrun import inventions
 from drygrad.dryrun.callers import Callers
-from drygrad.dryrun.choice import choose
+from drygrad.dryrun.choice import UNSEEN, choose
 from drygrad.dryrun.conversation import OnPhase
 from drygrad.dryrun.findings import findings
 from drygrad.dryrun.lane import in_turn
@@ -33,6 +33,7 @@ KEPT = 2
 
 
 _OTHERWISE = {"cuda": "sim", "sim": "cpu"}
+_WORDS = {"cpu": "the CPU"}
 _NAMES = {"cuda": "the GPU", "sim": "the simulated GPU"}
 
 
@@ -180,10 +181,11 @@ class DryRuns:
         device, why = choose(await supervisor.settled())
         result = await supervisor.run(_on(plan, device), on_phase, run)
         while result.outcome == "unsupported" and device in _OTHERWISE:
-            why = "; ".join([f"{_NAMES[device]} cannot run this", *result.notes])
+            why = f"{_NAMES[device]} cannot run this{': ' if result.reason else ''}{result.reason or ''}"
             device = _OTHERWISE[device]
+            why += f"; {UNSEEN}" if device == "cpu" else ""
             result = await supervisor.run(_on(plan, device), on_phase, run)
-        return _on(plan, device), replace(result, notes=(f"on {device}, for {why}", *result.notes))
+        return _on(plan, device), replace(result, notes=(f"ran on {_WORDS.get(device, device)}: {why}", *result.notes))
 
 
 def _with_notes(record: Record, notes: tuple[str, ...]) -> Record:

@@ -26,10 +26,11 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
     run.result["error"] = described(run, error, place)
     outcome = outcome_of(error, run)
     if outcome == "unsupported":
-        run.note(first_line(error))
+        run.because(first_line(error))
         return outcome
     if outcome == "missing-package":
-        run.result["error"].update(type=outcome, message=f"cannot run here: {surroundings.missing_package(error)}")
+        run.result["reason"] = surroundings.missing_package(error)
+        run.result["error"].update(type=outcome, message=f"cannot run here: {run.result['reason']}")
         return outcome
     if outcome == "blocked":
         run.report(Fault("DG903", _blocked_sentence(error), place, detail=text_of(error)))
@@ -94,7 +95,7 @@ def user_error(error: BaseException, place: Place | None, what: str = "") -> Fau
     line = first_line(error)
     name = type(error).__name__
     if isinstance(error, SystemExit):
-        sentence = f"the program ends itself with status {line or 0}"
+        sentence = f"the program ends itself with status {0 if error.code is None else line}"
     elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         sentence = f"the run needs `{error.filename}`, which is not there"
     elif isinstance(error, RecursionError):

@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import torch
 
-from drygrad.worker import adapt, errors, further, inputs, outcomes, probe, surroundings
+from drygrad.worker import adapt, errors, further, graphs, inputs, outcomes, probe, surroundings
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
 from drygrad.worker.instruments import all_instruments
@@ -45,6 +45,8 @@ class Execution:
         self.hooks = Hooks(self.run, self.loops, self.instruments)
         self.backward = "none"
         self._tell = tell
+        self._trains = False
+        """Whether the target is the forward of a module that is being trained: its caller goes backward from there."""
         self._called: Place | None = None
         """Where the target begins, once it was called."""
 
@@ -66,7 +68,7 @@ class Execution:
                 self._execute(namespace)
         except SystemExit as error:
             if error.code in (None, 0):
-                return "passed"
+                return self._ended_itself()
             return errors.settle(self.run, self.instruments, error)
         except inputs.InputError as error:
             return self._cannot_begin(error, f"the input {error.name} cannot be made: ")
@@ -74,13 +76,20 @@ class Execution:
             start = Place(self.plan["path"], 1)
             return self._cannot_begin(error, f"the package `{error.package}` cannot be imported: ", start)
         except CallFailed as error:
-            self.run.note(str(error))
+            self.run.because(str(error))
             return "no-inputs"
         except BaseException as error:
             if self._called is None and self.run.lines.place_of_error(error) is None:
                 raise
             return errors.settle(self.run, self.instruments, error, self._called)
         return "passed"
+
+    def _ended_itself(self) -> str:
+        """Return the outcome of a program that ended itself: a function that it did not come to has not run."""
+        if self.plan.get("target") is None or self._called is not None:
+            return "passed"
+        self.run.because("the program ends itself before it comes to the call")
+        return "no-inputs"
 
     def _unreadable(self, error: SyntaxError) -> str:
         place = Place(self.plan["path"], error.lineno or 1, (error.offset or 1) - 1)
@@ -143,8 +152,12 @@ class Execution:
         with namespace.contexts, giving.contexts:
             given = partial(self._given, giving, specs)
             returned = self._returned(namespace, target, partial(other.held, given) if other else given)
-        if self.backward == "none" and self.plan.get("backward_probe", True):
+        if not self.plan.get("backward_probe", True):
+            return
+        if self.backward == "none":
             self._probe(returned)
+        elif self._trains:
+            self._probe_again(returned)
 
     def _given(self, namespace: Namespace, specs: list[dict[str, Any]]) -> tuple[Any, list[inputs.Given]]:
         """Return the receiver and the arguments."""
@@ -164,10 +177,12 @@ class Execution:
         del values
         before = self.progress.backwards
         self._called = self._beginning(function)
+        self._trains = isinstance(function, torch.nn.Module) and all(part.training for part in function.modules())
         self._tell("target")
         returned = finish(function(*positional, **named), self.loops.limit)
         line = self.hooks.last_return
-        self.run.tell("returned", returned, Place(self.plan["path"], line) if line else self._called)
+        self.run.returned_at = Place(self.plan["path"], line) if line else self._called
+        self.run.tell("returned", returned, self.run.returned_at)
         if self.progress.backwards > before:
             self.backward = "target"
         if self.plan.get("further"):
@@ -194,10 +209,27 @@ class Execution:
         roots = probe.outputs(returned)
         if roots:
             self._tell("backward")
-            self.backward = "probe"
+            self.backward = "probe" if self.backward == "none" else self.backward
             self.run.probing = True
-            probe.backward(roots, int(self.plan.get("seed") or 0))
-            self.run.probing = False
+            try:
+                probe.backward(roots, int(self.plan.get("seed") or 0))
+            finally:
+                self.run.probing = False
+
+    def _probe_again(self, returned: Any) -> None:
+        """Go backward from what a module returns that ran a backward pass itself; what fails there is no error yet.
+
+        One that returns the loss it went backward from makes the whole step: nobody goes backward from there.
+        """
+        if any(node._sequence_nr() in self.progress.begun for node in graphs.nodes(probe.outputs(returned))):
+            return
+        try:
+            self._probe(returned)
+        except RuntimeError as error:
+            fault = errors.explained(self.instruments, error, self._called)
+            if fault is not None:
+                fault.severity = "warning"
+                self.run.report(fault)
 
     def gather(self, outcome: str) -> dict[str, Any]:
         """Return the result as it stands; also from another thread while the target still runs."""

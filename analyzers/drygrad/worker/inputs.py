@@ -41,10 +41,10 @@ def evaluate(namespace: Namespace, specs: list[dict[str, Any]], known: dict[str,
 
 
 def evaluate_one(namespace: Namespace, spec: dict[str, Any], earlier: dict[str, Any]) -> Any:
-    """Evaluate one input. Raises InputError from whatever was raised."""
+    """Evaluate one input. Raises InputError from whatever was raised, also where it would end the program."""
     try:
         return namespace.evaluate(spec, earlier)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(str(spec.get("name") or spec.get("text", ""))[:_MAX_TEXT]) from error
 
 

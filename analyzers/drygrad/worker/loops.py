@@ -26,6 +26,12 @@ class Progress(Instrument):
         self.steps = 0
         self.pending = 0
         """Backward passes since the last step."""
+        self.begun: set[int] = set()
+        """The numbers of the nodes that backward passes began from."""
+
+    def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+        """Remember what a pass begins from."""
+        self.begun.update(root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None)
 
     def backward_ends(self, error: BaseException | None) -> None:
         """Count a backward pass."""

@@ -31,7 +31,9 @@ def base_result(plan: dict[str, Any]) -> dict[str, Any]:
 def told(plan: dict[str, Any], outcome: str, *notes: str) -> dict[str, Any]:
     """Return a result that only has notes."""
     nothing = {"text": "", "cut": False}
-    return {**base_result(plan), "outcome": outcome, "faults": [], "notes": list(notes), "output": nothing}
+    reason = notes[0] if notes else ""
+    told = {"outcome": outcome, "faults": [], "notes": list(notes), "reason": reason, "output": nothing}
+    return {**base_result(plan), **told}
 
 
 def failed(plan: dict[str, Any], error: BaseException) -> dict[str, Any]:

@@ -84,6 +84,8 @@ class Run:
         """The user's call of the optimizer's step that is at work, where no other code of the user's has a part."""
         self.probing = False
         """While the backward probe is at work, whose copies and waits are not the target's."""
+        self.returned_at: Place | None = None
+        """Where the target has returned, once it has."""
         self.loops_stopped = 0
         """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
         self.transforms = 0
@@ -175,6 +177,11 @@ class Run:
         """Add a sentence to the notes of the run, once."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def because(self, reason: str) -> None:
+        """Say why the run ends as it does: a note, and the first thing that a user is told of it."""
+        self.result["reason"] = reason
+        self.note(reason)
 
 
 class Stop(RuntimeError):

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from drygrad.dryrun.merge import Record
+from drygrad.dryrun.outcome_words import NOTHING_RAN
+from drygrad.model import SEVERITIES
 
 from .errors import Failure, complain
 from .formats import diffs, render
@@ -21,6 +23,7 @@ from .run_watch import watch
 from .running import Runner
 from .walk import Projects
 
+BLOCKED = "DG903"
 OURS = frozenset({"error", "crashed"})
 """Outcomes that say that drygrad could not do its job."""
 
@@ -100,6 +103,13 @@ def _status(report: Report, arguments: argparse.Namespace) -> int:
     outcomes = [ran.outcome.result.outcome for ran in report.runs if isinstance(ran.outcome, Record)]
     if "cancelled" in outcomes:
         return INTERRUPTED
-    if {*outcomes} <= {"no-inputs", "missing-package"} or OURS.intersection(outcomes):
+    if OURS.intersection(outcomes) or (NOTHING_RAN.issuperset(outcomes) and not _saw_a_fault(report, arguments)):
         return 2
     return int(report.reaches(arguments.fail_on))
+
+
+def _saw_a_fault(report: Report, arguments: argparse.Namespace) -> bool:
+    """Say whether a run that could not go on had seen a fault by then."""
+    grave = SEVERITIES[: SEVERITIES.index(arguments.fail_on) + 1]
+    found = (item.finding for item in report.items)
+    return any(f.run is not None and f.code != BLOCKED and f.severity in grave for f in found)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import shorten
 
+from drygrad.dryrun.outcome_words import ended, is_guessed
 from drygrad.dryrun.result import Outcome, Result
 from drygrad.lsp.dry_run_service import Seen
+from drygrad.model import Finding
 
 _MAX = 90
 _FAILURES: dict[Outcome, str] = {
@@ -20,6 +22,15 @@ _FAILURES: dict[Outcome, str] = {
     "out-of-memory": "✗ out of memory",
     "error": "✗ could not run",
 }
+
+_TELLING: dict[Outcome, str] = {
+    "deadline": "DG902",
+    "no-inputs": "DG901",
+    "blocked": "DG903",
+    "out-of-memory": "DG507",
+    "error": "DG905",
+}
+"""The rules whose findings say why a run ended so."""
 
 
 def words_of(runs: Sequence[Seen]) -> str:
@@ -35,18 +46,27 @@ def _passed(runs: Sequence[Seen]) -> str:
     count = sum(finding.severity != "hint" for seen in runs for finding in seen.findings)
     many = f"{len(runs)} runs " if len(runs) > 1 else ""
     found = f" · {count} finding{'s' if count > 1 else ''}" if count else ""
-    return f"✓ {many}passed on {runs[0].result.device}, {seconds:.2g} s{found}"
+    doubtful = next((seen.result for seen in runs if is_guessed(seen.result)), runs[0].result)
+    return f"✓ {many}{ended(doubtful)}, {seconds:.2g} s{found}"
 
 
 def _failure(seen: Seen) -> str:
-    grave = next((finding for finding in seen.findings if finding.severity == "error"), None)
-    finding = grave or next(iter(seen.findings), None)
+    """Return what ended a run: the finding that says so, the error, or the reason that the worker gives."""
+    result, sign = seen.result, "?" if seen.result.outcome == "no-inputs" else "✗"
+    finding = _ending(seen)
     if finding is not None:
-        return f"{'?' if seen.result.outcome == 'no-inputs' else '✗'} {finding.message}"
-    if seen.result.error is not None:
-        return f"✗ {error_of(seen.result)}"
-    why = f": {seen.result.notes[0]}" if seen.result.notes else ""
-    return _FAILURES.get(seen.result.outcome, "✗ failed") + why
+        return f"{sign} {finding.message}"
+    if result.outcome == "failed" and result.error is not None:
+        return f"{sign} {error_of(result)}"
+    return _FAILURES.get(result.outcome, "✗ failed") + (f": {result.reason}" if result.reason else "")
+
+
+def _ending(seen: Seen) -> Finding | None:
+    """Return the finding that tells why a run ended as it did."""
+    outcome = seen.result.outcome
+    if outcome == "failed":
+        return next((f for f in seen.findings if f.severity == "error"), next(iter(seen.findings), None))
+    return next((f for f in seen.findings if f.code == _TELLING.get(outcome)), None)
 
 
 def error_of(result: Result) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from drygrad.dryrun.inputs.nodes import BATCH, CHANNELS, FEATURES, LENGTH, SIDE, Node, number, tensor, text, with_others
 
 SOURCE = "convention"
+STAND_IN = "stand-in"
+"""The source of what only takes the place of a model, a logger or another object of the program."""
 
 DEVICE = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 FOLDER = "__import__('tempfile').gettempdir()"
@@ -120,7 +122,7 @@ def by_name(name: str) -> Node | None:
     lowered = name.lower().strip("_")
     for pattern, expression in _TEXTS:
         if re.fullmatch(pattern, lowered):
-            return text(expression, SOURCE)
+            return text(expression, STAND_IN if expression == SILENT else SOURCE)
     if lowered.startswith(("num_", "n_")):
         return None
     made = next((make for pattern, make in _TENSORS if re.fullmatch(pattern, lowered)), None)
@@ -211,7 +213,7 @@ def criterion() -> Node:
 
 def callables() -> list[Node]:
     """Return things to call that give back what they are called with."""
-    return [text(IDENTITY, SOURCE), text(ANY_CALL, SOURCE)]
+    return [text(IDENTITY, STAND_IN), text(ANY_CALL, STAND_IN)]
 
 
 def by_names(names: Sequence[str]) -> Node | None:

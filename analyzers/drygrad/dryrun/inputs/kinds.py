@@ -211,7 +211,7 @@ class Proposer:
             return self._model(usage, depth)
         members = own_members(usage)
         if usage.methods and any(conventions.LOGGERS.fullmatch(name.lower()) for name in usage.names):
-            return text(conventions.SILENT, conventions.SOURCE)
+            return text(conventions.SILENT, conventions.STAND_IN)
         config = conventions.CONFIGS if members else conventions.SURE_CONFIGS
         if usage.attributes and not usage.methods and any(config.fullmatch(name.lower()) for name in usage.names):
             return self._configuration(usage, depth)

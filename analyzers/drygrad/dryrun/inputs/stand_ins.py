@@ -50,7 +50,7 @@ def stand_in_models(usage: Usage) -> list[Node]:
     written += [_WIDE.format(result="made")] if many else []
     written += [_FLAT, _OF_IDS, _KEEPING, _WIDE.format(result="made"), _ANY.format(result="made", rows=_ROWS[0])]
     written += [conventions.IDENTITY, conventions.ANY_CALL]
-    found = [text(t, conventions.SOURCE) for t in dict.fromkeys(written)]
+    found = [text(t, conventions.STAND_IN) for t in dict.fromkeys(written)]
     return [{**node, "is_module": node["text"] != conventions.ANY_CALL} for node in found]
 
 

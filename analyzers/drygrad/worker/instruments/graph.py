@@ -182,6 +182,8 @@ class Graph(Instrument):
             self._known = (error, self._no_graph(cut_off, place, str(error)))
         elif place is not None and graphs.SECOND in str(error):
             self._known = (error, self._second(roots, place, str(error)))
+        elif self.run.probing and graphs.SECOND in str(error):
+            self._known = (error, self._result_freed(str(error)))
 
     def differentiated(self, gradients: tuple[Any, ...], roots: tuple[Any, ...]) -> None:
         """Remember gradients that are constants for autograd."""
@@ -329,6 +331,13 @@ class Graph(Instrument):
             None,
             related,
         )
+
+    def _result_freed(self, text: str) -> Fault:
+        """Return the fault of a result whose graph the target itself has freed."""
+        freed = next((done.place for done in reversed(self._done) if done.place is not None), None)
+        where = f" in line {freed.line}" if freed is not None else ""
+        sentence = f"backward from what this returns fails: the backward pass{where} has freed its graph"
+        return Fault("DG113", sentence, self.run.returned_at, text, None, _here(freed, "the graph is freed"))
 
     def _strayed(self, shared: Any, earlier: Done) -> Place | None:
         """Return where an earlier loss entered a graph that was none of its optimizer's business."""

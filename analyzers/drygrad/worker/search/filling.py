@@ -17,6 +17,7 @@ from drygrad.worker.search.trial import Steps, Trials
 from drygrad.worker.watch import watching
 
 SECONDS = 2.0
+_SEARCH, _STAND_IN = "search", "stand-in"
 _MOST_REASONS = 3
 
 
@@ -119,7 +120,6 @@ def source_of(node: Node) -> str:
     """Return where an input comes from, in words: ``search: Conv2d wants 3 channels``."""
     leaves = [leaf for _, leaf in node.leaves()]
     reasons = [why for why in dict.fromkeys((node.why, *(leaf.why for leaf in leaves))) if why]
-    source = node.source
-    if reasons or any(leaf.source == "search" for leaf in leaves):
-        source = "search" if source == "search" else f"{source}, search"
+    within = {*(leaf.source for leaf in leaves), *([_SEARCH] if reasons else [])}
+    source = ", ".join(dict.fromkeys((node.source, *(kind for kind in (_SEARCH, _STAND_IN) if kind in within))))
     return f"{source}: {', '.join(reasons[:_MOST_REASONS])}" if reasons else source

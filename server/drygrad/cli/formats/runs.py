@@ -8,6 +8,7 @@ from typing import Any, cast
 from drygrad.cli.formats.text import NO_INPUTS, mark
 from drygrad.cli.report import Ran, Report
 from drygrad.cli.terminal import one_line, painted
+from drygrad.dryrun import outcome_words
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.report import syncs, target_name
@@ -40,7 +41,8 @@ def blocks(runs: Sequence[Ran], *, coloured: bool) -> Iterator[str]:
         if isinstance(ran.outcome, Missing):
             yield f"{target_name(ran.path, ran.outcome.target)}: not run: {ran.said(ran.outcome.message)}\n"
             continue
-        notes = [note for note in ran.outcome.result.notes if note not in told]
+        result = ran.outcome.result
+        notes = [note for note in result.notes if note not in told and note not in outcome_words.ended(result)]
         told.update(notes)
         lines = _block(ran, ran.outcome, notes, brief=len(runs) > 1, coloured=coloured)
         yield ran.said("\n".join(lines)) + "\n"
@@ -69,10 +71,12 @@ def _outcome(ran: Ran) -> str:
 
 def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, coloured: bool) -> Iterator[str]:
     result = record.result
-    outcome = painted(result.outcome, _COLOURS.get(result.outcome, "1;33")) if coloured else result.outcome
+    words = one_line(outcome_words.ended(result))
+    outcome = painted(words, _COLOURS.get(result.outcome, "1;33")) if coloured else words
     target = target_name(ran.path, record.plan.target)
     torch = f" with torch {result.torch}" if result.torch else ""
-    yield f"{one_line(target)}: {outcome} on {result.device} in {_seconds(result.seconds)}{torch}"
+    spent = f" in {_seconds(result.seconds)}{torch}" if result.seconds else ""
+    yield f"{one_line(target)}: {outcome}{spent}"
     yield from _labelled("inputs", [f"{i.name} = {i.value} ({i.source})" for i in result.inputs])
     yield from _labelled("write", [record.comment] if record.comment and not brief else [])
     yield from _labelled("shapes", [] if brief else [*_shapes(ran, record)])

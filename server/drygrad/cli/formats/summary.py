@@ -39,9 +39,11 @@ def _parts(report: Report) -> Iterator[str]:
 
 def _runs(report: Report) -> str:
     from drygrad.dryrun.merge import Record  # noqa: PLC0415 - a check has no runs
+    from drygrad.dryrun.outcome_words import inputs  # noqa: PLC0415
 
-    outcomes = Counter(ran.outcome.result.outcome for ran in report.runs if isinstance(ran.outcome, Record))
-    skipped = len(report.runs) - outcomes.total()
+    results = [ran.outcome.result for ran in report.runs if isinstance(ran.outcome, Record)]
+    outcomes = Counter(f"{r.outcome}{inputs(r) if r.outcome == 'passed' else ''}" for r in results)
+    skipped = len(report.runs) - len(results)
     ended = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
     without = f"{skipped} without inputs" if skipped else ""
     return f"{_count(len(report.runs), 'run')}: {', '.join(part for part in (ended, without) if part)}"

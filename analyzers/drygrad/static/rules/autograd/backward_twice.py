@@ -14,6 +14,9 @@ class BackwardTwice(Rule):
     Where the first loss went back into parameters that its optimizer does not hold, as a discriminator's loss into the
     generator, the finding stands where that loss takes the tensor that should be detached.
 
+    Where the `forward` of a module that is being trained runs a backward pass itself, and what it returns belongs to
+    the graph that this has freed, a backward by its caller fails: that is a warning at the `return`.
+
     ## Why is this bad?
     It raises: `Trying to backward through the graph a second time`. The first pass frees what the operations keep.
 
