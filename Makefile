@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+RUNS := .venv/.has-torch
 READY := .venv/.ready-for-tests
 
 # The tests start hundreds of processes; without bytecode each would compile the package anew.
@@ -17,7 +18,7 @@ installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 .PHONY: demo test tests quick quick-tests report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh bench clean help
 
 help:
-	@echo "make demo    check the examples, and run one"
+	@echo "make demo    check the examples, and run one; it installs drygrad and torch"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
 	@echo "make quick   of that, what takes a minute: style, types, fresh pages, tests of rules and facts"
 	@echo "make report    what is found of the corpus' faults, as tables; writes docs/accuracy.md"
@@ -31,7 +32,7 @@ help:
 	@echo "make bench   measure"
 	@echo "make clean   remove what was set up"
 
-demo: $(READY)
+demo: $(RUNS)
 	@echo "$$ drygrad check examples/"
 	@$(BIN)/drygrad check examples/ || test $$? -eq 1
 	@echo
@@ -102,6 +103,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(RUNS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	@touch $@
 
 $(READY): $(INSTALLED)

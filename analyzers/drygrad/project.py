@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -60,6 +61,13 @@ class Project:
     def excludes(self, path: Path, *, folder: bool = False) -> bool:
         """Say whether the ``exclude`` setting names a file or a folder."""
         return bool(self.settings.exclude) and self._exclude_spec.match_file(self.relative(path) + "/" * folder)
+
+    def entered(self, folder: Path) -> Project:
+        """Return the project for who has named a folder: what excludes the folder excludes nothing in it."""
+        if not self.excludes(folder, folder=True):
+            return self
+        exclude = not_matching(self.settings.exclude, self.relative(folder) + "/")
+        return replace(self, settings=replace(self.settings, exclude=exclude))
 
     def relative(self, path: Path) -> str:
         """Return a path as the patterns of the settings see it."""
@@ -137,6 +145,11 @@ def _decode_error(message: str, text: str) -> tuple[Position, str]:
     if match is None or match["line"] is None:
         return Position(max(len(text.splitlines()), 1), 0), f"broken TOML: {match['message'] if match else message}"
     return Position(int(match["line"]), int(match["column"]) - 1), f"broken TOML: {match['message']}"
+
+
+def not_matching(patterns: Iterable[str], path: str) -> tuple[str, ...]:
+    """Return those of some .gitignore patterns that do not name a path."""
+    return tuple(pattern for pattern in patterns if not _spec((pattern,)).match_file(path))
 
 
 def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:

@@ -172,15 +172,33 @@ def test_quiet_says_nothing_of_nothing(cli: Cli) -> None:
     assert cli("check", "a.py").out == "Found nothing in 1 file.\n"
 
 
-def test_a_folder_without_files_is_mentioned(cli: Cli) -> None:
-    cli.write("made/a.py", "bad\n")
+def test_a_folder_without_files_is_mentioned_with_what_leaves_them_out(cli: Cli) -> None:
+    cli.write("pkg/made/a.py", "bad\n")
+    cli.write("pkg/third/b.py", "bad\n")
+    cli.write("bare/c.txt", "bad\n")
     cli.write(".git/HEAD", "")
     cli.write(".gitignore", "made/\n")
-    empty = cli("check", "made")
+    cli.write("pyproject.toml", '[tool.drygrad]\nexclude = ["third"]\n')
+    empty = cli("check", "pkg")
     assert (empty.status, empty.out) == (0, "Found nothing in 0 files.\n")
-    assert "made: no Python file or notebook to check (what git ignores is left out" in empty.err
-    assert cli("check", "made", "-q").err == ""
-    assert cli("check", "made", "--no-gitignore").err == ""
+    assert empty.err == (
+        "drygrad: pkg: no Python file or notebook to check; "
+        "left out by .gitignore (--no-gitignore) and `exclude` in pyproject.toml\n"
+    )
+    assert cli("check", "pkg", "-q").err == ""
+    assert cli("check", "pkg", "--no-gitignore").err == ""
+    assert cli("check", "bare").err == "drygrad: bare: no Python file or notebook to check\n"
+
+
+def test_what_is_named_is_checked_unless_exclusion_is_forced(cli: Cli) -> None:
+    cli.write("third/a.py", "bad\n")
+    cli.write("pyproject.toml", '[tool.drygrad]\nexclude = ["third"]\n')
+    for named in ("third", "third/a.py"):
+        assert cli("check", named).status == 1
+        forced = cli("check", named, "--force-exclude")
+        assert (forced.status, forced.out) == (0, "Found nothing in 0 files.\n")
+        assert "left out by `exclude` in pyproject.toml" in forced.err
+        assert cli("check", named, "--force-exclude", "--quiet").err == ""
 
 
 def test_baseline_leaves_out_what_it_knows(cli: Cli) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drygrad.cli.walk import Projects, files_in
+from drygrad.cli.walk import Projects, Walk
 
 
 def make(root: Path, *names: str, **contents: str) -> None:
@@ -20,7 +20,7 @@ def make(root: Path, *names: str, **contents: str) -> None:
 
 
 def found(root: Path, *, gitignore: bool = True) -> list[str]:
-    return [os.path.relpath(path, root) for path in files_in(str(root), Projects(), gitignore=gitignore)]
+    return [os.path.relpath(path, root) for path in Walk(Projects(), gitignore=gitignore).files(str(root))]
 
 
 def test_python_files_and_notebooks_in_order(tmp_path: Path) -> None:
@@ -66,6 +66,34 @@ def test_the_exclude_setting_holds(tmp_path: Path) -> None:
     assert found(tmp_path) == ["a.py", "pkg/third/c.py"]
 
 
+def test_a_folder_that_is_named_is_looked_into_though_it_is_excluded(tmp_path: Path) -> None:
+    make(tmp_path, "examples/a.py", "examples/old/b.py", "examples/deep/old/c.py", "examples/deep/gen_1.py", "d.py")
+    (tmp_path / "pyproject.toml").write_text('[tool.drygrad]\nexclude = ["examples", "/examples/old", "gen_*"]\n')
+    assert found(tmp_path) == ["d.py"]
+    assert found(tmp_path / "examples") == ["a.py", "deep/old/c.py"]
+    assert found(tmp_path / "examples" / "deep") == ["old/c.py"]
+    assert found(tmp_path / "examples" / "old") == ["b.py"]
+
+
+def test_a_folder_that_is_named_is_looked_into_though_git_ignores_it(tmp_path: Path) -> None:
+    make(tmp_path, "out/a.py", "out/gen.py", "out/deep/b.py", "c.py")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("/out/\ngen.py\n")
+    assert found(tmp_path) == ["c.py"]
+    assert found(tmp_path / "out") == ["a.py", "deep/b.py"]
+    assert found(tmp_path / "out" / "deep") == ["b.py"]
+
+
+def test_what_is_named_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    make(tmp_path, "examples/a.py", "b.py")
+    (tmp_path / "pyproject.toml").write_text('[tool.drygrad]\nexclude = ["examples"]\n')
+    walk = Walk(Projects(), force=True)
+    assert list(walk.files(str(tmp_path / "examples"))) == []
+    assert walk.left_out == {str(tmp_path / "pyproject.toml")}
+    assert [walk.takes(str(tmp_path / name)) for name in ("examples/a.py", "b.py")] == [False, True]
+    assert Walk(Projects()).takes(str(tmp_path / "examples" / "a.py"))
+
+
 def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
     make(tmp_path, "pkg/a.py")
     (tmp_path / "pkg" / "loop").symlink_to(tmp_path)
@@ -75,4 +103,4 @@ def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
 def test_the_current_folder_adds_nothing_to_the_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, "a.py", "pkg/b.py")
     monkeypatch.chdir(tmp_path)
-    assert list(files_in(".", Projects())) == ["a.py", "pkg/b.py"]
+    assert list(Walk(Projects()).files(".")) == ["a.py", "pkg/b.py"]

@@ -57,6 +57,9 @@ def _check(check: argparse.ArgumentParser) -> None:
     rules.add_argument("--no-baseline", dest="use_baseline", action="store_false", help="report known findings, too")
     files = check.add_argument_group("files")
     files.add_argument("--stdin-filename", metavar="NAME", default="<stdin>", help="the name of what stdin brings")
+    files.add_argument(
+        "--force-exclude", action="store_true", help="leave out what the settings exclude, even where it is named here"
+    )
     files.add_argument("--no-gitignore", dest="gitignore", action="store_false", help="check what git ignores, too")
     files.add_argument("--jobs", type=_positive, metavar="N", help="processes (default: as many as pay)")
     output = check.add_argument_group("output")

@@ -22,7 +22,7 @@ from .inspection import Job, Mode
 from .parallel import inspect_all
 from .report import FileResult, Report
 from .terminal import one_line
-from .walk import Projects, files_in
+from .walk import Projects, Walk
 
 GARBAGE_THRESHOLD = 1_000_000
 """A syntax tree is a million objects and no garbage; by default the collector would visit them ten times over."""
@@ -106,28 +106,42 @@ def _plan(arguments: argparse.Namespace, projects: Projects, overrides: Override
 
 
 def _files(given: str, arguments: argparse.Namespace, projects: Projects, plan: Plan) -> Iterator[str]:
+    walk = Walk(projects, gitignore=arguments.gitignore, force=arguments.force_exclude)
     if given == "-":
         yield given
     elif Path(given).is_dir():
-        yield from _files_below(given, arguments, projects, plan)
+        yield from _files_below(given, walk, plan, quiet=arguments.quiet)
     elif os.path.lexists(given):
-        yield given
+        if walk.takes(given):
+            yield given
+        elif not arguments.quiet:
+            complain(f"{given}: {_left_out(walk)}")
     else:
         plan.problems.append(f"{given}: no such file or folder")
 
 
-def _files_below(folder: str, arguments: argparse.Namespace, projects: Projects, plan: Plan) -> Iterator[str]:
+def _files_below(folder: str, walk: Walk, plan: Plan, *, quiet: bool) -> Iterator[str]:
     is_empty = True
     try:
-        for path in files_in(folder, projects, gitignore=arguments.gitignore):
+        for path in walk.files(folder):
             is_empty = False
             yield path
     except OSError as error:
         plan.problems.append(f"{error.filename or folder}: cannot read: {error.strerror}")
         return
-    if is_empty and not arguments.quiet:
-        left_out = " (what git ignores is left out; --no-gitignore)" if arguments.gitignore else ""
+    if is_empty and not quiet:
+        left_out = f"; {_left_out(walk)}" if walk.left_out else ""
         complain(f"{folder}: no Python file or notebook to check{left_out}")
+
+
+def _left_out(walk: Walk) -> str:
+    """Say what left out something on a walk, as those see it who gave the paths."""
+    told: list[str] = []
+    for source in sorted(map(Path, walk.left_out)):
+        here = Path.cwd()
+        shown = source.relative_to(here) if source.is_relative_to(here) else source
+        told.append(f"{shown} (--no-gitignore)" if source.name == ".gitignore" else f"`exclude` in {shown}")
+    return f"left out by {' and '.join(told)}"
 
 
 def _job_maker(arguments: argparse.Namespace, projects: Projects, overrides: Overrides) -> Callable[[str], Job]:

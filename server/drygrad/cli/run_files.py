@@ -23,7 +23,7 @@ from drygrad.static.source import Source, SourceError, decode
 from .errors import Failure, complain
 from .inspection import Job, inspect, item_of
 from .report import FileResult, Ran
-from .walk import Projects, files_in
+from .walk import Projects, Walk
 
 Outcomes = list[Record | Missing]
 
@@ -127,9 +127,8 @@ def files_of(given: str, projects: Projects) -> Iterator[File]:
     if Path(name).is_dir():
         if qualname:
             raise Failure(f"{name} is a folder; name the file that has {qualname}")
-        for shown in files_in(name, projects):
-            if shown.endswith((".py", ".ipynb")):
-                yield _file(shown, None, projects)
+        for shown in Walk(projects).files(name):
+            yield _file(shown, None, projects)
         return
     if not Path(name).exists():
         raise Failure(f"{name}: no such file or folder")

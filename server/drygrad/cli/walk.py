@@ -1,15 +1,16 @@
-"""Which files a check of some paths looks at."""
+"""Which files a check of some paths looks at. What is named is looked at, even where settings or git leave it out."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drygrad.files import read_file
 from drygrad.folders import holds_users_code
-from drygrad.project import Project, load_project
+from drygrad.project import Project, load_project, not_matching
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -47,7 +48,10 @@ class Ignored:
 
     @classmethod
     def above(cls, folder: Path) -> Ignored:
-        """Return what the .gitignore files between the repository's root and a folder leave out."""
+        """Return what the .gitignore files between the repository's root and a folder that was named leave out in it.
+
+        What leaves out the folder itself leaves out nothing in it.
+        """
         absolute = folder.absolute()
         root = next((f for f in (absolute, *absolute.parents) if (f / ".git").exists()), None)
         if root is None or root == absolute:
@@ -55,54 +59,85 @@ class Ignored:
         ignored = cls()
         for inner in reversed(absolute.parents):
             if inner == root or root in inner.parents:
-                ignored = ignored.entering(str(inner))
+                ignored = ignored.entering(str(inner), named=absolute)
         return ignored
 
-    def entering(self, folder: str) -> Ignored:
-        """Return what is left out in a folder, its own .gitignore added."""
+    def entering(self, folder: str, named: Path | None = None) -> Ignored:
+        """Return what is left out in a folder, its own .gitignore added, but for the patterns of what was named."""
         try:
             lines = read_file(Path(folder, ".gitignore")).decode("utf-8", "replace").splitlines()
         except OSError:
             return self
         from pathspec import GitIgnoreSpec  # noqa: PLC0415 - only where there is a .gitignore
 
-        return Ignored(((str(Path(folder).absolute()), GitIgnoreSpec.from_lines(lines)), *self._specs))
+        base, spec = str(Path(folder).absolute()), GitIgnoreSpec.from_lines(lines)
+        if named and spec.match_file(inside := _relative(named, base, folder=True)):
+            spec = GitIgnoreSpec.from_lines(not_matching(lines, inside))
+        return Ignored(((base, spec), *self._specs))
 
-    def leaves_out(self, path: str, *, folder: bool) -> bool:
-        """Say whether a file or folder is left out."""
+    def leaves_out(self, path: str, *, folder: bool) -> str | None:
+        """Return the .gitignore that leaves out a file or folder; None where it is not left out."""
         if not self._specs:
-            return False
+            return None
         absolute = Path(path).absolute()
         for base, spec in self._specs:
-            relative = os.path.relpath(absolute, base).replace(os.sep, "/") + "/" * folder
-            verdict = spec.check_file(relative).include
+            verdict = spec.check_file(_relative(absolute, base, folder=folder)).include
             if verdict is not None:
-                return verdict
-        return False
+                return os.path.join(base, ".gitignore") if verdict else None  # noqa: PTH118 - asked of every file
+        return None
 
 
-def files_in(folder: str, projects: Projects, *, gitignore: bool = True) -> Iterator[str]:
-    """Yield the Python files and notebooks below a folder, sorted, as paths that begin with the folder as given."""
-    ignored = Ignored.above(Path(folder)) if gitignore else Ignored()
-    pending = [(folder, ignored)]
-    while pending:
-        current, ignored = pending.pop()
-        if gitignore:
-            ignored = ignored.entering(current)
-        project = projects.of_folder(Path(current))
-        folders: list[tuple[str, Ignored]] = []
-        for entry in _entries(current):
-            is_folder = entry.is_dir(follow_symlinks=False)
-            path = entry.name if current == "." else entry.path
-            if not _wanted(entry, is_folder=is_folder) or project.excludes(Path(path), folder=is_folder):
-                continue
-            if ignored.leaves_out(path, folder=is_folder):
-                continue
-            if is_folder:
-                folders.append((path, ignored))
-            else:
-                yield path
-        pending += reversed(folders)
+def _relative(path: Path, base: str, *, folder: bool) -> str:
+    return os.path.relpath(path, base).replace(os.sep, "/") + "/" * folder
+
+
+@dataclass
+class Walk:
+    """A walk through folders that were named; ``left_out`` are the files that have left out anything on the way.
+
+    Where ``force`` is set, the setting `exclude` holds for what was named, too.
+    """
+
+    projects: Projects
+    gitignore: bool = True
+    force: bool = False
+    left_out: set[str] = field(default_factory=set[str])
+
+    def takes(self, file: str) -> bool:
+        """Say whether a file that was named is looked at."""
+        path = Path(file)
+        return not (self.force and self._excluded(self.projects.of_folder(path.parent), path, folder=False))
+
+    def files(self, folder: str) -> Iterator[str]:
+        """Yield the Python files and notebooks below a folder, sorted, as paths that begin with the folder as given."""
+        ignored = Ignored.above(Path(folder)) if self.gitignore else Ignored()
+        pending = [(folder, ignored)]
+        while pending:
+            current, ignored = pending.pop()
+            if self.gitignore:
+                ignored = ignored.entering(current)
+            project = self.projects.of_folder(Path(current))
+            if not self.force:
+                project = project.entered(Path(folder))
+            folders: list[tuple[str, Ignored]] = []
+            for entry in _entries(current):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                path = entry.name if current == "." else entry.path
+                if not _wanted(entry, is_folder=is_folder) or self._excluded(project, Path(path), folder=is_folder):
+                    continue
+                if source := ignored.leaves_out(path, folder=is_folder):
+                    self.left_out.add(source)
+                elif is_folder:
+                    folders.append((path, ignored))
+                else:
+                    yield path
+            pending += reversed(folders)
+
+    def _excluded(self, project: Project, path: Path, *, folder: bool) -> bool:
+        excluded = project.excludes(path, folder=folder)
+        if excluded:
+            self.left_out.add(str(project.config))
+        return excluded
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
