@@ -256,8 +256,8 @@ OPTIONS: tuple[Option, ...] = (
         "exclude",
         "list of patterns",
         "[]",
-        "Files and folders that a check of a folder skips, besides hidden and ignored ones. "
-        "Patterns are those of .gitignore.",
+        "Files and folders that a check of a folder skips, besides hidden and ignored ones, unless they are "
+        "named themselves. Patterns are those of .gitignore.",
         "both",
         _patterns,
         _TEXT_LIST,

@@ -78,6 +78,26 @@ def test_the_readme_shows_what_a_run_prints() -> None:
         assert "passed on sim" in output
 
 
+def test_the_readme_shows_what_the_demo_prints() -> None:
+    """Whole lines may be left out where it says ``...``; what runs took is not compared."""
+    pytest.importorskip("torch")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"^```console\n\$ make demo\n((?s:.*?))^```$", readme, re.MULTILINE)
+    recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown and recipe
+    printed = ""
+    for command in re.findall(r"\$\(BIN\)/drygrad (.*?) \|\|", recipe[1]):
+        done = run_program(*command.replace(".venv", sys.prefix).split(), cwd=ROOT)
+        assert (done.status, done.err) == (1, "")
+        printed += f"$ drygrad {command}\n{done.out}\n"
+    pattern = re.escape(_timeless(shown[1]) + "\n").replace(re.escape("...\n"), "(?s:.*?)")
+    assert re.fullmatch(pattern, _timeless(printed)), printed
+
+
+def _timeless(text: str) -> str:
+    return re.sub(r" in \d+(\.\d+)? m?s\b", " in N s", text)
+
+
 def _findings(text: str) -> str:
     """The part that does not depend on the machine: what stands before the first run."""
     return text.partition("\n\n")[0]
