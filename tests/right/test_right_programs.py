@@ -1,0 +1,156 @@
+"""Complete right programs, in the styles that people write: each runs, and nothing is said against it.
+
+Both witnesses look at each: the check at its files, dry runs at every function of them and at its scripts.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_harness import environment, program
+
+pytest.importorskip("torch")
+
+HERE = Path(__file__).resolve().parent
+LAUNCH = "# launch:"
+HEAD_LINES = 5
+STYLES = sorted(folder.name for folder in HERE.iterdir() if folder.is_dir() and folder.name != "__pycache__")
+PYTHON = os.environ.get("DRYGRAD_RIGHT_PYTHON", sys.executable)
+"""The interpreter that has what the programs import."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(HERE).as_posix()
+
+
+def style_of(path: Path) -> str:
+    return path.relative_to(HERE).parts[0]
+
+
+def each(paths: Iterable[Path]) -> pytest.MarkDecorator:
+    """Return a test's parameters: one process looks at all programs of a style, for they share what a command says."""
+    parameters = [pytest.param(p, id=name_of(p), marks=pytest.mark.xdist_group(style_of(p))) for p in paths]
+    return pytest.mark.parametrize("path", parameters)
+
+
+def is_script(path: Path) -> bool:
+    """Say whether a file of a package is what one starts; of the other styles, each is."""
+    return style_of(path) != "packages" or "__main__" in path.read_text("utf-8")
+
+
+FILES = sorted(path for style in STYLES for path in (HERE / style).rglob("*") if path.suffix in (".py", ".ipynb"))
+SCRIPTS = [path for path in FILES if is_script(path)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the programs: some write files beside them, and our own settings leave them out."""
+    copy = tmp_path_factory.mktemp("programs") / "right"
+    shutil.copytree(HERE, copy, ignore=shutil.ignore_patterns("__pycache__", "test_*.py"))
+    return copy
+
+
+def cells_of(path: Path) -> str:
+    """Return the code of a notebook as one program, without the lines that are IPython's."""
+    lines: list[str] = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        goes_on = False
+        for line in "".join(cell["source"]).splitlines() if cell["cell_type"] == "code" else ():
+            is_magic = goes_on or line.lstrip().startswith(("!", "%"))
+            goes_on = is_magic and line.endswith("\\")
+            lines += [] if is_magic else [line]
+    return "\n".join(lines)
+
+
+def command_of(path: Path) -> list[str]:
+    """Return what starts a program: what its ``# launch:`` line says, else Python."""
+    if path.suffix == ".ipynb":
+        return [PYTHON, "-c", cells_of(path)]
+    head = path.read_text("utf-8").splitlines()[:HEAD_LINES]
+    launch = next((line.partition(LAUNCH)[2] for line in head if line.startswith(LAUNCH)), "python {file}")
+    launcher, *words = shlex.split(launch.format(file=path))
+    return [PYTHON, *(() if launcher == "python" else ("-m", "torch.distributed.run")), *words]
+
+
+@each(SCRIPTS)
+def test_a_right_program_runs(path: Path, folder: Path) -> None:
+    copy = folder / path.relative_to(HERE)
+    environ = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        command_of(copy), cwd=copy.parent, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()[-2_000:]
+
+
+def answer_of(*arguments: str, folder: Path) -> dict[str, Any]:
+    command = program(*arguments, "--output-format", "json", "--no-progress")
+    done = subprocess.run(
+        command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert done.stdout, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+class Answers:
+    """What each command says of a whole style: its programs share a worker, as those of a folder do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def of(self, command: str, path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the errors and warnings about a file, and its runs."""
+        style, name = style_of(path), name_of(path)
+        if (command, style) not in self._known:
+            options = ("--python", PYTHON, "--device", "sim") if command == "run" else ()
+            self._known[command, style] = answer_of(command, style, *options, folder=self._folder)
+        answer = self._known[command, style]
+        findings = [f for f in answer["findings"] if f["path"] == name and f["severity"] in ("error", "warning")]
+        return findings, [run for run in answer["runs"] if run["target"].partition("::")[0] == name]
+
+
+@pytest.fixture(scope="module")
+def answers(folder: Path) -> Answers:
+    return Answers(folder)
+
+
+def said(findings: Sequence[dict[str, Any]]) -> list[str]:
+    return [f"{f['start']['line']}: {f['severity']}[{f['code']}] {f['message']}" for f in findings]
+
+
+@each(FILES)
+def test_the_check_says_nothing_against_it(path: Path, answers: Answers) -> None:
+    findings, _ = answers.of("check", path)
+    assert said(findings) == []
+
+
+@each(FILES)
+def test_runs_say_nothing_against_it(path: Path, answers: Answers) -> None:
+    findings, runs = answers.of("run", path)
+    assert said(findings) == []
+    outcomes = {run["target"]: run["outcome"] for run in runs}
+    script = outcomes.pop(name_of(path), "passed")
+    assert script in ("passed", "unsupported"), outcomes
+    # A function called alone may fail for want of what the program does before; that is a hint.
+    assert set(outcomes.values()) <= {"passed", "failed", "no-inputs", "blocked", "unsupported"}, outcomes
+
+
+def defines_functions(path: Path) -> bool:
+    text = cells_of(path) if path.suffix == ".ipynb" else path.read_text("utf-8")
+    return any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) for node in ast.walk(ast.parse(text)))
+
+
+@each(path for path in FILES if defines_functions(path))
+def test_its_functions_are_run(path: Path, answers: Answers) -> None:
+    _, runs = answers.of("run", path)
+    assert any("::" in run["target"] for run in runs)
