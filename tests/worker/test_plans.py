@@ -167,7 +167,7 @@ def test_modules_that_import_each_other_see_what_python_shows_them(worker: Worke
 
 
 def test_a_package_that_cannot_be_imported_is_told_without_a_traceback(worker: WorkerClient, tmp_path: Path) -> None:
-    fields = in_package(tmp_path, __init__="import no_such_module\n")
+    fields = in_package(tmp_path, __init__="import json.no_such_module\n")
     result = worker.run(plan(tmp_path, "def f(): ...\n", "f", **{**fields, "root": str(tmp_path / "elsewhere")}))
     (fault,) = result["faults"]
     assert fault["message"].startswith("the package `package` cannot be imported: ModuleNotFoundError")

@@ -16,7 +16,15 @@ MAX_MESSAGE = 300
 _DETAIL = 4000
 _MAX_STACK = 50
 _CAUSES = 10
-_MISSING_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
+_MISSING_CUDA = (
+    "Torch not compiled with CUDA enabled",
+    "Found no NVIDIA driver",
+    "No CUDA GPUs are available",
+    "module 'torch._C' has no attribute '_cuda",
+    "no accelerator device is detected",
+    "built without USE_CUDA",
+    "SyncBatchNorm layers only work with GPU modules",
+)
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
@@ -61,6 +69,8 @@ def outcome_of(error: BaseException, run: Run) -> str:
     if kind.__name__ == "Unsupported" and kind.__module__.startswith("drygrad."):
         return "unsupported"
     if run.device != "cuda" and any(phrase in text for phrase in _MISSING_CUDA):
+        return "unsupported"
+    if surroundings.wants_more_processes(error):
         return "unsupported"
     if surroundings.lacking(error) is not None:
         return "blocked"

@@ -19,6 +19,7 @@ from drygrad.worker import adapt, errors, further, graphs, inputs, outcomes, pro
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
 from drygrad.worker.instruments import all_instruments
+from drygrad.worker.launching import Launch
 from drygrad.worker.lines import Lines
 from drygrad.worker.loops import Loops, Progress
 from drygrad.worker.modules import forget_shadowed
@@ -43,6 +44,7 @@ class Execution:
         self.instruments: list[Instrument] = [*chosen, self.progress]
         self.loops = Loops(self.run, self.progress)
         self.hooks = Hooks(self.run, self.loops, self.instruments)
+        self.launch = Launch(self.run.note)
         self.backward = "none"
         self._tell = tell
         self._trains = False
@@ -59,6 +61,7 @@ class Execution:
         try:
             self.prepare()
             namespace = Namespace(self.plan)
+            self.launch.read(namespace.tree)
         except SyntaxError as error:
             return self._unreadable(error)
         try:
@@ -118,13 +121,14 @@ class Execution:
         sys.path[:0] = own_path
         sys.argv = surroundings.Arguments([plan["path"]])
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
-        sys.meta_path.insert(0, WorkspaceFinder(self.run.lines, buffers))
+        sys.meta_path.insert(0, WorkspaceFinder(self.run.lines, buffers, self.launch.read))
         give_source(plan["path"], plan["text"])
         if os.path.isdir(root):
             os.chdir(root)
         torch.set_num_threads(min(MAX_THREADS, torch.get_num_threads()))
         seed_all(int(plan.get("seed") or 0))
         adapt.adapt(self.run, self.loops)
+        self.launch.install()
         self.hooks.install()
 
     def _execute(self, namespace: Namespace) -> None:

@@ -1,72 +1,150 @@
-"""A process group with one member: each collective gives back what was put in."""
+"""Process groups with one member, of torch's own backend for such: each collective gives back what was put in."""
 
-# torch types these methods by overloads that no group of torch's own follows.
-# pyright: reportIncompatibleMethodOverride=false, reportAssignmentType=false, reportPrivateUsage=false, reportUnknownVariableType=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
+import inspect
+import sys
 from datetime import timedelta
-from typing import Any
+from functools import wraps
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
+import torch.multiprocessing
 from torch._C._distributed_c10d import _create_work_from_future  # type: ignore
+from torch.distributed import distributed_c10d
 from torch.futures import Future
 
 from drygrad.worker.run import Run
 
-_NAME = "drygrad"
+_OF_OTHER_BACKENDS = ("device_id", "backend_options", "pg_options")
+_FAKE = "fake"
+_torch: Any = distributed_c10d
+_LATER = "all_reduce broadcast reduce all_gather all_gather_into_tensor reduce_scatter reduce_scatter_tensor".split()
+"""Functions whose work is asked for its future by those who compress gradients."""
+
+
+def install(run: Run) -> None:
+    """Let ``init_process_group`` make such a group, whatever backend and size it is asked for."""
+    _log_nothing()
+    _stay_alone(run)
+    _make_fake_groups()
+    _begin_alone(run)
+    _keep_promises()
+    if run.device == "sim":
+        _replace("is_nccl_available", lambda: True)
+    _replace("monitored_barrier", _silent)
+
+
+def _begin_alone(run: Run) -> None:
+    begin: Any = dist.init_process_group
+    store: Any = getattr(dist, "HashStore")  # noqa: B009 - as below
+
+    def init_process_group(backend: Any = None, *_: Any, **__: Any) -> None:
+        if dist.is_initialized():
+            return
+        run.note("the process group has one member: collectives give back what they are given")
+        _register()
+        begin(_FAKE, store=store(), rank=0, world_size=1, timeout=timedelta(seconds=30))
+        _name(dist.group.WORLD, backend)
+
+    def _get_default_group() -> Any:
+        if not dist.is_initialized() and run.plan.get("target") is not None:
+            run.note("what is run counts on a process group, which the program begins elsewhere: the run has begun one")
+            init_process_group("nccl" if run.device in ("sim", "cuda") else "gloo")
+        return default()
+
+    default: Any = _torch._get_default_group
+    _replace("init_process_group", init_process_group)
+    _replace("_get_default_group", _get_default_group)
+
+
+def _make_fake_groups() -> None:
+    make: Any = _torch._new_process_group_helper
+
+    def _new_process_group_helper(size: Any, rank: Any, ranks: Any, backend: Any, *rest: Any, **named: Any) -> Any:
+        named.update({name: None for name in _OF_OTHER_BACKENDS if name in named})
+        group, store = make(size, rank, ranks, dist.Backend(_FAKE), *rest, **named)
+        _name(group, backend)
+        return group, store
+
+    _torch._new_process_group_helper = _new_process_group_helper
+
+
+def _register() -> None:
+    from torch.testing._internal.distributed import fake_pg  # pyright: ignore[reportUnusedImport]  # noqa: F401
+
+
+def _name(group: Any, backend: Any) -> None:
+    """Let a group say that it has the backend that it was asked for."""
+    groups: Any = _torch._world.pg_map
+    if group in groups:
+        name = backend if isinstance(backend, str) else "undefined"
+        groups[group] = (dist.Backend(name), groups[group][1])
+
+
+def _keep_promises() -> None:
+    """Let futures hold what was asked for: those of the fake backend hold nothing."""
+
+    def later(function: Any) -> Any:
+        first = next(iter(inspect.signature(function).parameters))
+
+        @wraps(function)
+        def collective(*args: Any, **kwargs: Any) -> Any:
+            if function(*args, **kwargs) is None:
+                return None
+            output: Any = args[0] if args else kwargs[first]
+            return _done(output if isinstance(output, list) else [output])
+
+        return collective
+
+    for name in _LATER:
+        _replace(name, later(getattr(distributed_c10d, name)))
+
+    reducer: Any = getattr(dist, "Reducer")  # noqa: B009 - as below
+    promising = ReducersGroup()
+
+    def Reducer(parameters: Any, buckets: Any, sizes: Any, group: Any, *rest: Any, **named: Any) -> Any:
+        return reducer(parameters, buckets, sizes, promising, *rest, **named)
+
+    dist.Reducer = Reducer  # type: ignore[attr-defined]
+
+
+class ReducersGroup(dist.ProcessGroup):
+    """The group that ``DistributedDataParallel`` reduces gradients in, whose futures must hold them."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)  # pyright: ignore[reportCallIssue]
+
+    def _same(self, tensors: Any, *_: Any, **__: Any) -> Any:
+        return _done(tensors)
+
+    allreduce = allreduce_coalesced = broadcast = _same  # pyright: ignore[reportAssignmentType]
 
 
 def _done(result: Any) -> Any:
     kind: Any = Future
     future = kind()
     future.set_result(result)
-    create: Any = _create_work_from_future
-    return create(future)
+    return cast("Any", _create_work_from_future)(future)
 
 
-class LonelyGroup(dist.ProcessGroup):
-    """The collectives of a group of one."""
+def _stay_alone(run: Run) -> None:
+    def spawn(fn: Any, args: Any = (), *_: Any, **__: Any) -> None:
+        run.note("no process was started: the function ran as the first of them")
+        fn(0, *args)
 
-    def __init__(self) -> None:
-        super().__init__(0, 1)  # pyright: ignore[reportCallIssue]
-
-    def getBackendName(self) -> str:
-        """Return the name that ``get_backend`` shows."""
-        return _NAME
-
-    def _same(self, tensors: Any, *_: Any, **__: Any) -> Any:
-        return _done(tensors)
-
-    def _copied(self, outputs: Any, inputs: Any, *_: Any, **__: Any) -> Any:
-        for output, given in zip(_flat(outputs), _flat(inputs)):
-            if output is not given:
-                output.copy_(given.reshape(output.shape))
-        return _done(outputs)
-
-    def _copied_back(self, output: torch.Tensor, given: torch.Tensor, *_: Any, **__: Any) -> Any:
-        return self._copied([output], [given])
-
-    def barrier(self, *_: Any, **__: Any) -> Any:
-        """Wait for nobody."""
-        return _done(None)
-
-    allreduce = allreduce_coalesced = broadcast = reduce = _same
-    allgather = gather = scatter = reduce_scatter = alltoall = _copied
-    allgather_into_tensor_coalesced = reduce_scatter_tensor_coalesced = _copied
-    _allgather_base = _reduce_scatter_base = alltoall_base = _copied_back
-    all_gather_single = _copied_back
+    torch.multiprocessing.spawn = spawn  # type: ignore[assignment]
 
 
-def _flat(tensors: Any) -> list[torch.Tensor]:
-    if isinstance(tensors, torch.Tensor):
-        return [tensors]
-    return [tensor for item in tensors for tensor in _flat(item)]
-
-
-def _make(*_: Any) -> LonelyGroup:
-    return LonelyGroup()
+def _replace(name: str, function: Any) -> None:
+    """Give a function of torch's another meaning wherever its name was imported to."""
+    original = getattr(distributed_c10d, name)
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get(name) is original:
+            setattr(module, name, function)
 
 
 def _silent(*_: Any, **__: Any) -> None:
@@ -84,22 +162,6 @@ class _Silent:
 
 
 def _log_nothing() -> None:
-    reducer: Any = getattr(dist, "Reducer")  # noqa: B009 - as below
+    reducer: Any = getattr(dist, "Reducer")  # noqa: B009 - it is not among the names that torch exports
     dist.Logger = _Silent  # type: ignore[attr-defined]
     reducer.set_logger = _silent
-
-
-def install(run: Run) -> None:
-    """Let ``init_process_group`` make such a group, whatever backend and size it is asked for."""
-    begin: Any = dist.init_process_group
-    backends: Any = dist.Backend
-    backends.register_backend(_NAME, _make, devices=["cpu", "cuda"])
-    store: Any = getattr(dist, "HashStore")  # noqa: B009 - it is not among the names that torch exports
-    _log_nothing()
-
-    def init_process_group(*args: Any, **kwargs: Any) -> None:
-        if not dist.is_initialized():
-            run.note("the process group has one member: collectives give back what they are given")
-            begin(_NAME, store=store(), rank=0, world_size=1, timeout=timedelta(seconds=30))
-
-    dist.init_process_group = init_process_group  # type: ignore[assignment]

@@ -25,6 +25,9 @@ from drygrad.worker.weave import weave
 Start = tuple[int, int]
 """Where a statement starts: line, column in UTF-8 bytes."""
 
+Read = Callable[[ast.AST], None]
+"""Hears of the tree of each module of the user's before it is executed."""
+
 _LENT: dict[str, Any] = {"torch": torch, "types": types}
 """What the text of an input may use though the user's text does not import it."""
 
@@ -44,15 +47,18 @@ class PackageLoader(SourceFileLoader):
 class WovenLoader(PackageLoader):
     """Loads a module of the user's: the editor's text before the disk's, with bounded loops."""
 
-    def __init__(self, name: str, path: str, text: str | None) -> None:
+    def __init__(self, name: str, path: str, text: str | None, read: Read) -> None:
         super().__init__(name, path)
         self._text = text
+        self._read = read
 
     def get_code(self, fullname: str) -> CodeType:
         """Compile the text; nothing compiled earlier is taken, and nothing is written."""
         path = self.get_filename(fullname)
         source = self._text.encode("utf-8") if self._text is not None else self.get_data(path)
-        return compile(weave(ast.parse(source, path), observe=False), path, "exec", dont_inherit=True)
+        tree = ast.parse(source, path)
+        self._read(tree)
+        return compile(weave(tree, observe=False), path, "exec", dont_inherit=True)
 
     def get_source(self, fullname: str) -> str | None:
         """Return the text."""
@@ -62,8 +68,9 @@ class WovenLoader(PackageLoader):
 class WorkspaceFinder:
     """Finds modules as Python does, and lends the user's own a loader of ours."""
 
-    def __init__(self, lines: Lines, buffers: dict[str, str]) -> None:
+    def __init__(self, lines: Lines, buffers: dict[str, str], read: Read) -> None:
         self._lines = lines
+        self._read = read
         self._buffers = {os.path.abspath(path): text for path, text in buffers.items()}
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
@@ -78,7 +85,7 @@ class WorkspaceFinder:
             spec.loader = PackageLoader(spec.name, origin)
         elif type(spec.loader) is SourceFileLoader:
             text = self._buffers.get(os.path.abspath(origin))
-            spec.loader = WovenLoader(spec.name, origin, text)
+            spec.loader = WovenLoader(spec.name, origin, text, self._read)
             if text is not None:
                 give_source(origin, text)
                 self._lines.give_source(origin, text)

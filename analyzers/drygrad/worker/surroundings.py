@@ -22,6 +22,7 @@ _NO_NETWORK = re.compile(
 _ASKING = "EOF when reading a line"
 _USAGE = ("UsageError", "MissingParameter", "FireExit", "MissingMandatoryValue")
 """The errors of click, typer, absl, fire and omegaconf for what a command line leaves out."""
+_RANKS = re.compile(r"\b(?:world[ _]size|ranks?)\b")
 _TO_INSTALL = re.compile(r"\b(?:pip3?|conda|mamba|apt|apt-get|brew|uv|poetry) (?:pip )?(?:install|add)\b")
 _ABSENT = re.compile(r"No module named '?([\w.]+)")
 _DISTRIBUTIONS = {
@@ -78,6 +79,13 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 def lacking(error: BaseException) -> str | None:
     """Return what a run does not have or do that the error comes from, in a sentence; None for other errors."""
     return _refusal(error) or _unasked(error) or _unset(error)
+
+
+def wants_more_processes(error: BaseException) -> bool:
+    """Say whether torch refuses ranks or sizes that a group of more processes would have."""
+    frame = _innermost(error)
+    inside = frame is not None and str(frame.f_globals.get("__name__")).startswith("torch.distributed.")
+    return inside and isinstance(error, (RuntimeError, ValueError)) and _RANKS.search(_said(error)) is not None
 
 
 def missing_package(error: BaseException) -> str | None:

@@ -47,8 +47,6 @@ def patch() -> None:
     module: Any = torch
     module.compile = compile_nothing
     torch.nn.Module.compile = _compile_module
-    if torch.distributed.is_available():
-        _patch_distributed()
 
 
 def _refused_class(name: str) -> type:
@@ -81,16 +79,3 @@ def _scatter(tensor: torch.Tensor, devices: Any, chunk_sizes: Any = None, dim: i
     if len(devices) != 1:
         raise Unsupported("the simulated device has no communication between devices")
     return (tensor.to(torch.device("cuda", devices[0])),)
-
-
-def _patch_distributed() -> None:
-    module: Any = torch.distributed
-    before = module.init_process_group
-
-    def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if backend is not None and "nccl" in str(backend).lower():
-            raise Unsupported("the simulated device has no NCCL")
-        return before(backend, *args, **kwargs)
-
-    for place in (module, module.distributed_c10d):
-        place.init_process_group = init_process_group

@@ -8,6 +8,7 @@ from typing import Any, Callable
 import torch
 from torch import Tensor
 
+from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import HOST, HOST_KEYS, aten
 from drygrad.worker.devices.sim.relabel import to_device, to_host
 from drygrad.worker.devices.sim.state import STATE, checked, report_sync
@@ -54,7 +55,7 @@ def storage_to_device(storage: Any, index: int) -> Any:
 def patch() -> None:
     """Let storages be cloned, moved and loaded on simulated devices."""
     kind: Any = torch.UntypedStorage
-    clone, to = kind.clone, kind.to
+    clone, to, resize = kind.clone, kind.to, kind.resize_
 
     def cloned(self: Any) -> Any:
         if self.device.type != "cuda":
@@ -70,7 +71,14 @@ def patch() -> None:
     def on_device(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
         return moved(self, device=torch.device("cuda", _index(device)), non_blocking=non_blocking)
 
-    kind.clone, kind.to, kind.cuda = cloned, moved, on_device
+    def resized(self: Any, size: int) -> Any:
+        if self.device.type != "cuda":
+            return resize(self, size)
+        if size > self.nbytes():
+            raise Unsupported("the memory of a storage on the simulated device cannot grow")
+        return self  # it keeps the memory that the program gives back, or takes again
+
+    kind.clone, kind.to, kind.cuda, kind.resize_ = cloned, moved, on_device, resized
     torch.serialization.register_package(1, _tag, _restored)
 
 
