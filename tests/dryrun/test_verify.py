@@ -2,92 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from textwrap import dedent
-
 import pytest
+from verify_lab import Lab, replaced, verdict, written
 
-from drygrad.dryrun.merge import Record, merge
-from drygrad.dryrun.plan import Missing, RunOptions
 from drygrad.dryrun.reaching import lengthened
-from drygrad.dryrun.service import DryRuns, Home
-from drygrad.dryrun.targets import target_named
 from drygrad.fixing import apply_edits
-from drygrad.model import Edit, Finding, Fix, Span
-from drygrad.settings import Settings
-from drygrad.static.engine import Analyzer
 from drygrad.static.source import Source
 
 pytest.importorskip("torch")
 
-IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 TRAINING = """
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 x = torch.randn(6, 4)
 """
-
-
-def written(program: str) -> Source:
-    return Source(IMPORTS + dedent(program).lstrip("\n"))
-
-
-class Lab:
-    """One worker for all tests."""
-
-    def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
-        self._folder, self._loop = folder, loop
-        self._runs = DryRuns()
-
-    def close(self) -> None:
-        self._loop.run_until_complete(self._runs.close())
-
-    def run(self, source: Source, qualname: str | None = None) -> tuple[Record, Home]:
-        return self._loop.run_until_complete(_seen(self._runs, self._folder, source, qualname))
-
-    def tried(
-        self,
-        source: Source,
-        qualname: str | None = None,
-        *,
-        own: Fix | None = None,
-        budget: float = 30.0,
-        severities: Sequence[str] = ("error", "warning"),
-    ) -> list[Finding]:
-        """Return the findings of both witnesses with fixes tried; ``own`` takes the place of the first's."""
-        static: Sequence[Finding] = () if own is not None else Analyzer().check(source).findings
-        record, home = self.run(source, qualname)
-        if own is not None:
-            first = replace(record.findings[0], fixes=(own,))
-            record = replace(record, findings=(first, *record.findings[1:]))
-        verifying = self._runs.verify(record, static, home, Settings(), budget)
-        merged = merge(static, [self._loop.run_until_complete(verifying)], source).findings
-        return [finding for finding in merged if finding.severity in severities]
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    loop = asyncio.new_event_loop()
-    lab = Lab(tmp_path_factory.mktemp("verify"), loop)
-    yield lab
-    lab.close()
-    loop.close()
-
-
-async def _seen(runs: DryRuns, folder: Path, source: Source, qualname: str | None) -> tuple[Record, Home]:
-    path = folder / "program.py"
-    path.write_text(source.text, encoding="utf-8")
-    target = target_named(source, qualname)
-    assert target is not None
-    home = Home(Path(sys.executable), folder)
-    device = "sim" if "cuda" in source.text else "cpu"
-    records = await runs.dry_run(source, path, target, home, RunOptions(device=device, root=folder), Settings())
-    assert not isinstance(records, Missing)
-    return records[0], home
 
 
 CASES = {
@@ -235,18 +163,6 @@ y = w.exp()
 y.mul_(v)
 (y * v).sum().backward()
 """
-
-
-def replaced(source: Source, old: str, new: str) -> Fix:
-    start = source.text.index(old)
-    span = Span(source.position(start), source.position(start + len(old)))
-    return Fix("by hand", (Edit(span, new),), "safe")
-
-
-def verdict(lab: Lab, program: str, old: str, new: str, qualname: str | None = None) -> bool | None:
-    source = written(program)
-    finding = lab.tried(source, qualname, own=replaced(source, old, new))[0]
-    return next(fix.verified for fix in finding.fixes if fix.title == "by hand")
 
 
 def test_the_same_fault_repaired_by_hand_is_verified(lab: Lab) -> None:

@@ -218,14 +218,15 @@ class _Trials:
 
 
 def _can_tell(finding: Finding, record: Record) -> bool:
-    """Say whether a run can tell of a finding's fixes: it has seen the fault, or at least executed the place.
+    """Say whether a run can tell of a finding's fixes: it has seen the fault, or executed all that makes it one.
 
     Of a hint only the rule's own fixes are tried.
     """
     if finding.witness == "dry-run" and finding.severity != "hint":
         return True
-    statement = statement_of(record.plan.source, finding.span.start)
-    return bool(finding.fixes) and isinstance(statement, ast.stmt) and ran(statement, record)
+    spans = [finding.span, *(related.span for related in finding.related if related.path is None)]
+    statements = [statement_of(record.plan.source, span.start) for span in spans]
+    return bool(finding.fixes) and all(isinstance(s, ast.stmt) and ran(s, record) for s in statements)
 
 
 def _with_fixes(record: Record, judged: Iterable[_Judged]) -> Record:

@@ -9,6 +9,7 @@ from itertools import islice
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix, Safety
+from drygrad.static.conversions import is_written
 from drygrad.static.editing import as_buffer, moved, with_keyword
 from drygrad.static.facts.operations import FACTORIES
 from drygrad.static.syntax import block_of
@@ -34,6 +35,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         yield from _module_moved(site)
     if operand is None:
         return
+    yield from _moved_to_target(site, operand)
     for node in site.trail(operand):
         for reference, safe in islice(references(site, node), _REFERENCES):
             text = site.ctx.source_of(node)
@@ -49,6 +51,15 @@ def fixes(site: Site) -> Iterator[Fix | None]:
                 )
                 yield site.rebound(node, f"to({reference})", _safety(safe))
     yield from _where_it_fails(site)
+
+
+def _moved_to_target(site: Site, target: ast.expr) -> Iterator[Fix | None]:
+    """Yield the move of the other operand to the target of a write in place, which stays what it is."""
+    other, name = site.written(site.fact("other")), site.ctx.text(target)
+    if other is not None and name is not None and is_written(site.ctx, target):
+        text = f"to({name}.device)"
+        title = f"Move `{_short(site.ctx.source_of(other))}` with .{text}"
+        yield site.fix(title, site.with_call(other, text), safety="safe")
 
 
 def _made_behind_the_move(site: Site, statement: ast.stmt) -> Fix | None:

@@ -11,9 +11,11 @@ from typing import Any, cast
 from drygrad.dryrun.result import Fault, Place, Result
 from drygrad.model import Edit, Finding, Fix, Position, Safety, Span
 from drygrad.static.context import Context, FunctionNode
-from drygrad.static.editing import as_operand, inserted
+from drygrad.static.conversions import converted, is_new, is_written_as
+from drygrad.static.editing import inserted
 from drygrad.static.source import Source
 from drygrad.static.statements import statement_at
+from drygrad.static.syntax import scope_of
 
 _STEPS = 4
 """So many calls and assignments are followed back from an operand."""
@@ -191,17 +193,29 @@ class Site:
     # -- edits ---------------------------------------------------------------------------------------------------
 
     def with_call(self, node: ast.expr, call: str) -> Edit | None:
-        """Return the edit that puts ``.call`` behind an expression; before the statement where it is written to."""
-        if isinstance(getattr(node, "ctx", None), ast.Store):
-            text = self.ctx.source_of(node)
-            return inserted(self.ctx, self.ctx.statement(node), f"{text} = {text}.{call}")
-        return self.ctx.replace(node, f"{as_operand(self.ctx, node)}.{call}")
+        """Return the edit that puts ``.call`` behind an expression; before the statement where that binds it anew.
+
+        None where a write in place would no longer reach what it goes to.
+        """
+        if not isinstance(getattr(node, "ctx", None), ast.Store):
+            return converted(self.ctx, node, call)
+        if isinstance(node, ast.Name) and not self._is_own(node):
+            return None
+        text = self.ctx.source_of(node)
+        return inserted(self.ctx, self.ctx.statement(node), f"{text} = {text}.{call}")
+
+    def _is_own(self, name: ast.Name) -> bool:
+        """Say whether a name stands for a tensor that its own function has made: nothing else need hold it."""
+        bound = self.binding(name)
+        return bound is not None and self.ctx.function(bound) is self.ctx.function(name) and is_new(self.ctx, bound)
 
     def rebound(self, node: ast.expr, call: str, safety: Safety) -> Fix | None:
         """Return the fix that changes a name's value before the statement, for what follows, too."""
         statement = self.ctx.statement(node)
         simple = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return))
         if not simple or not isinstance(node, ast.Name):
+            return None
+        if is_written_as(self.ctx, node.id, scope_of(node, self.ctx)) and not self._is_own(node):
             return None
         edit = inserted(self.ctx, statement, f"{node.id} = {node.id}.{call}")
         return self.fix(f"Change `{node.id}` once, for all that follows: .{call}", edit, safety=safety)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.editing import as_operand, with_keyword
+from drygrad.static.conversions import converted
+from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.iteration import contained_modules
 from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS
@@ -376,4 +377,4 @@ def _fix(node: ast.Call, meeting: _Meeting, ctx: Context) -> Fix | None:
         return ctx.fix(title, move_at_head(loop, device, ctx), safety="safe")
     if isinstance(given, ast.Call) and is_plain_factory(ctx.call(given)):
         return ctx.fix(title, with_keyword(ctx, given, "device", device), safety="safe")
-    return ctx.fix(title, ctx.replace(given, f"{as_operand(ctx, given)}.to({device})"), safety="safe")
+    return ctx.fix(title, converted(ctx, given, f"to({device})"), safety="safe")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.editing import as_operand, with_keyword
+from drygrad.static.conversions import converted, is_written
+from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.events import DeviceMismatch
 from drygrad.static.facts.operations import LOSSES
@@ -291,6 +292,8 @@ class TensorsOnDifferentDevices(Rule):
         device = device_expression(other.device, wrong.node, ctx)
         if loop is not None and device is not None and _is_untouched(wrong.node, loop):
             return ctx.fix("Move what the loader gives", move_at_head(loop, device, ctx), safety="safe")
+        if is_written(ctx, wrong.node):
+            return self._moved_to_target(wrong.node, other.node, ctx)
         if isinstance(other.node, ast.Name):
             device = f"{other.node.id}.device"
         if device is None:
@@ -298,8 +301,14 @@ class TensorsOnDifferentDevices(Rule):
         title = f"Move it to {spoken(other.device)}"
         if isinstance(wrong.node, ast.Call) and is_plain_factory(ctx.call(wrong.node)):
             return ctx.fix(title, with_keyword(ctx, wrong.node, "device", device), safety="safe")
-        text = f"{as_operand(ctx, wrong.node)}.to({device})"
-        return ctx.fix(title, ctx.replace(wrong.node, text), safety="safe")
+        return ctx.fix(title, converted(ctx, wrong.node, f"to({device})"), safety="safe")
+
+    def _moved_to_target(self, target: ast.expr, other: ast.expr, ctx: Context) -> Fix | None:
+        """Move the other operand of a write in place: what is written stays where it is, as what it is."""
+        if not isinstance(target, ast.Name):
+            return None
+        moved = converted(ctx, other, f"to({target.id}.device)")
+        return ctx.fix(f"Move it to the device of {target.id}", moved, safety="safe")
 
 
 def _is_untouched(node: ast.expr, loop: ast.For | ast.AsyncFor) -> bool:

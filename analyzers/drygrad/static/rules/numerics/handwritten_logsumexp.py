@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Safety, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import Constant, Origin, Tensor, TorchCall, Value
+from drygrad.static.facts.values import NONE, Constant, Origin, Sequence, Tensor, TorchCall, Value
 from drygrad.static.rules.numerics.exponents import is_log_prob, is_negative_square, may_overflow, may_underflow
+from drygrad.static.rules.numerics.rewriting import is_counted
 from drygrad.static.tree import walk
 
 _COSINES = frozenset({"normalize", "cosine_similarity"})
@@ -329,16 +330,28 @@ def _fix(node: ast.Call, kind: str, exponential: Origin, total: TorchCall | None
         return None
     exponent = ctx.source_of(inner.operands[0])
     functional = written_as(ctx, "torch.nn.functional")
+    safety: Safety = "safe"
     if kind == "one":
-        text = f"{functional}.softplus({exponent})" if functional else None
+        counts = is_counted(ctx.tensor(inner.operands[0]))
+        text = f"{functional}.softplus({exponent})" if functional and not counts else None
     else:
         text = _logsumexp(as_operand(ctx, inner.operands[0]), exponent, total, ctx) if kind == "sum" else None
-    return ctx.fix("Use torch's own function", ctx.replace(node, text), safety="safe") if text else None
+        safety = "safe" if total is not None and _names_dimensions(total.value("dim")) else "unsafe"
+    return ctx.fix("Use torch's own function", ctx.replace(node, text), safety=safety) if text else None
+
+
+def _names_dimensions(dim: Value | None) -> bool:
+    """Say whether a ``dim`` is known to be a number or some of them: ``sum`` takes None for all, ``logsumexp`` not."""
+    if isinstance(dim, Sequence):
+        return dim.items is not None and all(map(_names_dimensions, dim.items))
+    return isinstance(dim, Constant) and isinstance(dim.value, int)
 
 
 def _logsumexp(operand: str, exponent: str, total: TorchCall | None, ctx: Context) -> str | None:
     dim = total.operand("dim") if total is not None else None
     if total is None or dim is None or len(total.operands) > 2 or set(total.keywords) - {"dim", "keepdim"}:
+        return None
+    if total.value("dim") == NONE:
         return None
     keepdim = total.keywords.get("keepdim")
     kept = f", keepdim={ctx.source_of(keepdim)}" if keepdim is not None else ""

@@ -12,7 +12,7 @@ from drygrad.static.facts.signs import tanh_squared
 from drygrad.static.facts.values import Constant, Origin, Tensor
 from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
-from drygrad.static.rules.numerics.rewriting import epsilon, plus
+from drygrad.static.rules.numerics.rewriting import epsilon, is_counted, plus
 from drygrad.static.syntax import assigned_in, parameter_names
 from drygrad.static.tree import walk
 
@@ -219,7 +219,7 @@ class LogWithoutEpsilon(Rule):
         logits = call.operands[0]
         argument = f"-{as_operand(ctx, logits)}" if sign else ctx.source_of(logits)
         functional = written_as(ctx, "torch.nn.functional")
-        if functional is None:
+        if functional is None or is_counted(ctx.tensor(logits)):
             return None
         return ctx.fix("Use logsigmoid", ctx.replace(node, f"{functional}.logsigmoid({argument})"), safety="safe")
 

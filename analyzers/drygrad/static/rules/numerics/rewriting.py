@@ -7,7 +7,7 @@ import ast
 from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.editing import ATOMS
-from drygrad.static.facts.values import Tensor
+from drygrad.static.facts.values import INTEGERS, Tensor
 from drygrad.static.tree import walk
 
 _SUMMANDS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult)
@@ -26,6 +26,11 @@ def plus(node: ast.expr, amount: str, ctx: Context, *, is_argument: bool) -> lis
     if _is_tight(node):
         return [ctx.insert_before(node, "("), ctx.insert_after(node, f" + {amount})")]
     return [None]
+
+
+def is_counted(tensor: Tensor | None) -> bool:
+    """Say whether a tensor is known to hold integers: ``exp`` and ``sigmoid`` convert them, other functions do not."""
+    return tensor is not None and tensor.dtype is not None and (tensor.dtype in INTEGERS or tensor.dtype == "bool")
 
 
 def _is_tight(node: ast.expr) -> bool:

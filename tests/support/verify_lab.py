@@ -1,0 +1,85 @@
+"""One worker that runs programs and tries the fixes of what it finds in them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+from drygrad.dryrun.merge import Record, merge
+from drygrad.dryrun.plan import Missing, RunOptions
+from drygrad.dryrun.service import DryRuns, Home
+from drygrad.dryrun.targets import target_named
+from drygrad.model import Edit, Finding, Fix, Span
+from drygrad.settings import Settings
+from drygrad.static.engine import Analyzer
+from drygrad.static.source import Source
+
+IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+
+
+def written(program: str) -> Source:
+    """Return a program below torch's usual imports."""
+    return Source(IMPORTS + dedent(program).lstrip("\n"))
+
+
+def replaced(source: Source, old: str, new: str) -> Fix:
+    """Return a fix by hand: the first occurrence of a text replaced."""
+    start = source.text.index(old)
+    span = Span(source.position(start), source.position(start + len(old)))
+    return Fix("by hand", (Edit(span, new),), "safe")
+
+
+def verdict(lab: Lab, program: str, old: str, new: str, qualname: str | None = None) -> bool | None:
+    """Return whether a repair by hand of a run's first finding is verified."""
+    source = written(program)
+    finding = lab.tried(source, qualname, own=replaced(source, old, new), severities=("error", "warning", "info"))[0]
+    return next(fix.verified for fix in finding.fixes if fix.title == "by hand")
+
+
+class Lab:
+    """One worker for all tests."""
+
+    def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self._folder, self._loop = folder, loop
+        self._runs = DryRuns()
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._runs.close())
+
+    def run(self, source: Source, qualname: str | None = None) -> tuple[Record, Home]:
+        return self._loop.run_until_complete(_seen(self._runs, self._folder, source, qualname))
+
+    def tried(
+        self,
+        source: Source,
+        qualname: str | None = None,
+        *,
+        own: Fix | None = None,
+        budget: float = 30.0,
+        severities: Sequence[str] = ("error", "warning"),
+    ) -> list[Finding]:
+        """Return the findings of both witnesses with fixes tried; ``own`` takes the place of the first's."""
+        static: Sequence[Finding] = () if own is not None else Analyzer().check(source).findings
+        record, home = self.run(source, qualname)
+        if own is not None:
+            first = replace(record.findings[0], fixes=(own,))
+            record = replace(record, findings=(first, *record.findings[1:]))
+        verifying = self._runs.verify(record, static, home, Settings(), budget)
+        merged = merge(static, [self._loop.run_until_complete(verifying)], source).findings
+        return [finding for finding in merged if finding.severity in severities]
+
+
+async def _seen(runs: DryRuns, folder: Path, source: Source, qualname: str | None) -> tuple[Record, Home]:
+    path = folder / "program.py"
+    path.write_text(source.text, encoding="utf-8")
+    target = target_named(source, qualname)
+    assert target is not None
+    home = Home(Path(sys.executable), folder)
+    device = "sim" if "cuda" in source.text else "cpu"
+    records = await runs.dry_run(source, path, target, home, RunOptions(device=device, root=folder), Settings())
+    assert not isinstance(records, Missing)
+    return records[0], home
