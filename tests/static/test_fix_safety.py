@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drygrad.fixing import apply_edits
 from drygrad.static.engine import Analyzer
 from drygrad.static.source import Source
 
@@ -43,3 +44,24 @@ CASES = {
 def test_a_fix_is_as_safe_as_it_says(text: str, code: str, safety: str) -> None:
     findings = [f for f in Analyzer().check(Source(PRELUDE + text)).findings if f.code == code]
     assert [fix.safety for finding in findings for fix in finding.fixes] == [safety]
+
+
+WRITTEN = "import torch\ndef f():\n    a = torch.zeros(3)\n    b = torch.ones(3, device='cuda')\n    {}\n    return a\n"
+
+
+@pytest.mark.parametrize(
+    ("write", "repaired"),
+    [
+        ("a.add_(b)", ["a.add_(b.to(a.device))"]),
+        ("a.mul_(b + 1)", ["a.mul_((b + 1).to(a.device))"]),
+        ("torch.add(b, b, out=a)", []),
+        ("a[0].mul_(b[0])", []),
+        ("a.view(3).lerp_(b, 0.1)", []),
+    ],
+)
+def test_the_target_of_a_write_in_place_is_never_converted(write: str, repaired: list[str]) -> None:
+    source = Source(WRITTEN.format(write))
+    findings = [finding for finding in Analyzer().check(source).findings if finding.code in ("DG201", "DG205")]
+    texts = [apply_edits(source, fix.edits) for finding in findings for fix in finding.fixes]
+    assert findings
+    assert texts == [WRITTEN.format(text) for text in repaired]

@@ -49,6 +49,15 @@ def as_buffer(ctx: Context, statement: ast.stmt | None) -> Edit | None:
     return ctx.replace(statement, f'self.register_buffer("{name}", {ctx.source_of(value)}, persistent=False)')
 
 
+def binds_itself(ctx: Context, node: ast.expr, operand: ast.expr) -> bool:
+    """Say whether a statement would bind a name to itself if an operand took the place of its value."""
+    match ctx.parent(node), operand:
+        case ast.Assign(targets=[ast.Name(id=name)]), ast.Name(id=same):
+            return name == same
+        case _:
+            return False
+
+
 # -- arguments --------------------------------------------------------------------------------------------------
 
 

@@ -53,10 +53,13 @@ class Site:
     @cached_property
     def expression(self) -> ast.expr | None:
         """The expression that the interpreter was executing, where it tells."""
-        at = self.fault.at
-        if at is None or at.path != self.path or self.statement is None:
-            return None
-        return next((n for n in self.expressions(self.statement) if _is_at(n, at, self.source)), None)
+        return self.expression_at(self.fault.at) if self.fault.at is not None else None
+
+    def expression_at(self, at: Place) -> ast.expr | None:
+        """Return the expression of this text at a place of the worker's."""
+        statement = self.statement_at(at.line) if at.path == self.path else None
+        expressions = self.expressions(statement) if statement is not None else ()
+        return next((n for n in expressions if _is_at(n, at, self.source)), None)
 
     def expressions(self, statement: ast.stmt) -> Iterator[ast.expr]:
         """Yield the expressions of a statement from the outermost, in a compound one those of its header."""

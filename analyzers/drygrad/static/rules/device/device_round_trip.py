@@ -80,7 +80,6 @@ class DeviceRoundTrip(Rule):
                 out = model(batch)
                 host = out
                 loss = (host ** 2).mean()
-                loss = loss
                 loss.backward()
                 optimizer.step()
             """,

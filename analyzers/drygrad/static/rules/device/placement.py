@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Position, Span
 from drygrad.static.context import Context
+from drygrad.static.editing import binds_itself
 from drygrad.static.facts.values import Constant, Device, TorchCall
 from drygrad.static.syntax import parameter_names
 from drygrad.static.tree import walk
@@ -89,6 +90,8 @@ def removed_call(node: ast.Call, ctx: Context) -> Edit | None:
     """Return the edit that removes a method call and leaves its receiver."""
     if not isinstance(node.func, ast.Attribute):
         return None
+    if binds_itself(ctx, node, node.func.value):
+        return ctx.delete_statement(ctx.statement(node))
     return Edit(Span(ctx.source.end(node.func.value), ctx.source.end(node)), "")
 
 

@@ -305,7 +305,7 @@ class TensorsOnDifferentDevices(Rule):
 
     def _moved_to_target(self, target: ast.expr, other: ast.expr, ctx: Context) -> Fix | None:
         """Move the other operand of a write in place: what is written stays where it is, as what it is."""
-        if not isinstance(target, ast.Name):
+        if not isinstance(target, ast.Name) or isinstance(ctx.parent(target), ast.keyword):
             return None
         moved = converted(ctx, other, f"to({target.id}.device)")
         return ctx.fix(f"Move it to the device of {target.id}", moved, safety="safe")

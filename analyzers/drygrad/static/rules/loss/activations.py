@@ -5,30 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Edit, Position, Span
+from drygrad.model import Edit, Fix, Position, Span
 from drygrad.static.context import Context
-from drygrad.static.editing import ATOMS
-from drygrad.static.facts.values import Origin, Tensor, TorchCall
+from drygrad.static.editing import ATOMS, binds_itself
+from drygrad.static.facts.values import Object, Origin, TorchCall
+from drygrad.static.rules.loss.origins import maker
+from drygrad.static.rules.loss.readers import holds, is_shared, undone, with_own_name
 from drygrad.static.tree import walk
-
-RELAYOUTS = frozenset(
-    "view view_as reshape reshape_as squeeze unsqueeze flatten ravel permute transpose t movedim contiguous clone "
-    "expand to float double half bfloat16 getitem detach".split()
-)
-"""Operations that leave the values as they are: they move them, convert them or pick some."""
-LOGITS = frozenset(
-    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d bilinear addmm".split()
-)
-"""Operations whose results are unbounded numbers."""
-
-
-def maker(tensor: Tensor | None) -> Origin | None:
-    """Return the operation that computed a tensor's values, its layout and dtype aside; None where paths differ."""
-    origin = tensor.origin if tensor is not None else None
-    while origin is not None and origin.operation in RELAYOUTS:
-        source = origin.operands[0] if origin.operands else None
-        origin = source.origin if isinstance(source, Tensor) else None
-    return origin
 
 
 def applied(ctx: Context, call: TorchCall, operations: frozenset[str], argument: str = "input") -> Origin | None:
@@ -40,7 +23,7 @@ def applied(ctx: Context, call: TorchCall, operations: frozenset[str], argument:
 def related(ctx: Context, given: ast.expr, origin: Origin) -> list[tuple[str, ast.expr]]:
     """Point at the operation where it does not stand in the loss's own argument."""
     place = layer_of(ctx, origin) or origin.node
-    return [] if _holds(ctx, given, place) else [(f"{origin.operation} is applied here", place)]
+    return [] if holds(ctx, given, place) else [(f"{origin.operation} is applied here", place)]
 
 
 def blamed(
@@ -66,28 +49,50 @@ def layer_of(ctx: Context, origin: Origin) -> ast.Call | None:
     return module.node if ctx.name(parent.func) == "torch.nn.Sequential" else None
 
 
-def without(ctx: Context, given: ast.expr, origin: Origin) -> Edit | None:
-    """Let the loss have what the operation was applied to."""
-    layer = layer_of(ctx, origin)
+def logits_passed(ctx: Context, given: ast.expr, origin: Origin) -> Fix | None:
+    """Return the fix that lets the loss have what the operation was applied to; its other readers keep its result."""
+    fix = ctx.fix(f"Pass the logits: remove {origin.operation}", *without(ctx, given, origin))
+    own = ctx.fix("Pass the logits under a name of their own", *with_own_name(ctx, given, origin))
+    return fix or own or ctx.fix("Compute the logits back for this loss", undone(ctx, given, origin))
+
+
+def without(ctx: Context, given: ast.expr, origin: Origin) -> list[Edit | None]:
+    """Return the edits that take an operation away before the loss; none where something else reads its result."""
+    layer, call = layer_of(ctx, origin), origin.call
     if layer is not None:
-        return _without_layer(ctx, layer)
-    if origin.call is None or not origin.call.operands:
-        return None
-    operand = origin.call.operands[0]
-    if serves_only(ctx, given, origin.node):
-        return ctx.replace(origin.node, _as_text(ctx, origin.node, operand))
+        return [] if is_shared(ctx, given, origin.node) else [_without_layer(ctx, layer)]
+    if call is None or not call.operands:
+        return []
+    operand = call.operands[0]
     if isinstance(operand, ast.Name) and _is_alias(ctx, given, origin.node) and _keeps_its_value(ctx, operand, given):
-        return ctx.replace(given, operand.id)
-    return None
+        only = serves_only(ctx, given, origin.node)
+        statement = ctx.statement(origin.node)
+        return [ctx.replace(given, operand.id), *([ctx.delete_statement(statement)] if only else [])]
+    if serves_only(ctx, given, origin.node):
+        return [_replaced(ctx, origin.node, operand)]
+    return []
 
 
-def renamed(ctx: Context, given: ast.expr, origin: Origin, function: str, module: str) -> Edit | None:
-    """Apply another operation of the same parameters instead."""
+def _replaced(ctx: Context, node: ast.expr, operand: ast.expr) -> Edit | None:
+    """Put an operand in the place of what is made of it; a name that would be bound to itself is not bound at all."""
+    if binds_itself(ctx, node, operand):
+        return ctx.delete_statement(ctx.statement(node))
+    return ctx.replace(node, _as_text(ctx, node, operand))
+
+
+def logarithm_passed(ctx: Context, given: ast.expr, origin: Origin) -> Fix | None:
+    """Return the fix that lets a loss have the logarithm of a softmax; its other readers keep the probabilities."""
+    fix = ctx.fix("Apply log_softmax instead", _renamed(ctx, given, origin, "log_softmax", "LogSoftmax"))
+    return fix or ctx.fix("Take the logarithm for this loss", undone(ctx, given, origin))
+
+
+def _renamed(ctx: Context, given: ast.expr, origin: Origin, function: str, module: str) -> Edit | None:
+    """Apply another operation of the same parameters instead; None where something else reads its result."""
     call = origin.call
     if call is None:
         return None
     if call.module is not None:
-        return rename(ctx, call.module.node, module)
+        return None if is_shared(ctx, given, origin.node) else rename(ctx, call.module.node, module)
     return rename(ctx, call.node, function) if serves_only(ctx, given, origin.node) else None
 
 
@@ -95,8 +100,17 @@ def loss_renamed(ctx: Context, call: TorchCall, function: str, module: str) -> E
     """Compute another loss of the same arguments instead, where that changes this call only."""
     if call.module is None:
         return rename(ctx, call.node, function)
-    uses = [c for c in ctx.facts.recording.calls.values() if c.module and c.module.node is call.module.node]
-    return rename(ctx, call.module.node, module) if len(uses) == 1 else None
+    made = call.module.node
+    uses = [c for c in ctx.facts.recording.calls.values() if c.module and c.module.node is made]
+    others = made is not None and _is_handed_on(ctx, made, {id(c.node.func) for c in uses})
+    return rename(ctx, made, module) if len(uses) == 1 and not others else None
+
+
+def _is_handed_on(ctx: Context, made: ast.expr, called: set[int]) -> bool:
+    """Say whether something is read by its name otherwise than to call it, so that others may call it, too."""
+    values = ctx.facts.recording.values.items()
+    holders = (n for n, value in values if isinstance(value, Object) and value.node is made and n is not made)
+    return any(id(n) not in called and not isinstance(ctx.parent(n), (ast.Assign, ast.AnnAssign)) for n in holders)
 
 
 def rename(ctx: Context, node: ast.expr | None, name: str) -> Edit | None:
@@ -109,25 +123,23 @@ def rename(ctx: Context, node: ast.expr | None, name: str) -> Edit | None:
 
 def serves_only(ctx: Context, given: ast.expr, node: ast.expr) -> bool:
     """Say whether a result goes nowhere but into the loss's argument (or out of a function of its own)."""
-    if _holds(ctx, given, node):
+    if holds(ctx, given, node):
         return True
+    if is_shared(ctx, given, node):
+        return False
     statement = ctx.parent(node)
     if isinstance(statement, ast.Return):
         return True
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return False
     uses = list(_later_loads(ctx, statement, statement.targets[0].id))
-    return len(uses) == 1 and (_holds(ctx, given, uses[0]) or isinstance(ctx.parent(uses[0]), ast.Return))
+    return len(uses) == 1 and (holds(ctx, given, uses[0]) or isinstance(ctx.parent(uses[0]), ast.Return))
 
 
 def is_assigned_for(ctx: Context, given: ast.expr, origin: Origin) -> bool:
     """Say whether an operation's result gets a name in the loss's own function, and goes nowhere but into the loss."""
     is_named = isinstance(ctx.parent(origin.node), ast.Assign) and ctx.function(origin.node) is ctx.function(given)
-    return is_named and not _holds(ctx, given, origin.node) and serves_only(ctx, given, origin.node)
-
-
-def _holds(ctx: Context, outer: ast.expr, inner: ast.expr) -> bool:
-    return inner is outer or any(ancestor is outer for ancestor in ctx.ancestors(inner))
+    return is_named and not holds(ctx, given, origin.node) and serves_only(ctx, given, origin.node)
 
 
 def _later_loads(ctx: Context, statement: ast.stmt, name: str) -> Iterator[ast.Name]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Origin, Tensor, TorchCall
-from drygrad.static.rules.loss.activations import applied, blamed, maker, without
+from drygrad.static.rules.loss.activations import applied, blamed, logits_passed
+from drygrad.static.rules.loss.origins import maker
 
 _POSITIVE = frozenset({"relu", "relu6", "softplus"})
 _BOUNDED = frozenset({"tanh", "hardtanh", "softsign", "hardsigmoid"})
@@ -126,13 +127,12 @@ class CutOffLogits(Rule):
         if call is None or given is None or origin is None:
             return
         place, _, elsewhere = blamed(ctx, call.operation, given, origin)
-        title = f"Pass the logits: remove {origin.operation}"
         yield ctx.finding(
             self,
             place,
             f"{call.operation} of the result of {origin.operation}: {_WHY[origin.operation]}",
             related=elsewhere,
-            fixes=[ctx.fix(title, without(ctx, given, origin))],
+            fixes=[logits_passed(ctx, given, origin)],
         )
 
 

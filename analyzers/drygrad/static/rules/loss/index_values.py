@@ -8,7 +8,7 @@ from collections.abc import Sequence as Indices
 from dataclasses import dataclass
 
 from drygrad.static.facts.values import Constant, Origin, Sequence, Tensor, Value
-from drygrad.static.rules.loss.activations import RELAYOUTS
+from drygrad.static.rules.loss.origins import RELAYOUTS
 
 _KEEPING = (RELAYOUTS - {"getitem"}) | {"batch"}
 """Operations whose result holds all the values of their operand, sooner or later."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.facts.shapes.losses import is_bare
 from drygrad.static.facts.values import TorchCall
-from drygrad.static.rules.loss.activations import LOGITS, applied, is_assigned_for, related, renamed
+from drygrad.static.rules.loss.activations import applied, is_assigned_for, logarithm_passed, related
+from drygrad.static.rules.loss.origins import LOGITS
 
 
 class KlDivInputNotLog(Rule):
@@ -134,9 +135,7 @@ class KlDivInputNotLog(Rule):
         origin = applied(ctx, call, LOGITS | {"softmax"})
         if given is None or origin is None:
             return
-        fix: Fix | None = None
-        if origin.operation == "softmax":
-            fix = ctx.fix("Apply log_softmax instead", renamed(ctx, given, origin, "log_softmax", "LogSoftmax"))
+        fix = logarithm_passed(ctx, given, origin) if origin.operation == "softmax" else None
         place, elsewhere = given, related(ctx, given, origin)
         if origin.operation == "softmax" and is_assigned_for(ctx, given, origin):
             place, elsewhere = origin.node, [("kl_div takes it here", given)]

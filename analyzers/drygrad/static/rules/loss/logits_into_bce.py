@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import LOGITS, applied, loss_renamed, related
+from drygrad.static.rules.loss.activations import applied, loss_renamed, related
+from drygrad.static.rules.loss.origins import LOGITS
 
 
 class LogitsIntoBce(Rule):

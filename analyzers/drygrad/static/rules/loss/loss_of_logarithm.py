@@ -9,7 +9,8 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, with_keyword
 from drygrad.static.facts.values import Constant, Origin, TorchCall
-from drygrad.static.rules.loss.activations import LOGITS, maker, related
+from drygrad.static.rules.loss.activations import related
+from drygrad.static.rules.loss.origins import LOGITS, maker
 
 _RATES = frozenset({"softplus", "relu", "exp", "sigmoid", "square", "abs", "elu"})
 

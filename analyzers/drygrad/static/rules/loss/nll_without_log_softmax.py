@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Edit, Finding, Invalid, Rule, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Origin, TorchCall
-from drygrad.static.rules.loss.activations import LOGITS, applied, blamed, loss_renamed, related, renamed
+from drygrad.static.rules.loss.activations import applied, blamed, logarithm_passed, loss_renamed, related
+from drygrad.static.rules.loss.origins import LOGITS
 
 
 class NllWithoutLogSoftmax(Rule):
@@ -124,16 +125,16 @@ class NllWithoutLogSoftmax(Rule):
         )
         if origin.operation == "softmax":
             place, what, elsewhere = blamed(ctx, "nll_loss", given, origin)
-        title, edit = self._remedy(ctx, call, given, origin)
         yield ctx.finding(
             self,
             place,
             f"nll_loss takes log-probabilities; {what}, and the loss falls below 0",
             related=elsewhere,
-            fixes=[ctx.fix(title, edit)],
+            fixes=[self._remedy(ctx, call, given, origin)],
         )
 
-    def _remedy(self, ctx: Context, call: TorchCall, given: ast.expr, origin: Origin) -> tuple[str, Edit | None]:
+    def _remedy(self, ctx: Context, call: TorchCall, given: ast.expr, origin: Origin) -> Fix | None:
         if origin.operation == "softmax":
-            return "Apply log_softmax instead", renamed(ctx, given, origin, "log_softmax", "LogSoftmax")
-        return "Use cross_entropy, which takes logits", loss_renamed(ctx, call, "cross_entropy", "CrossEntropyLoss")
+            return logarithm_passed(ctx, given, origin)
+        edit = loss_renamed(ctx, call, "cross_entropy", "CrossEntropyLoss")
+        return ctx.fix("Use cross_entropy, which takes logits", edit)

@@ -11,7 +11,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import Origin, Tensor, TorchCall
-from drygrad.static.rules.loss.activations import maker
+from drygrad.static.rules.loss.origins import maker
 from drygrad.static.tree import walk
 
 _WEIGHTS = re.compile(r"(^|_)(mask|masks|sample_weights?|weights|is_weights?|importance)(_|$)", re.I)

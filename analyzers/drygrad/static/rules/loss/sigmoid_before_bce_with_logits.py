@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import applied, blamed, without
+from drygrad.static.rules.loss.activations import applied, blamed, logits_passed
 
 
 class SigmoidBeforeBceWithLogits(Rule):
@@ -30,7 +30,9 @@ class SigmoidBeforeBceWithLogits(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the value of the loss, and what a model returns that ends in a sigmoid.
+    Unsafe: it changes the value of the loss, and what a model returns that ends in a sigmoid. Where something else
+    reads the probabilities, they stay: the loss gets the logits under a name of their own, or `logit` computes them
+    back for it.
     """
 
     code, name, since = "DG305", "sigmoid-before-bce-with-logits", "0.1"
@@ -101,6 +103,50 @@ class SigmoidBeforeBceWithLogits(Rule):
                     loss.backward()
                     correct = ((output > 0.5) == y).sum()
             """,
+            """
+            def train(model, batches):
+                criterion = nn.BCEWithLogitsLoss()
+                for x, y in batches:
+                    logits = model(x)
+                    output = torch.sigmoid(logits)
+                    loss = criterion(logits, y)
+                    loss.backward()
+                    correct = ((output > 0.5) == y).sum()
+            """,
+        ),
+        Invalid(
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.out = nn.Conv2d(8, 1, 1)
+
+                def forward(self, x):
+                    return torch.sigmoid(self.out(x))
+
+            def dice(prob, mask):
+                return 1 - 2 * (prob * mask).sum() / (prob.sum() + mask.sum() + 1e-6)
+
+            def step(x, mask):
+                prob = Net()(x)
+                return F.binary_cross_entropy_with_logits(prob, mask) + dice(prob, mask)
+            """,
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.out = nn.Conv2d(8, 1, 1)
+
+                def forward(self, x):
+                    return torch.sigmoid(self.out(x))
+
+            def dice(prob, mask):
+                return 1 - 2 * (prob * mask).sum() / (prob.sum() + mask.sum() + 1e-6)
+
+            def step(x, mask):
+                prob = Net()(x)
+                return F.binary_cross_entropy_with_logits(prob.logit(eps=1e-6), mask) + dice(prob, mask)
+            """,
         ),
     ]
 
@@ -116,5 +162,5 @@ class SigmoidBeforeBceWithLogits(Rule):
             place,
             f"binary_cross_entropy_with_logits applies sigmoid itself; {what}",
             related=elsewhere,
-            fixes=[ctx.fix("Pass the logits: remove sigmoid", without(ctx, given, origin))],
+            fixes=[logits_passed(ctx, given, origin)],
         )

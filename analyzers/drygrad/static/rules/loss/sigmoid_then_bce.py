@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.rules.loss.activations import applied, loss_renamed, related, without
+from drygrad.static.rules.loss.readers import with_own_name
 
 
 class SigmoidThenBce(Rule):
@@ -97,8 +98,10 @@ class SigmoidThenBce(Rule):
         origin = applied(ctx, call, frozenset({"sigmoid"})) if call else None
         if call is None or given is None or origin is None:
             return
+        is_here = ctx.function(origin.node) is ctx.function(given)
+        logits = (without(ctx, given, origin) or with_own_name(ctx, given, origin)) if is_here else []
         both = [
-            without(ctx, given, origin) if ctx.function(origin.node) is ctx.function(given) else None,
+            *(logits or [None]),
             loss_renamed(ctx, call, "binary_cross_entropy_with_logits", "BCEWithLogitsLoss"),
         ]
         yield ctx.finding(

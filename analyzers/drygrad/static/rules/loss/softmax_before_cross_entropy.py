@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import applied, blamed, without
+from drygrad.static.rules.loss.activations import applied, blamed, logits_passed
 
 
 class SoftmaxBeforeCrossEntropy(Rule):
@@ -30,7 +30,8 @@ class SoftmaxBeforeCrossEntropy(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the value of the loss, and what a model returns that ends in a softmax.
+    Unsafe: it changes the value of the loss, and what a model returns that ends in a softmax. Where something else
+    reads the probabilities, they stay, and the loss gets the logits, or their logarithm.
     """
 
     code, name, since = "DG304", "softmax-before-cross-entropy", "0.1"
@@ -70,7 +71,7 @@ class SoftmaxBeforeCrossEntropy(Rule):
         ),
         Invalid(
             "def f(x, y):\n    p = torch.softmax(x, 1)\n    return nn.CrossEntropyLoss()(p, y)",
-            "def f(x, y):\n    p = x\n    return nn.CrossEntropyLoss()(p, y)",
+            "def f(x, y):\n    return nn.CrossEntropyLoss()(x, y)",
             at=(3, 33, 3, 34),
         ),
         Invalid(
@@ -161,6 +162,26 @@ class SoftmaxBeforeCrossEntropy(Rule):
             """,
             at=(10, 15, 10, 40),
         ),
+        Invalid(
+            """
+            def predict(x: torch.Tensor):
+                return F.softmax(x, dim=1)
+
+            def step(x: torch.Tensor, y):
+                probabilities = predict(x)
+                entropy = -(probabilities * (probabilities + 1e-8).log()).sum(1).mean()
+                return F.cross_entropy(probabilities, y) - 0.01 * entropy
+            """,
+            """
+            def predict(x: torch.Tensor):
+                return F.softmax(x, dim=1)
+
+            def step(x: torch.Tensor, y):
+                probabilities = predict(x)
+                entropy = -(probabilities * (probabilities + 1e-8).log()).sum(1).mean()
+                return F.cross_entropy(probabilities.clamp(min=1e-8).log(), y) - 0.01 * entropy
+            """,
+        ),
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
@@ -175,5 +196,5 @@ class SoftmaxBeforeCrossEntropy(Rule):
             place,
             f"cross_entropy applies log_softmax itself; {what}",
             related=elsewhere,
-            fixes=[ctx.fix("Pass the logits: remove softmax", without(ctx, given, origin))],
+            fixes=[logits_passed(ctx, given, origin)],
         )

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Tensor
-from drygrad.static.rules.loss.activations import LOGITS, layer_of, maker
+from drygrad.static.rules.loss.activations import layer_of
+from drygrad.static.rules.loss.origins import LOGITS, maker
 
 _LOSSES = frozenset({"nll_loss", "binary_cross_entropy", "mse_loss", "kl_div"})
 

@@ -9,7 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.facts.values import Constant, Object, Origin, Tensor, TorchCall
-from drygrad.static.rules.loss.activations import RELAYOUTS
+from drygrad.static.rules.loss.origins import RELAYOUTS
 from drygrad.static.rules.modules.recurrent import RECURRENT
 from drygrad.static.tree import walk
 

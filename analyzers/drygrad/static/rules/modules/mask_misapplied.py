@@ -10,7 +10,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Constant, Origin, Tensor, TorchCall
-from drygrad.static.rules.loss.activations import maker
+from drygrad.static.rules.loss.origins import maker
 from drygrad.static.syntax import called, last_assignment
 from drygrad.static.tree import walk
 

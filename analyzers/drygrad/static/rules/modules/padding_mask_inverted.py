@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import maker
+from drygrad.static.rules.loss.origins import maker
 from drygrad.static.syntax import last_assignment
 
 _MASKS = ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask")

@@ -10,7 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import Constant, Object
-from drygrad.static.rules.loss.activations import maker
+from drygrad.static.rules.loss.origins import maker
 from drygrad.static.syntax import body_nodes, scope_of
 from drygrad.static.tree import walk
 
