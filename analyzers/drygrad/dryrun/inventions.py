@@ -1,11 +1,13 @@
-"""What a run with invented inputs may claim.
+"""What a run may claim: an error only where inputs and surroundings were the program's own, or do not matter.
 
-An error of shapes, dtypes, devices or of what kind of thing an argument is says nothing about the code: other inputs
-might have fitted. It stands only where the search found that it does not depend on what was invented. A fault of values
-is a hint that names the invention. Faults of structure, such as writes in place or a graph that was cut, stay.
+Every fault of every code passes ``claim``. With invented inputs, an error of shapes, dtypes, devices or of what kind of
+thing an argument is says nothing about the code: other inputs might have fitted. It stands only where it is the error
+that the search found to be the same whatever was invented. A fault of values, or of an object that was invented, is a
+hint that names the invention. Faults of structure, such as writes in place or a graph that was cut, stay; a code that
+is not said to be one of those is none.
 
-Where a call gives the inputs, but something before it that may have changed them was left out, a fault of values is a
-hint, too, and so is an error of Python's: a list may have been empty that the program fills before.
+Where a call gives the inputs, but something before it that may have changed them or their surroundings was left out,
+all but the faults of structure are hints: a list may have been empty that the program fills before.
 """
 
 from __future__ import annotations
@@ -18,22 +20,29 @@ from typing import Any, cast
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Place, Result
 
-_OF_FIT = frozenset(
-    "DG201 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG324 DG325 DG326 DG327 DG329 "
-    "DG507 DG604 DG907".split()
+OF_FIT = frozenset(
+    "DG201 DG203 DG204 DG205 DG301 DG303 DG309 DG310 DG313 DG314 DG315 DG317 DG324 DG325 DG326 DG327 DG329 "
+    "DG507 DG604 DG805 DG813 DG907".split()
 )
 """Codes of faults that other shapes, dtypes, devices or arguments could have kept from happening, or another thread."""
 
+OF_VALUES = frozenset(
+    "DG112 DG114 DG302 DG304 DG305 DG307 DG308 DG311 DG316 DG319 DG401 DG402 DG403 DG404 DG405 DG406 DG407 DG408 "
+    "DG409 DG410 DG411 DG413 DG419 DG420 DG421 DG423 DG715 DG738 DG739 DG806".split()
+)
+"""Codes of faults that depend on the values, on whether these are probabilities, or on which objects go together."""
+
+OF_STRUCTURE = frozenset(
+    "DG101 DG102 DG103 DG105 DG106 DG107 DG108 DG110 DG113 DG116 DG117 DG118 DG119 DG123 DG206 DG207 DG211 "
+    "DG328 DG501 DG502 DG506 DG508 DG602 DG609 DG701 DG703 DG704 DG707 DG708 DG709 DG722 "
+    "DG724 DG754 DG769 DG902 DG903".split()
+)
+"""Codes of faults of the code itself, whatever it is given, and of what a run says of itself."""
+
 _MEETINGS = frozenset(("DG201", "DG205"))
 _WITHOUT_GRAPH = "DG106"
-_OF_DEVICES = frozenset("DG201 DG203 DG204 DG205 DG907".split())
-
-_OF_VALUES = frozenset(
-    "DG302 DG304 DG305 DG308 DG311 DG316 DG401 DG402 DG404 DG406 DG407 DG408 DG409 DG410 DG411 DG413 "
-    "DG420 DG421 DG423".split()
-)
-"""Codes of faults that depend on the values, and on whether these are probabilities."""
-
+_BROADCAST, _MISMATCH = "DG303", "Mismatch"
+"""The fault behind a failure of a search that is no error: the sides of a loss that differ in shape."""
 _ERROR = "DG907"
 _TOO_LARGE, _HALF = "DG409", re.compile(r"float16|half")
 _ABSENT = frozenset(("SystemExit", "FileNotFoundError"))
@@ -47,43 +56,65 @@ def is_invented(plan: Plan) -> bool:
 
 def rests_on_inputs(code: str, plan: Plan, result: Result) -> bool:
     """Say whether a fault may owe itself to inputs that the program does not have: invented, or not prepared."""
-    if plan.partial and (code in _OF_VALUES or code == _ERROR):
+    if plan.partial and (code in OF_VALUES or code == _ERROR):
         return True
-    return is_invented(plan) and not _is_independent(result) and _is_of_values(code, result)
+    return is_invented(plan) and _is_of_values(code, result)
 
 
 def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fault]:
-    """Yield the faults that a run may report, those of values as hints."""
-    guessed = is_invented(plan) and not _is_independent(result)
+    """Yield the faults that a run may report, as it may report them."""
     for fault in faults:
-        if guessed and _is_of_fit(fault):
-            continue
-        weak = rests_on_inputs(fault.code, plan, result)
-        if weak and plan.partial:
-            yield replace(fault, severity="hint", message=f"{fault.message} ({_UNPREPARED})")
-        elif is_invented(plan) and _is_independent(result):
-            yield _assuming(fault, str(_search(result).get("assumes") or ""))
-        elif weak:
-            yield replace(fault, severity="hint", message=f"{fault.message} (with invented inputs: {written(result)})")
-        else:
-            yield fault
+        claim = _claim(fault, plan, result)
+        if claim is not None:
+            yield claim
+
+
+def _claim(fault: Fault, plan: Plan, result: Result) -> Fault | None:
+    """Return a fault as a run may report it; None where what was not the program's own could be all there is to it."""
+    if is_invented(plan) and _is_sure(fault, result):
+        return _assuming(fault, str(_search(result).get("assumes") or ""))
+    if is_invented(plan) and _is_of_fit(fault):
+        return None
+    if rests_on_inputs(fault.code, plan, result):
+        why = _UNPREPARED if plan.partial else f"with invented inputs: {written(result)}"
+        return replace(fault, severity="hint", message=f"{fault.message} ({why})")
+    return fault
+
+
+def _is_sure(fault: Fault, result: Result) -> bool:
+    """Say whether a fault is the very error that the search met, whatever it invented."""
+    if not _is_independent(result):
+        return False
+    if _object(_search(result).get("error")).get("type") == _MISMATCH:
+        return fault.code == _BROADCAST
+    return fault.severity == "error" and _is_the_end(fault, result)
+
+
+def _is_the_end(fault: Fault, result: Result) -> bool:
+    """Say whether a fault tells of the error that ended the run."""
+    if result.error is None:
+        return False
+    ended = _line(result.error.at)
+    return any(_line(place) == ended for place in (fault.at, *(place for _, place in fault.related)))
 
 
 def _is_of_fit(fault: Fault) -> bool:
     """Say whether other inputs could have kept a fault from happening; a graph that nobody cut may begin in them."""
-    return fault.code in _OF_FIT or (fault.code == _WITHOUT_GRAPH and not fault.facts.get("cut"))
+    if fault.code == _WITHOUT_GRAPH:
+        return not fault.facts.get("cut")
+    return fault.code not in OF_STRUCTURE | OF_VALUES
 
 
 def _is_of_values(code: str, result: Result) -> bool:
     """Say whether a fault depends on invented values; for a number too large for float16: on what is invented so."""
     if code == _TOO_LARGE:
         return _HALF.search(written(result)) is not None
-    return code in _OF_VALUES
+    return code in OF_VALUES
 
 
 def _assuming(fault: Fault, assumption: str) -> Fault:
     """Return the fault, as a warning that names what it takes for granted."""
-    if not assumption or fault.code not in _OF_DEVICES | _OF_FIT:
+    if not assumption or fault.code in OF_STRUCTURE:
         return fault
     return replace(fault, severity="warning", message=f"{fault.message} (if {assumption})")
 
@@ -92,9 +123,8 @@ def settled(plan: Plan, result: Result) -> Result:
     """Return the result, as failed where it is the code that ended the run, and not the want of inputs."""
     if result.outcome != "no-inputs" or result.error is None or not is_invented(plan):
         return result
-    ended = _line(result.error.at)
     own = any(
-        ended in map(_line, (fault.at, *(place for _, place in fault.related)))
+        _is_the_end(fault, result)
         for fault in result.faults
         if fault.severity == "error" and not _is_of_fit(fault) and not _is_of_values(fault.code, result)
     )
@@ -139,7 +169,7 @@ def is_unmade(plan: Plan, result: Result) -> bool:
     if result.data.get("called") is not True:
         absent = result.error is not None and result.error.type in _ABSENT
         return result.outcome == "blocked" or (result.outcome == "failed" and absent)
-    weak = (fault.code in _OF_VALUES or fault.code == _ERROR for fault in result.faults)
+    weak = (fault.code in OF_VALUES or fault.code == _ERROR for fault in result.faults)
     return plan.partial and result.outcome == "failed" and all(weak)
 
 
@@ -164,7 +194,10 @@ def _is_independent(result: Result) -> bool:
 
 
 def _search(result: Result) -> Mapping[str, Any]:
-    found = result.data.get("search")
+    return _object(result.data.get("search"))
+
+
+def _object(found: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
 
 

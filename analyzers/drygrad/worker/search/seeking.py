@@ -212,9 +212,9 @@ class Search:
         return proposal
 
     def _is_independent(self, best: Found) -> bool:
-        """Say whether every other size fails at the same place for the same sizes, or does not even get there.
+        """Say whether every other size fails at the same place for the same operands, or does not even get there.
 
-        Another of each number does get there: else the number may be the wrong one, and others have to follow it.
+        Another of each part does get there: else that part may be the wrong one, and others have to follow it.
         """
         assert best.failure is not None
         if best.failure.call is not None and has_classes_last(best.failure.call):
@@ -223,7 +223,7 @@ class Search:
         if mark is None or _has_fixed_part(best.proposal):
             return False
         same, stay = 0, unmoved(best.proposal, best.failure)
-        numbers = {} if _is_of_devices(best) else _numbers(best.proposal)
+        left = {} if _is_of_devices(best) else _invented(best.proposal)
         for other in _varied(best.proposal):
             if isinstance(best.failure.error, Mismatch) and contradicts(best.proposal, other):
                 continue
@@ -234,10 +234,10 @@ class Search:
                 return False
             if _mark(other, failure) == mark:  # perhaps after less: an object that is made once need not be moved again
                 same += 1
-                numbers = {path: value for path, value in _numbers(other).items() if numbers.get(path) == value}
+                left = {path: leaf for path, leaf in left.items() if other.found_at(path) == leaf}
             elif failure.progress == best.failure.progress:
                 return False
-        return same > 0 and not numbers
+        return same > 0 and not left
 
     def _gives_classes_last(self, best: Found) -> bool:
         """Say whether a loss gets its classes in the last axis, by their name, and nothing but sizes could help."""
@@ -285,7 +285,8 @@ def _mark(proposal: Node, failure: Failure) -> tuple[object, ...] | None:
     if isinstance(failure.error, Mismatch):
         return broadcast(failure.call) if documented(proposal, failure.call) else None
     if not failure.call.origins(tensors):  # or they were lost: an array, a number of the shape
-        return failure.call.name, *[(str(tensor.device), *tensor.shape) for tensor in tensors]
+        operands = [(str(tensor.device), str(tensor.dtype), *tensor.shape) for tensor in tensors]
+        return failure.call.name, first_line(failure.error), failure.call.plain(), *operands
     size = next((want for want in wants(failure) if want.kind == "size"), None)
     return (failure.call.name, size.got, size.want) if size is not None else None
 
@@ -297,11 +298,13 @@ def _is_of_devices(best: Found) -> bool:
     return bool(unmoved(best.proposal, best.failure))
 
 
-def _numbers(proposal: Node) -> dict[Path, int]:
-    """Return the numbers that were invented."""
-    leaves = [*proposal.leaves()]
-    written = {path: int(leaf.text) for path, leaf in leaves if leaf.source == "search" and leaf.text.isdecimal()}
-    return written | {path: leaf.value for path, leaf in leaves if leaf.kind == "number"}
+def _invented(proposal: Node) -> dict[Path, Node]:
+    """Return the parts that were invented: tensors, and numbers as they are written or searched."""
+    return {path: leaf for path, leaf in proposal.leaves() if leaf.kind in ("tensor", "number") or _is_written(leaf)}
+
+
+def _is_written(leaf: Node) -> bool:
+    return leaf.source == "search" and leaf.text.isdecimal()
 
 
 def _has_fixed_part(proposal: Node) -> bool:
@@ -313,10 +316,9 @@ def _has_fixed_part(proposal: Node) -> bool:
 
 
 def _varied(proposal: Node) -> Iterator[Node]:
+    """Yield the proposal with one part of another kind, size or value, then with all of a size changed."""
     for path, node in proposal.nodes():
-        yield from (
-            proposal.replaced(path, other) for other in node.others if node.is_module or other.kind == "prepared"
-        )
+        yield from (proposal.replaced(path, other) for other in node.others)
         if node.kind in ("tuple", "list") and node.parts:
             longer = (*node.parts, (str(len(node.parts)), node.parts[-1][1]))
             yield proposal.replaced(path, replace(node, parts=longer))

@@ -73,6 +73,10 @@ class Call:
         """Return the tensors among the arguments."""
         return [t for t in _flat([*self.arguments, *self.keywords.values()]) if isinstance(t, torch.Tensor)]
 
+    def plain(self) -> str:
+        """Return the arguments that are no tensors in one text: a number of them may come of an input's shape."""
+        return repr([_described(value) for value in _flat([*self.arguments, *self.keywords.values()])])
+
     def origins(self, value: Any) -> frozenset[Path]:
         """Return the parts of the inputs that a tensor was computed from."""
         return self._origins.of(value)
@@ -113,6 +117,12 @@ def _flat(values: Any, depth: int = 3) -> list[Any]:
         else:
             found.append(value)
     return found
+
+
+def _described(value: Any) -> str:
+    """Return what an argument is; of objects that are not plain values only their kind, for no code of the user's."""
+    plain = (bool, int, float, complex, str, type(None), torch.dtype, torch.device)
+    return repr(value) if type(value) in plain else type(value).__name__
 
 
 _before_forward: Callable[[Callable[[Any, Any], None]], Any] = torch.nn.modules.module.register_module_forward_pre_hook
