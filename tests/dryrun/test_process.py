@@ -12,7 +12,8 @@ from process_tree import FOREVER, all_end, descendants
 from drygrad.dryrun.launch import Launch
 from drygrad.dryrun.process import WorkerProcess
 
-WORKER = "import sys; print('{}', flush=True); sys.stdin.read()"
+WORDS = '{"type": "log", "text": "up"}'
+WORKER = f"import sys; print({WORDS!r}, flush=True); sys.stdin.read()"
 LAUNCHER = f"import subprocess, sys; subprocess.call([sys.executable, '-c', {WORKER!r}])"
 
 
@@ -20,7 +21,7 @@ LAUNCHER = f"import subprocess, sys; subprocess.call([sys.executable, '-c', {WOR
 async def test_what_the_launcher_has_started_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     process = await WorkerProcess.start(Launch((sys.executable, "-c", LAUNCHER), "python"))
     messages = process.messages(garbage=0)
-    assert await asyncio.wait_for(anext(messages), FOREVER) == {}
+    assert await asyncio.wait_for(anext(messages), FOREVER) == {"type": "log", "text": "up"}
     below = descendants(process.pid)
     assert below
     monkeypatch.delattr(os, "killpg")

@@ -25,6 +25,10 @@ def say(message: dict[str, Any]) -> None:
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
+def answered(run: str | None, result: object) -> None:
+    say({"type": "result", "run": run, "answer": json.dumps(result)})
+
+
 def switches() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--hang", action="store_true", help="never answer a run")
@@ -88,7 +92,7 @@ def serve(options: argparse.Namespace) -> None:
         if kind == "exit":
             return
         if kind == "cancel" and not options.ignore_cancel:
-            say({"type": "result", "run": run, "result": {"outcome": "cancelled"}})
+            answered(run, {"outcome": "cancelled"})
         if kind != "run":
             continue
         served += 1
@@ -101,7 +105,7 @@ def serve(options: argparse.Namespace) -> None:
             if options.gpu_refuses and answer["device"] == "cuda":
                 why = "GPU 0 has only 96 MiB free"
                 answer.update(outcome="unsupported", notes=[why], reason=why)
-            say({"type": "result", "run": run, "result": 7 if options.strange_result else answer})
+            answered(run, 7 if options.strange_result else answer)
         if options.once:
             return
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from drygrad.dryrun import failures
+from drygrad.dryrun import failures, wire
 
 WORKER = Path(__file__).parents[2] / "analyzers" / "drygrad" / "worker"
 
@@ -96,10 +96,7 @@ class WorkerClient:
         if not data:
             raise EOFError(f"the worker has gone; unread: {self._unread}")
         *lines, self._pending = (self._pending + data).split(b"\n")
-        for message in map(json.loads, lines):
-            if message["type"] == "result":
-                failures.record(message["result"])
-            self._unread.append(message)
+        self._unread += [_read_answer(json.loads(line)) for line in lines]
 
     def start(self, plan: dict[str, Any]) -> str:
         """Ask for a run; return its name."""
@@ -110,6 +107,17 @@ class WorkerClient:
     def run(self, plan: dict[str, Any]) -> dict[str, Any]:
         """Ask for a run and wait for its result."""
         return self.receive("result", self.start(plan))["result"]
+
+
+def _read_answer(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with the answer of a run as a ``result``, once it has passed the schema of the wire."""
+    checked = wire.message(json.dumps(message))
+    if message["type"] != "result":
+        return checked
+    said = {**wire.decoded(message["answer"]), **{k: v for k, v in message.items() if k == "output"}}
+    result = wire.RESULT(said)
+    failures.record(result)
+    return {**checked, "result": result}
 
 
 def plan(folder: Path, text: str, target: str | None = None, **fields: Any) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
-from drygrad.dryrun import failures
+from drygrad.dryrun import failures, wire
 from drygrad.dryrun.process import WireError, WorkerProcess, within
 from drygrad.dryrun.result import Outcome, Result
+from drygrad.dryrun.schema import Malformed
 from drygrad.dryrun.states import Limits
 
 OnPhase = Callable[[str], None]
@@ -165,26 +166,33 @@ class Conversation:
         flight.gone.set()
 
     def _hear(self, message: Mapping[str, Any]) -> None:
-        kind = message.get("type")
+        kind = message["type"]
         if kind == "ready" and not self._ready.done():
             self._ready.set_result(dict(message))
         elif kind == "unusable" and not self._ready.done():
-            self._ready.set_exception(Unusable(str(message.get("why"))))
+            self._ready.set_exception(Unusable(message["why"]))
         elif kind == "log":
-            _log.debug("worker %d: %s", self.pid, str(message.get("text"))[:2000])
-        elif (flight := self._flights.get(str(message.get("run")))) is None:
+            _log.debug("worker %d: %s", self.pid, message["text"][:2000])
+        elif (flight := self._flights.get(message.get("run", ""))) is None:
             return
         elif kind == "phase":
-            flight.phase(str(message.get("phase"))[:80])
+            flight.phase(message["phase"])
         elif kind == "result":
-            self._answer(flight, message.get("result"))
+            self._answer(flight, message)
 
-    def _answer(self, flight: Flight, data: object) -> None:
+    def _answer(self, flight: Flight, message: Mapping[str, Any]) -> None:
+        """Read what a run says of itself: an answer that is none ends this run alone."""
         del self._flights[flight.run]
-        if isinstance(data, dict):
-            result = cast("dict[str, Any]", data)
-            failures.record(result)
-            flight.settle(Result.read(result))
+        try:
+            result = Result.read({**wire.decoded(message["answer"]), **_output(message)})
+        except Malformed as error:
+            flight.end("error", f"the run's answer is malformed: {error}")
         else:
-            flight.end("error", "the worker's result cannot be read")
+            failures.record(result.data)
+            flight.settle(result)
         flight.gone.set()
+
+
+def _output(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the run has printed: the worker has read it, whatever the run itself says of it."""
+    return {"output": message["output"]} if "output" in message else {}

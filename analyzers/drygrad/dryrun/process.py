@@ -8,9 +8,11 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
+from drygrad.dryrun import wire
 from drygrad.dryrun.launch import Launch
+from drygrad.dryrun.schema import Malformed
 
 MAX_MESSAGE = 64 << 20
 LAST_WORDS = 0.25
@@ -88,13 +90,14 @@ class WorkerProcess:
             count += 1
             if count % BREATH == 0:
                 await asyncio.sleep(0)
-            message = _message(line)
-            if message is not None:
+            try:
+                message = wire.message(line)
+            except Malformed as error:
+                garbage -= 1
+                if garbage < 0:
+                    raise WireError(f"it writes what is no message ({error}): {line[:80]!r}") from None
+            else:
                 yield message
-                continue
-            garbage -= 1
-            if garbage < 0:
-                raise WireError(f"it writes what is no message: {line[:80]!r}")
 
     @staticmethod
     async def _line(output: asyncio.StreamReader) -> bytes:
@@ -141,14 +144,6 @@ class WorkerProcess:
     def _input(self) -> asyncio.StreamWriter:
         assert self._process.stdin is not None
         return self._process.stdin
-
-
-def _message(line: bytes) -> dict[str, Any] | None:
-    try:
-        message: object = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Any]", message) if isinstance(message, dict) else None
 
 
 def _how(status: int, log: str) -> str:

@@ -1,27 +1,16 @@
-"""What a run has found, as the worker says it; read defensively, for the worker runs somebody else's code."""
+"""What a run has found, made of the worker's answer once that has passed the wire's schema."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
-from drygrad.model import SEVERITIES, Severity
+from drygrad.dryrun import wire
+from drygrad.dryrun.wire import Outcome
+from drygrad.model import Severity
 
-Outcome = Literal[
-    "passed",
-    "failed",
-    "deadline",
-    "no-inputs",
-    "blocked",
-    "unsupported",
-    "missing-package",
-    "cancelled",
-    "crashed",
-    "out-of-memory",
-    "error",
-]
-"""How a run ended: ``failed`` by an error in the user's code, ``error`` by one of ours."""
+__all__ = ["ErrorInUserCode", "Fault", "Input", "Outcome", "Place", "Result", "Shape"]
 
 
 @dataclass(frozen=True)
@@ -111,105 +100,55 @@ class Result:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Result:
-        """Read the worker's answer; what is missing or strange keeps its default."""
-        outcome = data.get("outcome")
-        backward = data.get("backward")
+        """Read the answer of a run; what it does not say has its default. Raises Malformed."""
+        said = wire.RESULT(dict(data))
         return cls(
-            outcome=cast("Outcome", outcome) if outcome in get_args(Outcome) else "error",
-            device=str(data.get("device", "cpu")),
-            seed=_integer(data.get("seed")) or 0,
-            seconds=_number(data.get("seconds")) or 0.0,
-            faults=tuple(_fault(item) for item in _objects(data.get("faults"))),
-            error=_error(data.get("error")),
-            inputs=tuple(
-                Input(str(i.get("name")), str(i.get("value")), str(i.get("source")))
-                for i in _objects(data.get("inputs"))
-            ),
-            shapes=tuple(_shape(item) for item in _objects(data.get("shapes"))),
-            blocks=frozenset(line for line in _list(data.get("blocks")) if isinstance(line, int)),
-            backward=backward if backward in ("target", "probe") else "none",
-            peak_bytes=_integer(_object(data.get("memory")).get("peak_bytes")),
-            notes=tuple(str(note) for note in _list(data.get("notes"))),
-            reason=_text(data.get("reason")),
-            tensors_on=_kind_of_device(_object(data.get("memory")).get("device")),
-            output=str(_object(data.get("output")).get("text", "")),
-            torch=_text(data.get("torch")),
-            interpreter=_text(data.get("interpreter")),
-            data=data,
+            outcome=said["outcome"],
+            device=said.get("device", "cpu"),
+            seed=said.get("seed", 0),
+            seconds=float(said.get("seconds", 0.0)),
+            faults=tuple(map(_fault, said.get("faults", ()))),
+            error=_error(said.get("error")),
+            inputs=tuple(Input(**given) for given in said.get("inputs", ())),
+            shapes=tuple(map(_shape, said.get("shapes", ()))),
+            blocks=frozenset(said.get("blocks", ())),
+            backward=said.get("backward", "none"),
+            peak_bytes=said.get("memory", {}).get("peak_bytes"),
+            notes=tuple(said.get("notes", ())),
+            reason=said.get("reason"),
+            tensors_on=said.get("memory", {}).get("device"),
+            output=said.get("output", {}).get("text", ""),
+            torch=said.get("torch"),
+            interpreter=said.get("interpreter"),
+            data=said,
         )
 
 
-def _kind_of_device(name: object) -> Literal["cuda", "cpu"] | None:
-    return "cuda" if name == "cuda" else "cpu" if name == "cpu" else None
-
-
 def _fault(data: Mapping[str, Any]) -> Fault:
-    severity = data.get("severity")
-    related = ((str(r.get("message", "")), _place(r.get("at"))) for r in _objects(data.get("related")))
+    related = tuple((one["message"], Place(**one["at"])) for one in data.get("related", ()))
     return Fault(
-        code=str(data.get("code", "")),
-        message=str(data.get("message", "")),
-        at=_place(data.get("at")),
-        detail=_text(data.get("detail")),
-        severity=severity if severity in SEVERITIES else None,
-        related=tuple((message, place) for message, place in related if place),
-        facts=_object(data.get("facts")),
+        data["code"],
+        data["message"],
+        _place(data["at"]),
+        data.get("detail"),
+        data.get("severity"),
+        related,
+        data.get("facts", {}),
     )
 
 
-def _error(data: object) -> ErrorInUserCode | None:
-    error = _object(data)
-    if not error:
+def _error(data: Mapping[str, Any] | None) -> ErrorInUserCode | None:
+    if data is None:
         return None
-    stack = (_place(item) for item in _objects(error.get("stack")))
-    return ErrorInUserCode(
-        str(error.get("type", "")),
-        str(error.get("message", "")),
-        _place(error.get("at")),
-        tuple(place for place in stack if place),
-    )
+    places = ({name: part for name, part in frame.items() if name != "function"} for frame in data.get("stack", ()))
+    stack = tuple(Place(**place) for place in places)
+    return ErrorInUserCode(data["type"], data["message"], _place(data["at"]), stack)
 
 
 def _shape(data: Mapping[str, Any]) -> Shape:
-    return Shape(
-        line=_integer(data.get("line")) or 0,
-        name=str(data.get("name", "")),
-        shape=tuple(size for size in _list(data.get("shape")) if isinstance(size, int)),
-        dtype=str(data.get("dtype", "")),
-        device=str(data.get("device", "")),
-        low=_number(data.get("low")),
-        high=_number(data.get("high")),
-        requires_grad=data.get("requires_grad") is True,
-    )
+    fields: dict[str, Any] = {**data, "shape": tuple(data["shape"])}
+    return Shape(**fields)
 
 
-def _place(data: object) -> Place | None:
-    place = _object(data)
-    line, path = _integer(place.get("line")), place.get("path")
-    if line is None or not isinstance(path, str):
-        return None
-    return Place(path, line, *(_integer(place.get(key)) for key in ("column", "end_line", "end_column")))
-
-
-def _object(data: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
-
-
-def _list(data: object) -> Sequence[Any]:
-    return cast("Sequence[Any]", data) if isinstance(data, list) else ()
-
-
-def _objects(data: object) -> list[Mapping[str, Any]]:
-    return [item for item in map(_object, _list(data)) if item]
-
-
-def _integer(data: object) -> int | None:
-    return data if isinstance(data, int) and not isinstance(data, bool) else None
-
-
-def _number(data: object) -> float | None:
-    return float(data) if isinstance(data, (int, float)) and not isinstance(data, bool) else None
-
-
-def _text(data: object) -> str | None:
-    return data if isinstance(data, str) else None
+def _place(data: Mapping[str, Any] | None) -> Place | None:
+    return Place(**data) if data is not None else None

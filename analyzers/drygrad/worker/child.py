@@ -17,9 +17,8 @@ from drygrad.worker import deadline, devices, outcomes, processes
 from drygrad.worker.execute import Execution
 from drygrad.worker.run import Run
 from drygrad.worker.search import filling
-from drygrad.worker.wire import Channel, encoded
+from drygrad.worker.wire import MAX_ANSWER, Channel, tagged, written
 
-MAX_RESULT = 16 << 20
 HIGH_FD = 200
 """Descriptors from here on are ours; a program that closes its standard ones, or the first few, leaves them alone."""
 
@@ -74,7 +73,7 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         notes = confine(plan)
         plan, searched = filling.fill(plan)
         notes += devices_ready(plan)
-        execution = Execution(plan, lambda phase: channel.send({"phase": phase}))
+        execution = Execution(plan, lambda phase: channel.send_line(tagged("phase", phase)))
         for note in notes:
             execution.run.note(note)
         refuse(execution.run)
@@ -121,15 +120,15 @@ class Answer:
 
 
 def _bounded(kind: str, result: dict[str, Any]) -> bytes:
-    line = encoded({kind: result})
-    if len(line) <= MAX_RESULT:
+    line = tagged(kind, written(result))
+    if len(line) <= MAX_ANSWER:
         return line
     kept: dict[str, Any] = {
         key: value for key, value in result.items() if not isinstance(value, (list, dict)) or key == "notes"
     }
     kept["faults"] = result.get("faults", [])[:100]
     kept["notes"] = [*result.get("notes", [])[:100], f"the result had {len(line):,} bytes: only its faults were kept"]
-    return encoded({kind: kept})
+    return tagged(kind, written(kept))
 
 
 def _time_is_up(execution: Execution, answer: Answer, timeout: float, stands_still: bool) -> None:

@@ -11,6 +11,7 @@ import traceback
 from typing import Any
 
 from drygrad.worker.run import Fault, Place
+from drygrad.worker.wire import written
 
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$', re.MULTILINE)
 _MAX_STACK = 50
@@ -34,6 +35,11 @@ def told(plan: dict[str, Any], outcome: str, *notes: str) -> dict[str, Any]:
     reason = notes[0] if notes else ""
     told = {"outcome": outcome, "faults": [], "notes": list(notes), "reason": reason, "output": nothing}
     return {**base_result(plan), **told}
+
+
+def message(run: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Return the message that carries a result; the answer is text, as those are that a run has written itself."""
+    return {"type": "result", "run": run, "answer": written(result)}
 
 
 def failed(plan: dict[str, Any], error: BaseException) -> dict[str, Any]:

@@ -156,5 +156,5 @@ def introduction(single: bool) -> dict[str, Any]:
         "executable": sys.executable,
         "once": single,
         **devices.survey(single),
-        "sandbox": state.current().layers,
+        "sandbox": dict(state.current().layers),
     }

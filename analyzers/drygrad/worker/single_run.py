@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from drygrad.worker import capture, child, devices, outcomes
-from drygrad.worker.wire import Channel, decoded
+from drygrad.worker.wire import Channel, untagged
 
 
 class _Upward(Channel):
@@ -21,13 +21,13 @@ class _Upward(Channel):
         self._output_fd = output_fd
 
     def send_line(self, line: bytes) -> None:
-        """Pass on a phase, or a result with what was printed; partial results stay here."""
-        message = decoded(line)
-        if "phase" in message:
-            self._up.send({"type": "phase", "run": self._run, **message})
-        elif "result" in message:
-            message["result"]["output"] = capture.read_file(self._output_fd)
-            self._up.send({"type": "result", "run": self._run, **message})
+        """Pass on a phase, or an answer with what was printed; partial answers stay here."""
+        kind, text = untagged(line.rstrip(b"\n"))
+        if kind == "phase":
+            self._up.send({"type": "phase", "run": self._run, "phase": text})
+        elif kind == "result":
+            output = capture.read_file(self._output_fd)
+            self._up.send({"type": "result", "run": self._run, "answer": text, "output": output})
 
 
 def serve(channel: Channel) -> int:
@@ -38,8 +38,7 @@ def serve(channel: Channel) -> int:
     plan, run = message["plan"], str(message["run"])
     why = devices.prepare(str(plan.get("device") or "cpu"), plan)
     if why is not None:
-        result = outcomes.told(plan, "unsupported", why)
-        channel.send({"type": "result", "run": run, "result": result})
+        channel.send(outcomes.message(run, outcomes.told(plan, "unsupported", why)))
         return 0
     threading.Thread(target=_obey, args=(channel, run, plan), name="drygrad", daemon=True).start()
     with tempfile.TemporaryFile() as output:
@@ -64,6 +63,6 @@ def _obey(channel: Channel, run: str, plan: dict[str, Any]) -> None:
     while not channel.closed:
         for message in channel.receive():
             if message.get("type") in ("cancel", "exit"):
-                channel.send({"type": "result", "run": run, "result": outcomes.told(plan, "cancelled")})
+                channel.send(outcomes.message(run, outcomes.told(plan, "cancelled")))
                 os._exit(0)
     os._exit(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import re
 import selectors
 import signal
 import socket
@@ -17,11 +18,13 @@ from typing import Any
 from drygrad.worker import devices, outcomes, processes
 from drygrad.worker.capture import Capture
 from drygrad.worker.devices import cuda
-from drygrad.worker.wire import Channel
+from drygrad.worker.wire import MAX_ANSWER, Channel, untagged, written
 
 GRACE = 1.0
 """Seconds that a run gets after its deadline to say where it stands."""
-MAX_RESULT = 16 << 20
+MAX_PHASES = 1000
+"""So many are passed on of a run."""
+_PHASE = re.compile(r"[a-z -]{1,40}\Z")
 
 
 class RunProcess:
@@ -33,12 +36,13 @@ class RunProcess:
         self.timeout = float(plan.get("timeout") or 30.0)
         self.deadline = time.monotonic() + self.timeout + GRACE
         ours, theirs = socket.socketpair()
-        self.channel = Channel(ours.detach(), -1)
+        self.channel = Channel(ours.detach(), -1, MAX_ANSWER)
         self.child_fd = theirs.detach()
         self.capture = Capture()
         self.dump_fd = _unnamed_file()
         self.pid = 0
-        self.partial: dict[str, Any] | None = None
+        self.partial: str | None = None
+        self.phases = 0
         self.answered = False
         self.overdue = False
 
@@ -131,26 +135,31 @@ class Stage:
             self._selector.unregister(run.capture.read_fd)
 
     def _listen(self, run: RunProcess) -> None:
-        for message in run.channel.receive():
-            if "phase" in message:
-                self._up.send({"type": "phase", "run": run.run, "phase": message["phase"]})
-            elif "partial" in message:
-                run.partial = message["partial"]
-            elif "result" in message:
-                self._answer(run, message["result"])
+        """Hear a run, which may have any program's words: an answer is passed on unread."""
+        for line in run.channel.lines():
+            kind, text = untagged(line)
+            if kind == "phase" and run.phases < MAX_PHASES and _PHASE.match(text):
+                run.phases += 1
+                self._up.send({"type": "phase", "run": run.run, "phase": text})
+            elif kind == "partial":
+                run.partial = text
+            elif kind == "result":
+                self._answer(run, text)
                 processes.kill_group(run.pid)
-        if run.channel.closed:
+        if run.channel.flooded and not run.answered:
+            self._settle(run, "error", f"the run's answer is longer than {MAX_ANSWER >> 20} MiB")
+        if run.channel.closed and run.channel.read_fd in self._selector.get_map():
             self._selector.unregister(run.channel.read_fd)
 
-    def _answer(self, run: RunProcess, result: dict[str, Any]) -> None:
+    def _answer(self, run: RunProcess, answer: str) -> None:
         if not run.answered:
             run.answered = True
-            result["output"] = run.capture.as_json()
-            self._up.send({"type": "result", "run": run.run, "result": result})
+            output = run.capture.as_json()
+            self._up.send({"type": "result", "run": run.run, "answer": answer, "output": output})
 
-    def _settle(self, run: RunProcess, outcome: str) -> None:
+    def _settle(self, run: RunProcess, outcome: str, *notes: str) -> None:
         processes.kill_group(run.pid)
-        self._answer(run, outcomes.told(run.plan, outcome))
+        self._answer(run, written(outcomes.told(run.plan, outcome, *notes)))
 
     def _reap(self) -> None:
         with suppress(BlockingIOError):
@@ -179,12 +188,12 @@ class Stage:
         run.close()
         self._end_orphans()
 
-    def _without_result(self, run: RunProcess, status: int) -> dict[str, Any]:
+    def _without_result(self, run: RunProcess, status: int) -> str:
         if run.partial is not None:
             return run.partial
         if run.overdue:
-            return outcomes.overdue(run.plan, run.timeout, run.dump())
-        return outcomes.crashed(run.plan, status, run.dump())
+            return written(outcomes.overdue(run.plan, run.timeout, run.dump()))
+        return written(outcomes.crashed(run.plan, status, run.dump()))
 
     def _end_orphans(self) -> None:
         """Kill what runs have left behind; those in flight keep theirs, unless these have run away from them."""

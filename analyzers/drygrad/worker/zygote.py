@@ -100,7 +100,7 @@ class Zygote:
                 self._result(run, plan, "cancelled")
 
     def _result(self, run: str, plan: dict[str, Any], outcome: str, *notes: str) -> None:
-        self._up.send({"type": "result", "run": run, "result": outcomes.told(plan, outcome, *notes)})
+        self._up.send(outcomes.message(run, outcomes.told(plan, outcome, *notes)))
 
     def _stage(self, device: str, options: tuple[Any, ...], modules: frozenset[str]) -> StageProcess:
         for each in self._stages:

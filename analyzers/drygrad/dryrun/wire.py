@@ -1,0 +1,339 @@
+"""What a worker may say: the one place where its words become values of ours.
+
+A worker executes somebody else's code, which may write on the wire itself. So nothing is used that is not in these
+tables, of its type, within its range and of a known name; a field that is added to an answer is added here, or the
+answer is ``Malformed``. Text that can become a part of a fix is of a kind that is no code but what it says it is:
+``DTYPE``, ``DEVICE``, ``EXPRESSION``, whole numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from functools import cache
+from typing import Any, Literal, NoReturn, cast, get_args
+
+from drygrad.dryrun.schema import (
+    Kind,
+    Malformed,
+    Optional,
+    either,
+    flag,
+    integer,
+    is_not,
+    items,
+    line,
+    matching,
+    maybe,
+    number,
+    one_of,
+    path,
+    record,
+    table,
+    text,
+)
+from drygrad.model import SEVERITIES
+from drygrad.static.registry import all_rules
+
+Outcome = Literal[
+    "passed",
+    "failed",
+    "deadline",
+    "no-inputs",
+    "blocked",
+    "unsupported",
+    "missing-package",
+    "cancelled",
+    "crashed",
+    "out-of-memory",
+    "error",
+]
+"""How a run ended: ``failed`` by an error in the user's code, ``error`` by one of ours."""
+
+DTYPES = frozenset(
+    "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex32 complex64 "
+    "complex128 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
+    "qint8 qint32 quint8 quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8 bits16".split()
+)
+"""The dtypes of torch, as they are called behind ``torch.``."""
+
+_MOST_DIGITS = 30
+_SIZE = integer(-(1 << 63), (1 << 63) - 1)
+_COUNT = integer(0, (1 << 63) - 1)
+_NUMBER = number(-1e308, 1e308)
+_SECONDS = number(0, 1e9)
+_LINE = integer(0, 10_000_000)
+_COLUMN = integer(0, 10_000_000)
+
+_WORDS = line(200)
+"""A name, or a few words."""
+_SENTENCE = text(4000)
+_SHAPE = items(_SIZE, 64)
+
+DTYPE = one_of(DTYPES, "a dtype of torch")
+DEVICE = matching(r"(cpu|cuda|meta|mps|xpu|hip|mtia|hpu|lazy|vulkan|privateuseone)(:\d{1,3})?", "a device of torch")
+
+
+@cache
+def _codes() -> Kind:
+    return one_of([rule.code for rule in all_rules()], "the code of a rule")
+
+
+def _code(value: object) -> str:
+    return _codes()(value)
+
+
+def _expression(value: object) -> str:
+    """Take an expression in one line that is no more than one, and asks for no name that Python keeps for itself."""
+    told = line(4000)(value)
+    try:
+        tree = ast.parse(told, mode="eval")
+        ast.parse(f"({told})", mode="eval")  # a comment behind it would take the bracket
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise is_not("an expression", value) from None
+    names = (getattr(node, "id", None) or getattr(node, "attr", None) or "" for node in ast.walk(tree))
+    if told != value or any(name.startswith("__") for name in names):
+        raise is_not("a plain expression in one line", value)
+    return told
+
+
+EXPRESSION = _expression
+_IDENTIFIER = matching(r"\*{0,2}[^\W\d]\w{0,199}", "a name")
+
+_PLACE_FIELDS: dict[str, Kind | Optional] = {
+    "path": path,
+    "line": _LINE,
+    "column": Optional(maybe(_COLUMN)),
+    "end_line": Optional(maybe(_LINE)),
+    "end_column": Optional(maybe(_COLUMN)),
+}
+PLACE = record(_PLACE_FIELDS)
+_FRAME = record({**_PLACE_FIELDS, "function": Optional(_WORDS)})
+
+_SIZES = either("a size or sizes", _SIZE, _SHAPE, matching(r"[\d, \[\]]{0,400}", "sizes"))
+_OPERAND = maybe(line(4000))
+"""What the user's text calls a tensor. A fix looks it up in the text and uses what stands there."""
+_BOUND = either("a number", _NUMBER, one_of(("nan", "inf", "-inf"), "a number"))
+_OPERATION = maybe(_WORDS)
+
+FACTS = record(
+    {
+        name: Optional(kind)
+        for name, kind in {
+            "operand": _OPERAND,
+            "other": _OPERAND,
+            "inner": _OPERAND,
+            "size": _OPERAND,
+            "role": maybe(_WORDS),
+            "attribute": maybe(_WORDS),
+            "device": DEVICE,
+            "dtype": DTYPE,
+            "generator": maybe(DEVICE),
+            "wanted": either("a dtype, a device or sizes", DTYPE, DEVICE, _SIZES),
+            "found": _SIZE,
+            "shape": _SIZES,
+            "other_shape": _SIZES,
+            "ranks": items(_SIZE, 64),
+            "position": items(_SIZE, 64),
+            "is_parameter": flag,
+            "made": flag,
+            "cut": either("whether, or by what", flag, _OPERATION),
+            "value": _BOUND,
+            "low": _BOUND,
+            "high": _BOUND,
+            "stored": one_of(("numbers", "from 1"), "how a dataset counts"),
+            "count": _COUNT,
+            "copies": _COUNT,
+            "passes": _COUNT,
+            "bytes": _COUNT,
+            "peak": _COUNT,
+            "holder": _WORDS,
+            "parameters": items(_WORDS, 10_000),
+            "saver": maybe(_WORDS),
+            "keeps": maybe(_WORDS),
+            "write": _OPERATION,
+            "infinity_meets": _WORDS,
+            "kind": _WORDS,
+            "type": _WORDS,
+        }.items()
+    }
+)
+"""What a fix may need to know of a fault."""
+
+FAULT = record(
+    {
+        "code": _code,
+        "message": _SENTENCE,
+        "at": maybe(PLACE),
+        "detail": Optional(maybe(text(20_000))),
+        "severity": Optional(maybe(one_of(SEVERITIES, "a severity"))),
+        "related": Optional(items(record({"message": _SENTENCE, "at": PLACE}), 50)),
+        "facts": Optional(FACTS),
+    }
+)
+
+ERROR = record(
+    {"type": _WORDS, "message": _SENTENCE, "at": maybe(PLACE), "stack": Optional(items(_FRAME, 100))},
+)
+
+_INPUT = record({"name": _WORDS, "value": line(400), "source": line(1000)})
+_ROW = record(
+    {
+        "line": _LINE,
+        "name": _WORDS,
+        "shape": _SHAPE,
+        "dtype": DTYPE,
+        "device": DEVICE,
+        "low": Optional(maybe(_NUMBER)),
+        "high": Optional(maybe(_NUMBER)),
+        "requires_grad": Optional(flag),
+    }
+)
+_GRADIENT = record({"name": _WORDS, "shape": _SHAPE, "norm": maybe(_NUMBER)})
+_SYNC = record({"path": path, "line": _LINE, "kind": _WORDS, "op": line(1000), "count": _COUNT})
+_HELD = record({"path": path, "line": _LINE, "bytes": _COUNT, "what": _WORDS})
+_SAMPLE = record({"seconds": _SECONDS, "bytes": _COUNT, "phase": _WORDS})
+_MEMORY = record(
+    {
+        "device": one_of(("cpu", "cuda"), "where memory is"),
+        "peak_bytes": _COUNT,
+        "by_phase": table(_WORDS, _COUNT, 20),
+        "by_line": items(_HELD, 1000),
+        "steps": items(_COUNT, 10_000),
+        "over_time": items(_SAMPLE, 10_000),
+    }
+)
+_SPEC = record(
+    {
+        "name": _IDENTIFIER,
+        "star": one_of(("", "*", "**"), "a star"),
+        "text": EXPRESSION,
+        "line": maybe(_LINE),
+        "column": maybe(_COLUMN),
+        "source": line(1000),
+    }
+)
+_SEARCH = record(
+    {
+        "found": flag,
+        "why": _SENTENCE,
+        "inputs": items(_SPEC, 200),
+        "independent": Optional(flag),
+        "assumes": Optional(_SENTENCE),
+        "trials": Optional(_COUNT),
+        "seconds": Optional(_SECONDS),
+        "error": Optional(ERROR),
+        "building": Optional(items(either("a name", _SIZE, _WORDS), 100)),
+    }
+)
+_FAILURE = record({"instrument": _WORDS, "error": _SENTENCE, "at": line(1000)})
+_OUTPUT = record({"text": text(200_000), "cut": flag})
+
+RESULT = record(
+    {
+        "outcome": one_of(get_args(Outcome), "an outcome"),
+        **{
+            name: Optional(kind)
+            for name, kind in {
+                "device": one_of(("cpu", "sim", "cuda", "auto"), "a device"),
+                "seed": _SIZE,
+                "torch": maybe(_WORDS),
+                "python": maybe(_WORDS),
+                "interpreter": maybe(line(4096)),
+                "seconds": _SECONDS,
+                "faults": items(FAULT, 500),
+                "error": maybe(ERROR),
+                "notes": items(_SENTENCE, 500),
+                "reason": maybe(_SENTENCE),
+                "instrument_failures": items(_FAILURE, 100),
+                "called": flag,
+                "blocks": items(_LINE, 100_000),
+                "backward": one_of(("target", "probe", "none"), "who called backward"),
+                "inputs": items(_INPUT, 1000),
+                "shapes": items(_ROW, 10_000),
+                "gradients": items(_GRADIENT, 10_000),
+                "reached": items(_WORDS, 100_000),
+                "inplace": items(_LINE, 100_000),
+                "syncs": items(_SYNC, 10_000),
+                "memory": _MEMORY,
+                "truncated": items(record({"line": _LINE, "path": maybe(path), "iterations": _COUNT}), 1000),
+                "search": _SEARCH,
+                "output": _OUTPUT,
+            }.items()
+        },
+    }
+)
+"""The answer of a run."""
+
+_REASON = text(4000)
+READY = record(
+    {
+        "type": _WORDS,
+        "pid": _COUNT,
+        "torch": _WORDS,
+        "python": _WORDS,
+        "executable": Optional(line(4096)),
+        "once": Optional(flag),
+        "cuda": record(
+            {
+                "available": flag,
+                "devices": items(_WORDS, 1000),
+                "free_bytes": maybe(items(_COUNT, 1000)),
+                "why": Optional(_REASON),
+            }
+        ),
+        "sim": record({"works": maybe(flag), "why": _REASON}),
+        "sandbox": table(_WORDS, either("whether, or why not", flag, _REASON), 20),
+    }
+)
+"""What a worker says of itself when it is ready."""
+
+_RUN = line(100)
+_MESSAGES: dict[str, Kind] = {
+    "ready": READY,
+    "unusable": record({"type": _WORDS, "why": _REASON, "python": Optional(_WORDS), "executable": Optional(_REASON)}),
+    "log": record({"type": _WORDS, "text": text(20_000)}),
+    "phase": record({"type": _WORDS, "run": _RUN, "phase": line(80)}),
+    "result": record({"type": _WORDS, "run": _RUN, "answer": text(64 << 20), "output": Optional(_OUTPUT)}),
+}
+"""What a worker says. The answer of a run is the run's own text, which no process of the worker's has read."""
+
+
+def message(data: bytes | str) -> dict[str, Any]:
+    """Return a message of a worker's. Raises Malformed."""
+    value = decoded(data)
+    kind = value.get("type")
+    if not isinstance(kind, str) or kind not in _MESSAGES:
+        raise is_not("the type of a message", kind)
+    return _MESSAGES[kind](value)
+
+
+def decoded(data: bytes | str) -> dict[str, Any]:
+    """Return a JSON object. Raises Malformed: also for what JSON as such does not know, and for a name given twice."""
+    try:
+        value: object = _DECODER.decode(data if isinstance(data, str) else data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"no JSON: {str(error)[:100]}") from None
+    if not isinstance(value, dict):
+        raise is_not("an object", value)
+    return cast("dict[str, Any]", value)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is given twice")
+    return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_constant=_no_number)
