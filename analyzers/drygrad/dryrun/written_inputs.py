@@ -20,6 +20,7 @@ from drygrad.dryrun.names import bound_names, read_names
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.slicing import GIVEN, Bind, Imports, Step, free_of_text, steps_before
+from drygrad.dryrun.wire import DTYPES
 
 BLANK = "..."
 _TENSOR = re.compile(r"(?P<dtype>\w+) \[(?P<shape>[\d, ]*)\] on (?P<device>\w+)(:\d+)?")
@@ -51,14 +52,13 @@ def _parameter_names(plan: Plan) -> Sequence[str]:
 def _like(value: str) -> str:
     """Return a value like the one that a run describes."""
     tensor = _TENSOR.fullmatch(value)
-    if tensor is not None:
+    if tensor is not None and tensor["dtype"] in DTYPES:
         shape = tuple(map(int, filter(None, tensor["shape"].split(", "))))
         return _tensor_like(tensor["dtype"], shape, tensor["device"])
     try:
-        ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+        return repr(ast.literal_eval(value))
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return BLANK
-    return value
 
 
 def _tensor_like(dtype: str, shape: tuple[int, ...], device: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from drygrad.worker import deadline, devices, outcomes, processes
 from drygrad.worker.execute import Execution
+from drygrad.worker.reading import bytes_text
 from drygrad.worker.run import Run
 from drygrad.worker.search import filling
 from drygrad.worker.wire import MAX_ANSWER, Channel, tagged, written
@@ -87,6 +88,7 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         result = execution.result()
         watchdog.stop()
         _tell_what_was_written(execution.run, result)
+        _tell_of_the_limit(plan, result)
         filling.settle(result, searched)
     except Unusable as error:
         result = outcomes.told(plan, "unsupported", str(error))
@@ -172,3 +174,9 @@ def _tell_what_was_written(run: Run, result: dict[str, Any]) -> None:
     from drygrad.worker.sandbox import child
 
     result["notes"] += [f"written, and gone with the run: {path}" for path in child.written()]
+
+
+def _tell_of_the_limit(plan: dict[str, Any], result: dict[str, Any]) -> None:
+    limit = plan.get("memory_limit")
+    if result["outcome"] == "out-of-memory" and limit and plan.get("device") != "cuda":
+        result["notes"].append(f"the run could take {bytes_text(limit)} of memory beyond what it began with")

@@ -63,7 +63,7 @@ def crashed(plan: dict[str, Any], status: int, dump: str) -> dict[str, Any]:
             why += ", perhaps by the system for want of memory"
     else:
         why = f"the process ended itself with status {os.WEXITSTATUS(status)} before the run was over"
-    at = stack[0] if stack else None
+    at = Place(stack[0]["path"], stack[0]["line"])._asdict() if stack else None
     where = f" at line {at['line']}" if at else ""
     result = told(plan, "crashed", why + where)
     result["error"] = {"type": "crash", "message": why, "at": at, "stack": stack}

@@ -60,6 +60,17 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
+def memory(pid: int) -> int:
+    """Return the bytes that a process and its descendants hold and share with no file; shared ones count for each."""
+    return sum(map(_memory, (pid, *_descendants(pid))))
+
+
+def _memory(pid: int) -> int:
+    with suppress(OSError), open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(("RssAnon:", "RssShmem:")))
+    return 0
+
+
 def threads() -> int:
     """Return the number of threads of this process that a fork leaves behind.
 

@@ -38,6 +38,10 @@ def main(arguments: list[str]) -> None:
 def serve(arguments: list[str]) -> int:
     """Serve until standard input ends; return the status to exit with."""
     channel = private_channel()
+    if sys.platform == "linux":
+        from drygrad.worker.sandbox import system
+
+        system.forbid_inspection()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     single = "--no-fork" in arguments or not processes.CAN_FORK
     imported = _nothing if single else _outlive_a_crash(channel)

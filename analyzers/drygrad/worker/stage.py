@@ -18,10 +18,14 @@ from typing import Any
 from drygrad.worker import devices, outcomes, processes
 from drygrad.worker.capture import Capture
 from drygrad.worker.devices import cuda
+from drygrad.worker.sandbox import child as confinement
+from drygrad.worker.sandbox import limits
 from drygrad.worker.wire import MAX_ANSWER, Channel, untagged, written
 
 GRACE = 1.0
 """Seconds that a run gets after its deadline to say where it stands."""
+MEMORY_LOOK = 0.1
+"""Seconds between two looks at the memory that is left, while there are runs."""
 MAX_PHASES = 1000
 """So many are passed on of a run."""
 _PHASE = re.compile(r"[a-z -]{1,40}\Z")
@@ -32,7 +36,7 @@ class RunProcess:
 
     def __init__(self, run: str, plan: dict[str, Any]) -> None:
         self.run = run
-        self.plan = plan
+        self.plan = {**plan, "memory_limit": plan.get("memory_limit") or limits.share_of_memory()}
         self.timeout = float(plan.get("timeout") or 30.0)
         self.deadline = time.monotonic() + self.timeout + GRACE
         ours, theirs = socket.socketpair()
@@ -93,6 +97,7 @@ class Stage:
                 if key.fd in self._selector.get_map():
                     key.data()
             self._end_overdue()
+            self._spare_the_machine()
         for run in self._runs.values():
             processes.kill_group(run.pid)
         self._end_orphans()
@@ -204,7 +209,7 @@ class Stage:
 
     def _until_next_deadline(self) -> float | None:
         waiting = [run.deadline for run in self._runs.values() if not run.overdue]
-        return max(0.0, min(waiting) - time.monotonic()) if waiting else None
+        return min(MEMORY_LOOK, max(0.0, min(waiting) - time.monotonic())) if waiting else None
 
     def _end_overdue(self) -> None:
         now = time.monotonic()
@@ -212,6 +217,16 @@ class Stage:
             if run.deadline <= now and not run.overdue:
                 run.overdue = True
                 processes.kill_group(run.pid)
+
+    def _spare_the_machine(self) -> None:
+        """End the run that has taken most, where the memory comes to its end: it counts what no limit does.
+
+        That is many processes, and files in memory.
+        """
+        running = [run for run in self._runs.values() if not run.answered]
+        if running and limits.is_scarce():
+            most = max(running, key=lambda run: processes.memory(run.pid))
+            self._settle(most, "out-of-memory", "ended because the machine had hardly any memory left")
 
 
 def _wake_on_children() -> tuple[int, int]:
@@ -233,7 +248,9 @@ def main(channel: Channel, device: str, options: dict[str, Any], modules: list[s
     staged: dict[str, Any] = {"type": "staged", "why": None, "threads": [], "failed": {}}
     try:
         staged["why"] = devices.prepare(device, options)
-        staged.update(import_ahead(modules))
+        if confinement.may_import_ahead():
+            with confinement.importing():
+                staged.update(import_ahead(modules))
         gc.collect()
         gc.freeze()
     except Exception as error:  # noqa: BLE001 - whatever a device does wrong is told to the user

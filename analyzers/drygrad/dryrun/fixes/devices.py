@@ -114,8 +114,9 @@ def references(site: Site, node: ast.expr) -> Iterator[tuple[str, bool]]:
     """
     here = site.statement is not None and site.ctx.function(node) is site.function
     other = site.fact("other")
-    if here and isinstance(other, str) and site.written(other) is not None and "(" not in other:
-        yield f"{other}.device", True
+    read = site.written(other) if here else None
+    if read is not None and "(" not in (text := site.ctx.source_of(read)):
+        yield f"{text}.device", True
     function = site.ctx.function(node)
     names = _parameters(function)
     own = [name for name in names if name != site.ctx.text(node) and _reads_shape(function, name, site)]

@@ -72,7 +72,8 @@ def comment_edit(source: Source, function: ast.stmt | None, text: str) -> Edit:
     """Return the edit that writes a comment above a function and its decorators, or, for a script, on top."""
     line = first_line(function) if function else 1
     indentation = source.indentation(line) if function else ""
-    return Edit(Span.of(line, 0, line, 0), f"{indentation}{text}{source.newline}")
+    one_line = " ".join(text.splitlines())  # another line would be code
+    return Edit(Span.of(line, 0, line, 0), f"{indentation}{one_line}{source.newline}")
 
 
 def read_flag(text: str) -> tuple[Argument, ...] | Problem:

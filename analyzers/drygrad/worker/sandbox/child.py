@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,8 @@ _NOTES = {
 def confine(options: dict[str, Any]) -> list[str]:
     """Confine this process for good and say, as notes, what that means for its run.
 
-    Of a plan's fields it reads `timeout` (seconds) and `memory_limit` (bytes). Raises `OSError` if a layer that
-    held when the worker started does not hold now: then nothing must be executed.
+    Of a plan's fields it reads `timeout` (seconds) and `memory_limit` (bytes; else a share of what is free).
+    Raises `OSError` if a layer that held when the worker started does not hold now: then nothing must be executed.
     """
     sandbox = state.current()
     notes = [_NOTES[sandbox.layer]]
@@ -34,12 +36,29 @@ def confine(options: dict[str, Any]) -> list[str]:
         notes += _overlay(sandbox)
     elif sandbox.private:
         redirect.install(_private_folder(sandbox.private))
-    limits.apply(
-        options.get("timeout"), options.get("memory_limit"), sandbox.scratch_bytes, own_processes=sandbox.overlay
-    )
+    memory = options.get("memory_limit") or limits.share_of_memory()
+    limits.apply(options.get("timeout"), memory, sandbox.scratch_bytes, own_processes=sandbox.overlay)
+    if sys.platform == "linux":
+        system.forbid_inspection()
     if sandbox.kernel:
         _stage_b(sandbox)
     return notes
+
+
+def may_import_ahead() -> bool:
+    """Say whether packages may be imported where runs are forked from: only if the kernel holds what they write."""
+    return state.current().layer in ("overlay", "landlock")
+
+
+@contextlib.contextmanager
+def importing() -> Generator[None]:
+    """Confine this process, from which runs will be forked, for what it imports: as a run, but that it starts runs."""
+    if sys.platform == "linux" and state.current().kernel:
+        seccomp.install(seccomp.IMPORTING)
+        with contextlib.suppress(OSError):
+            landlock.isolate_signals()
+    with limits.memory_bounded(limits.share_of_memory()):
+        yield
 
 
 def written() -> list[str]:
@@ -52,7 +71,8 @@ def sweep() -> None:
     sandbox = state.current()
     if sandbox.private and not sandbox.overlay:
         for folder in Path(sandbox.private).glob("run-*"):
-            if not _alive(int(folder.name.partition("-")[2])):
+            number = folder.name.partition("-")[2]
+            if number.isdecimal() and not _alive(int(number)):
                 private.remove(str(folder))
 
 
@@ -67,16 +87,21 @@ def _overlay(sandbox: state.Sandbox) -> list[str]:
 def _private_folder(parent: str) -> str:
     """A folder for this run alone, which is also where temporary files go."""
     sweep()
-    folder = Path(parent, f"run-{os.getpid()}")
+    folder = Path(_own_folder(parent))
     (folder / "tmp").mkdir(parents=True)
     tempfile.tempdir = str(folder / "tmp")
     os.environ.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), tempfile.tempdir))
     return str(folder)
 
 
+def _own_folder(parent: str) -> str:
+    return str(Path(parent, f"run-{os.getpid()}"))
+
+
 def _stage_b(sandbox: state.Sandbox) -> None:
     if sandbox.layer == "landlock":
-        landlock.isolate_signals()
+        # The private folder holds those of other runs, too. With it signals to others end, where the kernel knows that.
+        landlock.restrict([own for own in (_own_folder(sandbox.private), *landlock.devices()) if own])
     os.register_at_fork(after_in_child=system.die_with_parent)
     seccomp.install(seccomp.stage_b(os.getpid()))
 

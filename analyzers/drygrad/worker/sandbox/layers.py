@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from drygrad.worker.sandbox import landlock, namespaces, overlay, seccomp, system
+from drygrad.worker.sandbox import landlock, limits, namespaces, overlay, seccomp, system
 
 _NOT_EXECUTED = b"\0"
 
@@ -131,6 +131,7 @@ def _confine_by_nothing(_job: Job) -> None:
 def _execute(job: Job, report: int, confine: Callable[[Job], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    limits.offer_to_the_system()
     confine(job)
     with contextlib.suppress(OSError):
         os.chdir(job.environment.get("PWD", "."))

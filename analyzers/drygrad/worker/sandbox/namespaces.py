@@ -75,8 +75,10 @@ def lay_overlays(wanted: list[str], scratch_bytes: int) -> list[str]:
 
     The answer: folders that stay read-only. The working directory must be entered again.
     """
-    system.unshare(system.CLONE_NEWNS)
+    system.unshare(system.CLONE_NEWNS | system.CLONE_NEWIPC)  # System V memory would outlive the run
     flags = system.MS_NOSUID | system.MS_NODEV
+    # What stands there of other processes can be written by root, whose files they are.
+    system.mount(None, "/proc", None, system.MS_REMOUNT | system.MS_BIND | system.MS_RDONLY | system.MS_NOEXEC | flags)
     system.mount("tmpfs", SHARED_MEMORY, "tmpfs", flags, f"size={scratch_bytes},mode=755")
     Path(TEMPORARY).mkdir()
     failed = overlay.mount_all(wanted, SHARED_MEMORY)

@@ -70,6 +70,9 @@ STAGE_A = (
     Denial("settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname migrate_pages move_pages"),
     Denial("fcntl", when=(is_first(_SET_SIGNAL, 1), is_first(_SET_OWNER, 1), is_first(_SET_OWNER_EX, 1))),
     Denial("ioctl", when=(is_first(_TIOCSTI, 1), is_first(_TIOCLINUX, 1))),
+    # A limit or a priority of another process lasts: all later runs would have it.
+    Denial("prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr", unless=(is_first(0),)),
+    Denial("setpriority ioprio_set", unless=(is_first(0, 1),)),
     # The arguments of clone3 lie in memory where a filter cannot read them; the C library then uses clone.
     Denial("clone3", ENOSYS),
     Denial("clone", when=tuple(Test(0, 1 << bit, 1 << bit) for bit in range(32) if NEW_NAMESPACES >> bit & 1)),
@@ -78,8 +81,6 @@ STAGE_A = (
 WITHOUT_NAMESPACES = (
     Denial(_MOUNTING),
     Denial("mq_open mq_unlink msgget semget shmget"),
-    Denial("prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr", unless=(is_first(0),)),
-    Denial("setpriority ioprio_set", unless=(is_first(0, 1),)),
     # Landlock knows nothing of these; that they seem to succeed lets a copy of a file go on to its end.
     Denial("chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes utimensat futimesat", 0),
     Denial(
@@ -96,6 +97,10 @@ BEFORE_LANDLOCK_3 = (
     Denial("openat", when=(Test(2, _ACCESS_AND_TRUNCATE, _READ_ONLY_BUT_TRUNCATE),)),
 )
 """Truncation, which Landlock governs from its third version on."""
+
+
+IMPORTING = (Denial("execve execveat setsid"),)
+"""What a process that imports installed packages ahead of its runs may not do either; it must start and end runs."""
 
 
 def stage_b(process: int) -> tuple[Denial, ...]:

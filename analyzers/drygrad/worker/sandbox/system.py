@@ -23,6 +23,7 @@ FILE_CAPABILITIES = (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNE
 """What root needs to read and write files of other users; of no use beyond the file systems that a process sees."""
 
 PR_GET_SECCOMP = 21
+_PR_SET_DUMPABLE = 4
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 24, 36, 38, 47
 _AMBIENT_RAISE, _AMBIENT_CLEAR_ALL = 2, 4
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -89,6 +90,11 @@ def die_with_parent(signal: int = 9) -> None:
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def forbid_inspection() -> None:
+    """Let no process of the same user read or write this one's memory; its children inherit that."""
+    prctl(_PR_SET_DUMPABLE, 0)
 
 
 def forbid_new_privileges() -> None:
