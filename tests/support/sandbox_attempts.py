@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Attempt = Callable[[Path], object]
+MEMORY = 1 << 30
+"""Bytes that an attempt may take."""
 
 
 class Entry(NamedTuple):
@@ -35,14 +38,16 @@ class Entry(NamedTuple):
     """It is ordinary code that must come to its end in every layer."""
     control: bool
     """It may be tried unconfined, and then leaves a trace."""
+    refused: bool
+    """It must not come to its end in any layer; what it does cannot be seen in its folder."""
 
 
 ATTEMPTS: dict[str, Entry] = {}
 
 
-def attempt(*, runs_on: bool = False, control: bool = True) -> Callable[[Attempt], Attempt]:
+def attempt(*, runs_on: bool = False, control: bool = True, refused: bool = False) -> Callable[[Attempt], Attempt]:
     def register(function: Attempt) -> Attempt:
-        ATTEMPTS[function.__name__] = Entry(function, runs_on, control)
+        ATTEMPTS[function.__name__] = Entry(function, runs_on, control and not refused, refused)
         return function
 
     return register
@@ -164,6 +169,41 @@ def change_times(place: Path) -> None:
 @attempt(runs_on=True)
 def link_symbolically(place: Path) -> None:
     (place / "link").symlink_to("data.txt")
+
+
+@attempt(runs_on=True)
+def link_to_a_folder(place: Path) -> None:
+    """As programs link the folder of a data set: whoever removes the link must not touch the folder."""
+    (place / "data").symlink_to(place / "sub")
+    assert (place / "data" / "deep.txt").exists()
+
+
+@attempt(control=False)
+def c_link_to_a_folder(place: Path) -> None:
+    target = os.path.join(tempfile.gettempdir(), "data")
+    checked(libc().symlink(os.fsencode(place / "sub"), os.fsencode(target)))
+
+
+@attempt(runs_on=True, control=False)
+def folders_that_let_nobody_in(_place: Path) -> None:
+    deep = Path(tempfile.mkdtemp(), "a", "b")
+    deep.mkdir(parents=True)
+    (deep / "x").write_text("x", encoding="utf-8")
+    for folder in (deep, deep.parent):
+        folder.chmod(0)
+
+
+@attempt(runs_on=True, control=False)
+def folders_without_end(_place: Path) -> None:
+    os.chdir(tempfile.mkdtemp())
+    for _ in range(1500):
+        os.mkdir("d")
+        os.chdir("d")
+
+
+@attempt(refused=True)
+def c_make_a_folder_beside_the_run(_place: Path) -> None:
+    checked(libc().mkdir(os.fsencode(os.path.join(tempfile.gettempdir(), "..", "..", "stray")), 0o700))
 
 
 @attempt(runs_on=True)
@@ -421,6 +461,74 @@ def trace_parent(_place: Path) -> None:
     checked(libc().ptrace(16, os.getppid(), 0, 0))
 
 
+# Other processes, by other ways than signals.
+
+
+@attempt(refused=True)
+def limit_another(_place: Path) -> None:
+    resource.prlimit(os.getppid(), resource.RLIMIT_CORE, (0, 0))
+
+
+@attempt(refused=True)
+def c_limit_another(_place: Path) -> None:
+    checked(libc().prlimit(os.getppid(), resource.RLIMIT_CORE, (ctypes.c_ulong * 2)(0, 0), None))
+
+
+@attempt(refused=True)
+def read_memory_of_another(_place: Path) -> None:
+    with open(f"/proc/{os.getppid()}/mem", "rb"):
+        pass
+
+
+@attempt(refused=True)
+def write_memory_of_another(_place: Path) -> None:
+    os.close(os.open(f"/proc/{os.getppid()}/mem", os.O_RDWR))
+
+
+@attempt(refused=True)
+def offer_another_to_the_kernel(_place: Path) -> None:
+    with open(f"/proc/{os.getppid()}/oom_score_adj", "w", encoding="ascii") as stream:
+        stream.write("1000")
+
+
+@attempt(refused=True)
+def c_read_memory_of_another(_place: Path) -> None:
+    checked(libc().process_vm_readv(os.getppid(), None, 0, None, 0, 0))
+
+
+_KEY = 0x64726779
+
+
+@attempt(control=False)
+def leave_shared_memory(_place: Path) -> None:
+    checked(libc().shmget(_KEY, 4096, 0o1600))
+
+
+@attempt(control=False)
+def leave_a_semaphore(_place: Path) -> None:
+    checked(libc().semget(_KEY, 1, 0o1600))
+
+
+@attempt(control=False)
+def leave_a_queue(_place: Path) -> None:
+    checked(libc().msgget(_KEY, 0o1600))
+
+
+@attempt(runs_on=True, control=False)
+def find_nothing_left(_place: Path) -> None:
+    for kind in ("shm", "sem", "msg"):
+        lines = Path("/proc/sysvipc", kind).read_text(encoding="ascii").splitlines()
+        assert all(int(line.split()[0]) != _KEY for line in lines[1:])
+
+
+# Too much.
+
+
+@attempt(refused=True)
+def take_too_much_memory(_place: Path) -> None:
+    bytearray(2 * MEMORY)
+
+
 # The program.
 
 
@@ -458,10 +566,12 @@ def outcome(entry: Entry, place: Path, confine: Callable[[], None]) -> str:
 def confinement(mode: str) -> Callable[[], None]:
     if mode == "free":
         return lambda: None
-    from drygrad.worker.sandbox import audit, child
+    from drygrad.worker.sandbox import audit, child, system
+
+    system.forbid_inspection()  # as the worker does it when it starts
 
     def confine() -> None:
-        child.confine({"timeout": 60, "memory_limit": 1 << 30})
+        child.confine({"timeout": 60, "memory_limit": MEMORY})
         audit.install(lambda _kind, _argument, _frame: None)
 
     return confine

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import sandbox_attempts
@@ -43,6 +43,7 @@ class Outcome:
     victim_lives: bool
     left_folders: list[str]
     left_processes: list[str]
+    layer: str = ""
 
 
 def tree(root: Path) -> Tree:
@@ -136,7 +137,8 @@ def confined(layer: str, made: World) -> Outcome:
     """All attempts of a world in one layer."""
     options = launch.LaunchOptions(layers=layer, workspaces=[str(made.workspace)], private=str(made.private))
     started = launch.command(sys.executable, ATTEMPTS, options)
-    return made.run([*started, str(WORKER), str(made.workspace), "confined", *made.names])
+    found = made.run([*started, str(WORKER), str(made.workspace), "confined", *made.names])
+    return replace(found, layer=layer)
 
 
 def free(made: World) -> Outcome:

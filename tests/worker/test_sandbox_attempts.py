@@ -17,6 +17,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's la
 LAYERS = ("overlay", "landlock", "seccomp", "none")
 USERS = (None, NOBODY) if IS_ROOT else (None,)
 CONTROLS = [name for name, entry in ATTEMPTS.items() if entry.control]
+REFUSED = [name for name, entry in ATTEMPTS.items() if entry.refused]
+UNHELD = {
+    "none": {"read_memory_of_another"} if IS_ROOT else set[str](),
+}
+"""What a layer cannot hold: without a kernel's layer, root may read anybody's memory."""
 ORDINARY = [name for name, entry in ATTEMPTS.items() if entry.runs_on]
 CONNECTING = {"connect_tcp", "connect_unix", "c_connect_unix", "c_connect_tcp"}
 KILLING = {"kill_another", "c_kill_another"}
@@ -51,6 +56,13 @@ def test_an_attempt_leaves_no_trace(outcome: Outcome, name: str) -> None:
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_code_runs_on_to_its_end(outcome: Outcome, name: str) -> None:
     assert outcome.results[name] == "done"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_attempt_at_others_does_not_come_to_its_end(outcome: Outcome, name: str) -> None:
+    if name in UNHELD.get(outcome.layer, ()):
+        pytest.skip("nothing holds that here")
+    assert outcome.results[name] != "done"
 
 
 def test_nothing_is_left_outside_the_workspace(outcome: Outcome) -> None:

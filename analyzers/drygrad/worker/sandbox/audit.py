@@ -15,22 +15,24 @@ from typing import Any
 from drygrad.worker.sandbox import state
 
 OnBlocked = Callable[[str, str, FrameType], None]
-"""Takes the kind (`write`, `network`, `process`, `signal`, `native`), its object, and the frame that asked."""
+"""Takes the kind (`write`, `network`, `process`, `signal`, `limit`, `native`), its object, and the frame that asked."""
 
 _SENTENCES = {
     "write": "a dry run does not write to {}",
     "network": "a dry run does not open network connections ({})",
     "process": "a dry run does not start other programs ({})",
     "signal": "a dry run does not signal other processes ({})",
+    "limit": "a dry run does not limit other processes ({})",
     "native": "a dry run does not call {} through ctypes where the kernel does not hold files",
 }
 _WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NATIVE = frozenset(
     "accept bind chmod chown connect creat execl execle execlp execv execve execvp fchmod fopen fopen64 fork"
     " ftruncate ftruncate64 kill killpg lchown link linkat mkdir mkdirat mkfifo mknod mkstemp mount mq_open msgget"
-    " open open64 openat openat64 popen posix_spawn posix_spawnp process_vm_writev ptrace reboot remove rename"
-    " renameat renameat2 rmdir sem_open semget setpgid setpriority setsid shm_open shmget socket symlink symlinkat"
-    " syscall system tgkill truncate truncate64 unlink unlinkat utime utimensat utimes vfork".split()
+    " open open64 openat openat64 popen posix_spawn posix_spawnp prlimit prlimit64 process_vm_readv"
+    " process_vm_writev ptrace reboot remove rename renameat renameat2 rmdir sem_open semget setpgid setpriority"
+    " setsid shm_open shmget socket symlink symlinkat syscall system tgkill truncate truncate64 unlink unlinkat"
+    " utime utimensat utimes vfork".split()
 )
 _DEVICES = frozenset({"/dev/null", "/dev/zero", "/dev/full", "nul", "NUL"})
 
@@ -71,6 +73,7 @@ def _checks(sandbox: state.Sandbox) -> Mapping[str, Check]:
     checks |= dict.fromkeys(_events("socket.", "connect bind sendto getaddrinfo gethostbyname gethostbyaddr"), _address)
     checks |= dict.fromkeys(_events("os.", "system exec posix_spawn spawn startfile startfile/2"), _refuse("process"))
     checks |= dict.fromkeys(["subprocess.Popen", "pty.spawn", "webbrowser.open"], _refuse("process"))
+    checks["resource.prlimit"] = _limit
     checks |= dict.fromkeys(["syslog.openlog", "syslog.syslog"], _refuse("network"))
     if not sandbox.overlay:
         writes = _Writes(sandbox.private)
@@ -104,6 +107,11 @@ def _words(argument: object) -> str:
 def _signal(arguments: tuple[Any, ...]) -> Refusal | None:
     process, number = arguments
     return None if process == os.getpid() or number == 0 else ("signal", f"process {process}")
+
+
+def _limit(arguments: tuple[Any, ...]) -> Refusal | None:
+    process = arguments[0]
+    return None if process in (0, os.getpid()) else ("limit", f"process {process}")
 
 
 def _socket(arguments: tuple[Any, ...]) -> Refusal | None:
