@@ -71,11 +71,14 @@ def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fau
 
 def _claim(fault: Fault, plan: Plan, result: Result) -> Fault | None:
     """Return a fault as a run may report it; None where what was not the program's own could be all there is to it."""
-    if is_invented(plan) and _is_sure(fault, result):
-        return _assuming(fault, str(_search(result).get("assumes") or ""))
-    if is_invented(plan) and _is_of_fit(fault):
-        return None
-    if rests_on_inputs(fault.code, plan, result):
+    weak = rests_on_inputs(fault.code, plan, result)
+    if is_invented(plan):
+        sure = _is_sure(fault, result)
+        if sure and not (weak and plan.partial):
+            return _assuming(fault, str(_search(result).get("assumes") or ""))
+        if not sure and _is_of_fit(fault):
+            return None
+    if weak:
         why = _UNPREPARED if plan.partial else f"with invented inputs: {written(result)}"
         return replace(fault, severity="hint", message=f"{fault.message} ({why})")
     return fault

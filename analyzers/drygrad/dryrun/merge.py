@@ -17,7 +17,7 @@ from drygrad.dryrun.findings import USER_ERROR, statement_of
 from drygrad.dryrun.inventions import rests_on_inputs
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.planning import plan_runs
-from drygrad.dryrun.refuting import outdoes, refutes, truncated
+from drygrad.dryrun.refuting import denies, outdoes, refutes, truncated
 from drygrad.dryrun.result import ErrorInUserCode, Place, Result
 from drygrad.dryrun.targets import target_named
 from drygrad.dryrun.written_inputs import comment_text
@@ -112,7 +112,9 @@ def _lasting(record: Record, runs: Iterable[Record], source: Source) -> Iterator
     others = [run for run in runs if run.result.device == record.result.device]
     for finding in record.findings:
         weak = rests_on_inputs(finding.code, record.plan, record.result)
-        if not weak or not any(outdoes(run.plan, run.result, finding, source) for run in others):
+        if weak and any(outdoes(run.plan, run.result, finding, source) for run in others):
+            continue
+        if not any(denies(run.plan, run.result, record.plan, record.result, finding, source) for run in others):
             yield finding
 
 

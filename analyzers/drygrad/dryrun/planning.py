@@ -85,7 +85,7 @@ class _Planner:
         if self._takes_any_number and (guessed := self._guessed()):
             return guessed
         plan = self._from_text(())
-        return plan if isinstance(plan, Missing) else [replace(plan, partial=self.needs_receiver)]
+        return plan if isinstance(plan, Missing) else [replace(plan, partial=plan.partial or self.needs_receiver)]
 
     def _written(self, comments: Sequence[Any]) -> list[tuple[Argument, ...]] | Missing:
         """Return the arguments of the flag, else those of each comment."""
@@ -145,7 +145,7 @@ class _Planner:
         own = backward_slice(before, {str(self.target.qualname).partition(".")[0]}, (), self.imports)
         plan = self._plan(own.steps, arguments, site.receiver)
         there = Elsewhere(caller, steps, site.call.lineno)
-        return [replace(plan, elsewhere=there, partial=found.slice.partial)]
+        return [replace(plan, elsewhere=there, partial=found.slice.partial or not own.surroundings)]
 
     def _documented(self) -> list[Plan] | None:
         """Plan the run that an example in the docstring gives; None where there is none that stands alone."""
@@ -177,7 +177,8 @@ class _Planner:
         if sliced.unresolved or not stands_alone(sliced.steps):
             return None
         stateful = (self.needs_receiver and not self._required(())) or makes_objects(proposal.inputs)
-        return [replace(self._plan(sliced.steps, (), None), proposal=proposal, partial=stateful)]
+        partial = stateful or not sliced.surroundings
+        return [replace(self._plan(sliced.steps, (), None), proposal=proposal, partial=partial)]
 
     @property
     def needs_receiver(self) -> bool:
@@ -194,7 +195,7 @@ class _Planner:
         sliced = backward_slice(steps, wanted - lent, (), self.imports)
         if sliced.unresolved:
             return self._missing(f"the inputs use {listed(sliced.unresolved)}, which the file does not bind", ())
-        return self._plan(sliced.steps, arguments, receiver)
+        return replace(self._plan(sliced.steps, arguments, receiver), partial=not sliced.surroundings)
 
     def _receiver(self) -> Argument | None:
         """Return the object to call a method on: one that the file makes, else one made without arguments."""

@@ -5,7 +5,8 @@ leads to the statement, with inputs that the user gave, in the grad mode and on 
 shown. In doubt, it did not.
 
 What was seen with inputs that were invented, or not in the state that the program has them in, gives way more easily:
-to a run with the program's own inputs that came by that statement, and had nothing to say.
+to a run with the program's own inputs that came by that statement, and had nothing to say. So does an error that ended
+a run of a part of a script, where the script itself came by.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
 from drygrad.dryrun.findings import statement_of
+from drygrad.dryrun.inventions import OF_STRUCTURE
 from drygrad.dryrun.names import blocks, read_names
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
@@ -49,6 +51,8 @@ REFUTABLE: Mapping[str, frozenset[Need]] = {
 """The codes of the faults of structure that show in every run that meets them, and what the run must have had."""
 
 _GIVEN = frozenset({"comment", "flag", "call", "constructor"})
+_OF_FILE = frozenset({"call", "constructor", "search"})
+"""Where the inputs come from that the user has not written for a run."""
 _WITHOUT_GRAD = ("no_grad", "inference_mode", "set_grad_enabled")
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -71,6 +75,21 @@ def outdoes(plan: Plan, result: Result, finding: Finding, source: Source) -> boo
         return False
     statement = statement_of(source, finding.span.start)
     return isinstance(statement, ast.stmt) and entered(statement, result, source)
+
+
+def denies(script: Plan, ran: Result, plan: Plan, result: Result, finding: Finding, source: Source) -> bool:
+    """Say whether a script that runs to its end went by the statement whose error has ended a run of a part of it.
+
+    Then it is the surroundings of that run, or its inputs, that the program does not have.
+    """
+    if script.target.function is not None or plan.target.function is None or finding.code in OF_STRUCTURE:
+        return False
+    if not plan.input_sources <= _OF_FILE or plan.elsewhere is not None or result.error is None:
+        return False
+    error = result.error.at
+    here = error is not None and error.path == str(plan.path)
+    lines = {finding.span.start.line, *(r.span.start.line for r in finding.related if r.path is None)}
+    return here and error is not None and error.line in lines and outdoes(script, ran, finding, source)
 
 
 def _had(needs: frozenset[Need], plan: Plan, result: Result) -> bool:

@@ -15,11 +15,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from drygrad.dryrun.aliases import Affected, affected_before, assignments, origin
 from drygrad.dryrun.filling import Fillers, calls_filler, filled_by
 from drygrad.dryrun.names import blocks, bound_names, late_names, needed_names, read_names
+from drygrad.dryrun.setting import Setters, called_names, is_placeholder, set_directly, setters_of
 from drygrad.dryrun.targets import is_main_block
 from drygrad.static.source import Located
 
@@ -70,13 +71,15 @@ Step: TypeAlias = ast.stmt | Bind | Enter
 class Slice:
     """The steps to take, in order, the needed names that none of them binds, and what functions will read later.
 
-    It is ``partial`` where a step is left out that may have changed what is needed: a loop that fills a list.
+    It is ``partial`` where a step is left out that may have changed what is needed: a loop that fills a list, and for
+    want of its ``surroundings`` where that is a call of a function that sets a global which is read later.
     """
 
     steps: tuple[Step, ...]
     unresolved: tuple[str, ...] = ()
     late: frozenset[str] = frozenset()
     partial: bool = False
+    surroundings: bool = True
 
 
 class Imports:
@@ -148,54 +151,90 @@ def backward_slice(
     ``gradients`` are wanted, too, where a function reads what an earlier ``backward()`` has left on its parameters.
     """
     fillers = {s.name: parameters for s in steps if isinstance(s, ast.FunctionDef) and (parameters := filled_by(s))}
-    facts = [_Facts(step, imports, fillers) for step in steps]
+    statements = [step for step in steps if isinstance(step, ast.stmt)]
+    setters = setters_of(statements)
+    facts = [_Facts(step, imports, fillers, setters) for step in steps]
     for fact, affected in zip(facts, affected_before(fact.parsed for fact in facts), strict=True):
         fact.affected = affected
     wanted, late = set(wanted), set(called)
+    globals_ = _globals_of(facts, [sets for name, sets in set_directly(statements).items() if name not in wanted])
     fixed = {name for fact in facts if fact.is_declaration for name in fact.binds}
     while True:
-        taken, missed, more, left = _pass(facts, wanted, late, fixed, gradients)
-        if more <= late:
+        passed = _pass(facts, wanted, late, fixed, globals_, gradients=gradients)
+        if passed.late <= late:
             break
-        late |= more
+        late |= passed.late
     bound = {name for fact in facts for name in fact.binds} | GIVEN
     from_anywhere = any(fact.is_star_import for fact in facts)
-    unresolved = () if from_anywhere else tuple(sorted(missed - bound))
-    return Slice(tuple(taken), unresolved, frozenset(late), left)
+    unresolved = () if from_anywhere else tuple(sorted(passed.asked - bound))
+    unset = not passed.unset.isdisjoint(late)
+    return Slice(passed.steps, unresolved, frozenset(late), passed.left or unset, not unset)
+
+
+class _Passed(NamedTuple):
+    """What a pass backward has come to."""
+
+    steps: tuple[Step, ...]
+    asked: set[str]
+    """Every name that was wanted at once."""
+    late: set[str]
+    """Those that functions will read."""
+    left: bool
+    """Whether a step was left out that may have changed what is needed."""
+    unset: set[str]
+    """The globals that functions set, and none that was called."""
 
 
 def _pass(
-    facts: Sequence[_Facts], wanted: set[str], late: set[str], fixed: set[str], gradients: bool
-) -> tuple[list[Step], set[str], set[str], bool]:
-    """Go backward once.
-
-    Return the steps, every name that was wanted at once, those that functions will read, and whether a step was left
-    out that may have changed what is needed.
-    """
+    facts: Sequence[_Facts], wanted: set[str], late: set[str], fixed: set[str], globals_: _Globals, *, gradients: bool
+) -> _Passed:
+    """Go backward once."""
     needed, asked, more = wanted | late, set(wanted), set[str]()
     taken: list[Step] = []
     left = False
+    unset = set(globals_.settable)
     for fact in reversed(facts):
         makes_gradients = gradients and fact.is_backward
-        if not (fact.is_always_taken or makes_gradients or fact.binds & needed or fact.changed(needed, fixed)):
+        is_needed = fact.binds & needed or fact.sets & globals_.waiting & needed or fact.changed(needed, fixed)
+        if not (fact.is_always_taken or makes_gradients or is_needed):
             left = left or fact.may_change(needed - fixed)
             continue
         taken.append(fact.step)
+        unset -= fact.sets
         left = left or makes_gradients  # one backward pass may be one of many that the program runs
         if fact.surely_binds:
             needed -= fact.binds - late
         needed |= fact.reads
         asked |= fact.reads
         more |= fact.late
-    return taken[::-1], asked, more, left
+    return _Passed(tuple(taken[::-1]), asked, more, left, unset)
+
+
+class _Globals(NamedTuple):
+    """Module globals that functions set: all that others than the target do, and those that wait for it."""
+
+    settable: frozenset[str]
+    waiting: frozenset[str]
+
+
+def _globals_of(facts: Sequence[_Facts], sets: Iterable[frozenset[str]]) -> _Globals:
+    settable = frozenset[str]().union(*sets)
+    given: set[str] = set()
+    for fact in facts:
+        step = fact.parsed
+        value = step.value if isinstance(step, (ast.Assign, ast.AnnAssign)) else step
+        if not (isinstance(value, ast.expr) and is_placeholder(value)) and not fact.is_declaration:
+            given |= fact.binds
+    return _Globals(settable, settable - given)
 
 
 class _Facts:
     """What a step reads, binds and changes."""
 
-    def __init__(self, step: Step, imports: Imports, fillers: Fillers) -> None:
+    def __init__(self, step: Step, imports: Imports, fillers: Fillers, setters: Setters) -> None:
         self.step = step
         self._fillers = fillers
+        self._setters = setters
         self.affected: Affected = {}
         """Whose objects change with another name's, before the step."""
         self._imports = imports
@@ -224,6 +263,12 @@ class _Facts:
     @cached_property
     def surely_binds(self) -> bool:
         return not isinstance(self.parsed, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match))
+
+    @cached_property
+    def sets(self) -> frozenset[str]:
+        """The globals that the functions set that the step calls."""
+        called = called_names(self.parsed) if self._setters and not self.is_declaration else ()
+        return frozenset[str]().union(*(self._setters.get(name, ()) for name in called))
 
     @property
     def is_declaration(self) -> bool:
