@@ -243,3 +243,7 @@ def test_two_devices(two: Simulated, name: str) -> None:
 def test_two_devices_do_not_mix(two: Simulated) -> None:
     message = two.refusal("torch.ones(2, device='cuda:1') + torch.ones(2, device='cuda:0')")
     assert message.endswith("found at least two devices, cuda:1 and cuda:0!")
+
+
+def test_the_configuration_is_shown(sim: Simulated) -> None:
+    assert "PyTorch built with" in sim.run("result = torch.__config__.show() + torch.__config__.parallel_info()")

@@ -11,8 +11,6 @@ UNSUPPORTED = [
     "torch.cuda.CUDAGraph()",
     "torch.cuda.graph(None)",
     "torch.cuda.make_graphed_callables(nn.Linear(2, 2), ())",
-    "torch.distributed.init_process_group('nccl', rank=0, world_size=1)",
-    "torch.distributed.init_process_group(backend='cpu:gloo,cuda:nccl')",
     "torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (3,), device='cuda')",
     "torch.ones(3, device='cuda').to_sparse()",
     "torch.ones(3, 3, device='cuda').to_sparse_csr()",

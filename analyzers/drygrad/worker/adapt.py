@@ -7,17 +7,17 @@ from typing import Any, Callable
 import torch
 import torch.utils.data
 
+from drygrad.worker import loader_workers
 from drygrad.worker.compiled import OptimizedModule
 from drygrad.worker.loops import Batches, Loops
 from drygrad.worker.ragged import rest_of_loader
 from drygrad.worker.run import Run
 
-_OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "worker_init_fn")
-
 
 def adapt(run: Run, loops: Loops) -> None:
     """Change torch for the rest of this process."""
     _bound_loaders(run, loops)
+    loader_workers.install(run)
     _compile_nothing(run)
     _take_lengths_anywhere()
     if torch.distributed.is_available():
@@ -28,23 +28,12 @@ def adapt(run: Run, loops: Loops) -> None:
 
 def _bound_loaders(run: Run, loops: Loops) -> None:
     loader: Any = torch.utils.data.DataLoader
-    construct: Callable[..., None] = loader.__init__
     iterate: Callable[..., Any] = loader.__iter__
-
-    def __init__(self: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
-        if len(args) > 4:
-            args = (*args[:4], 0, *args[5:])
-        elif kwargs.get("num_workers"):
-            kwargs["num_workers"] = 0
-        for name in _OF_WORKERS:
-            kwargs.pop(name, None)
-        construct(self, dataset, *args, **kwargs)
 
     def __iter__(self: Any) -> Any:
         batches = iterate(self)
         return Batches(loops, batches, _length(self), run.lines.caller(2), rest_of_loader(self))
 
-    loader.__init__ = __init__
     loader.__iter__ = __iter__
 
 

@@ -11,6 +11,8 @@ from drygrad.worker.devices.sim.internals import C, always
 from drygrad.worker.devices.sim.state import STATE, checked, report_sync
 
 CUDA_VERSION = "12.8"
+_CONFIGURATION: str = C._show_config()
+"""Once torch believes in the device, it would ask a library of CUDA's for a part of this."""
 _cuda: Any = torch.cuda
 _version: Any = torch.version
 
@@ -25,6 +27,7 @@ def patch() -> None:
         "_cuda_maybeExchangeDevice": exchange_device,
         "_cuda_getArchFlags": lambda: "sm_{}{}".format(*STATE.capability),
         "_cuda_synchronize": _synchronize,
+        "_show_config": always(_CONFIGURATION),
         "_cuda_init": always(None),
         "_cuda_isInBadFork": always(False),
         "_cuda_ipc_collect": always(None),
