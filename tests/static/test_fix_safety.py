@@ -55,7 +55,6 @@ WRITTEN = "import torch\ndef f():\n    a = torch.zeros(3)\n    b = torch.ones(3,
         ("a.add_(b)", ["a.add_(b.to(a.device))"]),
         ("a.mul_(b + 1)", ["a.mul_((b + 1).to(a.device))"]),
         ("torch.add(b, b, out=a)", []),
-        ("a[0].mul_(b[0])", []),
         ("a.view(3).lerp_(b, 0.1)", []),
     ],
 )
