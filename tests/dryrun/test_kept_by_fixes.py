@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from verify_lab import Lab, written
+from verify_lab import Lab, verdict, written
 
 pytest.importorskip("torch")
 
@@ -47,3 +47,83 @@ def test_nothing_is_verified_of_a_fault_whose_statement_never_ran(lab: Lab, qual
     found = lab.tried(written(PREDICTED), qualname)
     fixes = [fix for finding in found if finding.code == "DG328" for fix in finding.fixes]
     assert [fix.verified for fix in fixes] == [None]
+
+
+HOMOGENEOUS = """
+def from_homogeneous(points: torch.Tensor):
+    z = points[..., -1:]
+    return points[..., :-1] / z
+
+from_homogeneous(torch.tensor([[1.0, 2.0, -1.0], [1.0, 1.0, 0.0]]))
+"""
+
+
+def test_a_denominator_keeps_its_sign(lab: Lab) -> None:
+    found = lab.tried(written(HOMOGENEOUS), "from_homogeneous", severities=("error", "warning", "info"))
+    fixes = [fix for finding in found if finding.code == "DG402" for fix in finding.fixes if fix.verified]
+    texts = [fix.edits[0].new_text for fix in fixes]
+    assert "torch.where(z == 0, 1e-8, z)" in texts
+    assert not any("clamp" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("repair", "holds"),
+    [
+        ("z.clamp(min=1e-8)", False),
+        ("torch.where(z == 0, 1e-8, z)", True),
+        ("torch.where(z == 0, 1e-8, 2 * z)", False),
+        ("z.abs().clamp(min=1e-8)", False),
+    ],
+)
+def test_what_was_finite_stays_as_it_was(lab: Lab, repair: str, holds: bool) -> None:
+    assert verdict(lab, HOMOGENEOUS, "/ z", f"/ {repair}", "from_homogeneous") is holds
+
+
+COUNTED = """
+class Meter:
+    def __init__(self):
+        self.total, self.seen = torch.zeros(2), []
+
+def add(meter, buffer, values):
+    scale = values / values.abs().sum()
+    buffer.add_(values)
+    meter.total = meter.total + values
+    meter.seen.append(1)
+    return scale
+
+add(Meter(), torch.zeros(2), torch.zeros(2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "holds"),
+    [
+        ("values.abs().sum()\n", "(values.abs().sum() + 1e-8)\n", True),
+        ("values.abs().sum()\n    buffer.add_(values)\n", "(values.abs().sum() + 1e-8)\n    buffer + values\n", False),
+        ("values.abs().sum()\n    buffer.add_", "(values.abs().sum() + 1e-8)\n    buffer.clone().add_", False),
+    ],
+)
+def test_what_the_target_changes_is_still_changed(lab: Lab, old: str, new: str, holds: bool) -> None:
+    assert verdict(lab, COUNTED, old, new, "add") is holds
+
+
+UPDATED = """
+def step(layer, x):
+    with torch.no_grad():
+        layer.weight.mul_(0.5)
+        layer.bias.lerp_(x.cuda(), 0.1)
+
+step(nn.Linear(2, 2), torch.ones(2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "holds"),
+    [
+        ("x.cuda()", "x", True),
+        ("layer.bias.lerp_(x.cuda()", "layer.bias.cuda().lerp_(x.cuda()", False),
+        ("layer.weight.mul_(0.5)\n        layer.bias.lerp_(x.cuda()", "layer.bias.lerp_(x", False),
+    ],
+)
+def test_a_write_that_the_fault_prevented_or_preceded_must_happen(lab: Lab, old: str, new: str, holds: bool) -> None:
+    assert verdict(lab, UPDATED, old, new, "step") is holds

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, cast
 
+from drygrad.dryrun.comparing import Comparison, lost
 from drygrad.dryrun.merge import Record, merge
 from drygrad.dryrun.refuting import entered, way
 from drygrad.dryrun.result import Result
@@ -33,11 +34,14 @@ class Seen:
 
     record: Record
     findings: Sequence[Finding]
+    comparison: Comparison | None = None
+    """What the run can be compared by, where it was made for that."""
 
     @classmethod
     def of(cls, record: Record, static: Sequence[Finding]) -> Seen:
         """Merge what a check and a run say of the run's text."""
-        return cls(record, merge(static, [record], record.plan.source).findings)
+        merged = merge(static, [record], record.plan.source).findings
+        return cls(record, merged, Comparison.read(record.result))
 
     @cached_property
     def keys(self) -> Counter[Key]:
@@ -78,10 +82,22 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     if missed:
         avoided = outcome == "passed" and any(_was_called(statement, after.record) for statement in missed)
         return Verdict(False if avoided else None, "the repaired statement did not run")
+    broken = _broken(trial, before, after, target.code)
+    if broken is not None:
+        return broken
     if target.code in _NEEDS_NO_GRAPH and before.record.result.backward != "target":
         return Verdict(True)
     lost = lost_gradients(before.record.result, after.record.result)
     return Verdict(not lost, f"no gradient reaches {', '.join(lost)} any more" if lost else "")
+
+
+def _broken(trial: Trial, before: Seen, after: Seen, code: str) -> Verdict | None:
+    """Return the verdict on a fix that changes what was right, or of which nobody can tell that; None: it does not."""
+    if before.comparison is None or after.comparison is None:
+        return Verdict(None, "the two runs could not be compared")
+    source = before.record.plan.source
+    changed = lost(before.comparison, after.comparison, code, trial.fix.edits, lambda line: trial.line(line, source))
+    return Verdict(False, changed) if changed is not None else None
 
 
 def _gets_further(trial: Trial, before: Seen, after: Seen) -> bool:

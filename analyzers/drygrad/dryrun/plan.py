@@ -54,6 +54,8 @@ class RunOptions:
     """Other files whose calls of the target may give its inputs, where its own file has none."""
     further: bool = False
     """Whether the run goes on after the call: to a second one, and to batches of the loaders that it has made."""
+    compare: bool = False
+    """Whether the run takes note of what it can be compared by with a run of a repaired text."""
     own_calls: bool = True
     """Whether calls in the target's own file may give its inputs; not where they turned out to be impossible."""
 
@@ -136,6 +138,7 @@ class Plan:
             "timeout": options.timeout,
             "loop_limit": options.loop_limit,
             "further": options.further,
+            "compare": options.compare,
             "instruments": None if options.instruments is None else list(options.instruments),
             "memory_limit": options.memory_limit,
             "gpu_memory": options.gpu_memory,

@@ -73,9 +73,15 @@ def _growth(edits: Iterable[Edit], position: Position, but: Edit | None = None) 
     return sum(edit.new_text.count("\n") - (edit.span.end.line - edit.span.start.line) for edit in before)
 
 
+def compared(plan: Plan, result: Result) -> Plan:
+    """Return the plan of the same run of the same text, to be compared with runs of repaired ones."""
+    again = _same_run(plan, result, plan.source, anew=False)
+    return again or replace(plan, options=replace(plan.options, compare=True))
+
+
 def with_inputs(plan: Plan, inputs: str) -> Plan | None:
     """Return the plan of the same target, with other inputs."""
-    planned = plan_runs(plan.source, plan.path, plan.target, replace(plan.options, inputs=inputs))
+    planned = plan_runs(plan.source, plan.path, plan.target, replace(plan.options, inputs=inputs, compare=True))
     return None if isinstance(planned, Missing) or not planned else planned[0]
 
 
@@ -86,7 +92,7 @@ def _same_run(plan: Plan, result: Result, source: Source, *, anew: bool) -> Plan
     """
     target = target_named(source, plan.target.qualname)
     known = was_found(result) and not anew
-    options = replace(plan.options, inputs=written(result)) if known else plan.options
+    options = replace(plan.options, compare=True, inputs=written(result) if known else plan.options.inputs)
     planned = plan_runs(source, plan.path, target, options) if target else []
     if isinstance(planned, Missing) or not planned:
         return None

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from drygrad.dryrun.comparing import Comparison
 from drygrad.dryrun.findings import USER_ERROR, findings, statement_of
 from drygrad.dryrun.fixes import Candidates
 from drygrad.dryrun.inventions import is_of_devices, was_found, written
@@ -22,7 +23,7 @@ from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.reaching import further, unreached
 from drygrad.dryrun.result import Result
-from drygrad.dryrun.trial import Trial, with_inputs
+from drygrad.dryrun.trial import Trial, compared, with_inputs
 from drygrad.model import Edit, Finding, Fix, Span
 from drygrad.settings import Settings
 from drygrad.static.engine import Analyzer
@@ -98,6 +99,7 @@ async def _tried_further(
 async def _tried(trials: _Trials, end: float) -> tuple[list[_Judged], list[Finding]]:
     """Try the fixes of a run's findings until the time is up; return these, and the findings that it did not reach."""
     before, judged = await in_turn(trials.prepare)
+    before = await trials.compared(before, end) if any(each.candidates for each in judged) else before
     tasks: list[asyncio.Future[None]] = []
     try:
         for grave in (True, False):
@@ -142,6 +144,16 @@ class _Trials:
         telling = [finding for finding in told if _can_tell(finding, self._record)]
         seen_first = sorted(telling, key=lambda finding: finding.witness == "static")
         return before, [_Judged(finding, tuple(think.of(finding))) for finding in seen_first]
+
+    async def compared(self, before: Seen, end: float) -> Seen:
+        """Run the text as it is once more, for what repaired ones are compared by; as it was where time is up."""
+        plan = await in_turn(compared, self._record.plan, self._record.result)
+        left = end - asyncio.get_running_loop().time()
+        try:
+            result = await asyncio.wait_for(self._run(plan), max(0.0, left))
+        except asyncio.TimeoutError:
+            return before
+        return replace(before, comparison=Comparison.read(result))
 
     async def judge(self, judged: _Judged, before: Seen) -> None:
         """Try the candidates of a finding, two at a time, until enough of them hold."""

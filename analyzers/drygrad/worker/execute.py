@@ -39,9 +39,7 @@ class Execution:
         self.run = Run(plan, Lines(plan["path"], plan.get("root")))
         self.run.lines.give_source(plan["path"], plan["text"])
         self.progress = Progress(self.run)
-        wanted = plan.get("instruments")
-        chosen = [kind(self.run) for name, kind in all_instruments().items() if wanted is None or name in wanted]
-        self.instruments: list[Instrument] = [*chosen, self.progress]
+        self.instruments: list[Instrument] = [*(kind(self.run) for kind in _chosen(plan)), self.progress]
         self.loops = Loops(self.run, self.progress)
         self.hooks = Hooks(self.run, self.loops, self.instruments)
         self.launch = Launch(self.run.note)
@@ -142,6 +140,7 @@ class Execution:
             self.run.result["inputs"] = inputs.described(None, values)
             namespace.names.update({spec["name"]: value for spec, value in values if spec.get("name")})
         if target is None:
+            self.run.tell("begins", namespace.names, {})
             self._tell("target")
         if setup is None:
             namespace.execute_all()
@@ -176,9 +175,11 @@ class Execution:
         owner, values = given()
         function = resolve(namespace.names, target, owner)
         told = [({**receiver, "name": "self"}, owner)] if receiver else []
-        self.run.result["inputs"] = inputs.described(function, [*told, *values])
+        described = self.run.result["inputs"] = inputs.described(function, [*told, *values])
+        given_values = [owner, *(value for _, value in values)] if told else [value for _, value in values]
+        self.run.tell("begins", namespace.names, {d["name"]: v for d, v in zip(described, given_values)})
         positional, named = inputs.arguments(values)
-        del values
+        del values, given_values
         before = self.progress.backwards
         self._called = self._beginning(function)
         self._trains = isinstance(function, torch.nn.Module) and all(part.training for part in function.modules())
@@ -260,6 +261,13 @@ class Execution:
             "notes": list(self.run.notes),
             "instrument_failures": list(self.run.failures),
         }
+
+
+def _chosen(plan: dict[str, Any]) -> list[type[Instrument]]:
+    """Return the instruments that a plan asks for."""
+    wanted, compares = plan.get("instruments"), plan.get("compare") is True
+    kinds = all_instruments().items()
+    return [k for name, k in kinds if (wanted is None or name in wanted) and (compares or not k.only_to_compare)]
 
 
 def seed_all(seed: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -197,6 +197,8 @@ class Instrument:
     """
 
     name: ClassVar[str]
+    only_to_compare: ClassVar[bool] = False
+    """Whether it is at work only in runs that are compared with one another."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -237,6 +239,9 @@ class Instrument:
 
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Hear of a value that a statement of the user's text has bound to a name."""
+
+    def begins(self, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+        """Hear of the names of the target's module, and of what the target is to be called with."""
 
     def returned(self, value: Any, place: Place | None) -> None:
         """Hear what the target has returned, before a backward probe."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix, Safety
-from drygrad.static.editing import as_operand, with_keyword
+from drygrad.static.editing import as_operand, with_keyword, written_as
 
 _LOGS = frozenset({"log", "log2", "log10"})
 _ROOTS = frozenset({"sqrt", "rsqrt", "norm"})
@@ -40,7 +40,10 @@ def fixes(site: Site) -> Iterator[Fix | None]:
 def _divided(site: Site, denominator: ast.expr) -> Iterator[Fix | None]:
     if not isinstance(denominator, ast.Constant):
         yield _limited(site, denominator, "the denominator above 0", "clamp(min=1e-8)")
-        text = site.ctx.source_of(denominator)
+        text, where = site.ctx.source_of(denominator), written_as(site.ctx, "torch.where")
+        if where is not None:
+            held = f"{where}({as_operand(site.ctx, denominator)} == 0, 1e-8, {text})"
+            yield site.fix("Put a small number in the place of 0", site.ctx.replace(denominator, held))
         yield site.fix("Add a small number to the denominator", site.ctx.replace(denominator, f"({text} + 1e-8)"))
 
 
