@@ -61,17 +61,19 @@ FACTORIES = frozenset(
 )
 
 NOT_DIFFERENTIABLE = frozenset(
-    "argmax argmin argsort eq ne lt le gt ge equal isnan isinf isfinite isclose logical_and logical_or logical_not "
-    "logical_xor floor_divide bincount nonzero argwhere count_nonzero one_hot multinomial searchsorted bucketize "
-    "histc unique sign_bit signbit allclose any all".split()
+    "argmax argmin argsort eq ne lt le gt ge equal isnan isinf isfinite isclose isin isneginf isposinf isreal "
+    "logical_and logical_or logical_not logical_xor bincount nonzero argwhere count_nonzero one_hot multinomial "
+    "searchsorted bucketize histc matrix_rank signbit allclose any all".split()
 )
 """Operations whose result never has a gradient."""
 
 BOOLEAN = frozenset(
-    "eq ne lt le gt ge isnan isinf isfinite isclose logical_and logical_or logical_not logical_xor signbit any all".split()
+    "eq ne lt le gt ge isnan isinf isfinite isclose isin isneginf isposinf isreal logical_and logical_or logical_not "
+    "logical_xor signbit any all".split()
 )
 INTEGRAL = frozenset(
-    "argmax argmin argsort bincount nonzero argwhere count_nonzero one_hot multinomial searchsorted".split()
+    "argmax argmin argsort bincount bucketize nonzero argwhere count_nonzero matrix_rank one_hot multinomial "
+    "searchsorted".split()
 )
 
 CASTS = {
@@ -153,6 +155,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
         "embedding": "input weight padding_idx max_norm norm_type scale_grad_by_freq sparse",
         "layer_norm": "input normalized_shape weight bias eps",
         "batch_norm": "input running_mean running_var weight bias training momentum eps",
+        "max_pool1d max_pool2d max_pool3d": "input kernel_size stride padding dilation ceil_mode return_indices",
+        "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d": "input output_size return_indices",
         "normalize": "input p dim eps out",
         "cosine_similarity": "x1 x2 dim eps",
         "scaled_dot_product_attention": "query key value attn_mask dropout_p is_causal",

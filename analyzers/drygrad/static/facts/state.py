@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from drygrad.static.facts.events import Saved
@@ -52,6 +53,26 @@ class State:
             self.autocast if self.autocast == other.autocast else None,
             saved,
         )
+
+    def tells_as_much_as(self, other: State) -> bool:
+        """Say whether two states are equal."""
+        modes = self.grad == other.grad and self.autocast == other.autocast
+        return modes and self.names == other.names and self.saved == other.saved
+
+    def without_changes_since(self, older: State) -> State:
+        """Return what an older state and this one agree on; the rest is unknown."""
+        changed = {name for name, value in self.names.items() if older.names.get(name) != value}
+        saved = {storage: kept for storage, kept in self.saved.items() if older.saved.get(storage) == kept}
+        return replace(self.without(changed), saved=saved)
+
+    def without(self, forgotten: Iterable[str]) -> State:
+        """Return the state in which some names, and their attributes, may stand for anything."""
+        roots = frozenset(forgotten)
+        names = {
+            name: UNKNOWN if name in roots or name.partition(".")[0] in roots else value
+            for name, value in self.names.items()
+        }
+        return replace(self, names=names, saved={})
 
 
 def _one_sided(name: str, value: Value) -> Value:

@@ -29,11 +29,14 @@ from drygrad.static.facts.values import (
     join_all,
     options_of,
 )
+from drygrad.static.tree import walk
 
-MAX_PASSES = 3
-"""A fact needs two passes to go round a loop; the third only confirms."""
+MAX_JOINS = 3
+"""So often the ways into a loop are joined; what changes still after that is unknown."""
 MAX_LOOP_DEPTH = 2
-"""Bodies of loops nested deeper are passed once: every level doubles the work."""
+"""In loops nested deeper they are joined once: every level doubles the work."""
+MAX_PASSES = 10
+"""A chain of names handed on needs a pass for each; after so many all that the body binds is unknown."""
 
 
 def execute_block(frame: Frame, body: list[ast.stmt]) -> bool:
@@ -310,19 +313,29 @@ def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While, enter: Callabl
 
 def _at_loop_head(frame: Frame, node: ast.For | ast.AsyncFor | ast.While, enter: Callable[[], None]) -> State:
     """Pass the body until what holds at its head, on every way in, changes no more."""
-    entry = head = frame.state
-    for _ in range(MAX_PASSES if frame.loops <= MAX_LOOP_DEPTH else 1):
-        frame.breaks, frame.continues = [], []
-        frame.state = head.copy()
-        enter()
-        end = _end_of(frame, node.body)
-        for left in frame.continues:
-            end = join_states(end, left)
-        joined = entry.joined(end)
-        if joined.names == head.names and joined.saved == head.saved:
-            break
-        head = joined
+    head = frame.state
+    joins = MAX_JOINS if frame.loops <= MAX_LOOP_DEPTH else 1
+    for passed in range(MAX_PASSES):
+        joined = head.joined(_end_of_pass(frame, node, head, enter))
+        if joined.tells_as_much_as(head):
+            return head
+        head = joined if passed < joins else joined.without_changes_since(head)
+    head = head.without(n.id for s in node.body for n in walk(s) if isinstance(n, ast.Name))
+    _end_of_pass(frame, node, head, enter)
     return head
+
+
+def _end_of_pass(
+    frame: Frame, node: ast.For | ast.AsyncFor | ast.While, head: State, enter: Callable[[], None]
+) -> State | None:
+    """Return what holds where the body ends or continues, if this holds at the loop's head."""
+    frame.breaks, frame.continues = [], []
+    frame.state = head.copy()
+    enter()
+    end = _end_of(frame, node.body)
+    for left in frame.continues:
+        end = join_states(end, left)
+    return end
 
 
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> bool:

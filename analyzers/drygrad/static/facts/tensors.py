@@ -45,7 +45,8 @@ def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
         case "data":
             return replace(tensor, requires_grad=False, leaf=True, cut=node, origin=Origin("data", node, (tensor,)))
         case _ if name in _VIEW_ATTRIBUTES:
-            made = transfer.make(frame, node, "transpose", (tensor,), (tensor,))
+            operation = name if name in ("real", "imag") else "transpose"
+            made = transfer.make(frame, node, operation, (tensor,), (tensor,))
             return replace(made, shape=shapes.attribute_shape(tensor.shape, name))
         case "is_cuda" | "is_leaf" | "grad_fn" | "names" | "layout" | "is_sparse" | "itemsize" | "nbytes" | "_version":
             return UNKNOWN

@@ -50,6 +50,8 @@ _NOT_TENSORS = frozenset(
 """Functions of these packages that return no tensor."""
 _FOLLOW_THEIR_INPUT = frozenset({"tensor", "as_tensor", "normal", "bernoulli", "multinomial"})
 """Factories that make their tensor on the device of the one they are given."""
+_DRAW_FROM_TENSORS = frozenset({"normal", "bernoulli"})
+"""Factories that give zero gradients to the tensors they are given."""
 _RETURNS_NUMBER = frozenset(
     {"item", "dim", "numel", "nelement", "ndimension", "element_size", "storage_offset", "size"}
 )
@@ -226,7 +228,7 @@ def _factory(frame: Frame, call: TorchCall) -> Tensor:
         shape=_factory_shape(call),
         dtype=_factory_dtype(frame, call, inherits),
         device=_factory_device(frame, call, inherits),
-        requires_grad=_flag(call.keyword_values.get("requires_grad"), default=False),
+        requires_grad=_factory_requires_grad(call),
         leaf=True,
         origin=Origin(call.operation, call.node, call.values, call),
         storage=call.node,
@@ -252,11 +254,31 @@ def _factory_dtype(frame: Frame, call: TorchCall, inherits: Tensor | None) -> st
         return inherits.dtype
     if operation in ("randint", "randperm", "tril_indices", "triu_indices", "multinomial"):
         return "int64"
-    if operation in ("zeros", "ones", "rand", "randn", "empty", "eye", "linspace", "logspace", "hann_window"):
+    if operation in ("zeros", "ones", "rand", "randn", "empty", "eye", "linspace", "logspace", "hann_window", "range"):
         return frame.module.default_dtype
-    if operation in ("tensor", "as_tensor", "full", "arange", "range", "from_numpy", "normal", "bernoulli"):
+    if operation in _DRAW_FROM_TENSORS:
+        return _drawn_dtype(frame, call)
+    if operation in ("tensor", "as_tensor", "full", "arange", "from_numpy"):
         return _literal_dtype(frame, call)
     return None
+
+
+def _drawn_dtype(frame: Frame, call: TorchCall) -> str | None:
+    """Return the dtype of ``torch.normal`` and the like: the tensors' that they are given, else the default one."""
+    given = (*call.values, *call.keyword_values.values())
+    dtypes = {tensor.dtype for tensor in tensors_in(given)}
+    if UNKNOWN in given:
+        return None
+    return frame.module.default_dtype if not dtypes else dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _factory_requires_grad(call: TorchCall) -> bool | None:
+    """Say whether a new tensor requires grad: as asked for; one that is drawn from tensors as they do."""
+    asked = _flag(call.keyword_values.get("requires_grad"), default=False)
+    if asked is not False or call.operation not in _DRAW_FROM_TENSORS:
+        return asked
+    given = [*tensors_in((*call.values, *call.keyword_values.values()))]
+    return False if all(tensor.requires_grad is False for tensor in given) and UNKNOWN not in call.values else None
 
 
 def _literal_dtype(frame: Frame, call: TorchCall) -> str | None:

@@ -7,21 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from drygrad.static.facts import saving, shapes, signs
+from drygrad.static.facts.dtypes import LISTED, flat, result_dtype
 from drygrad.static.facts.events import DeviceMismatch, ShapeMismatch
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
-    AUTOCAST_KEEPS,
-    AUTOCAST_LOWERS,
-    BOOLEAN,
     COPIES_IF_SCATTERED,
-    INTEGRAL,
     NOT_DIFFERENTIABLE,
     PARAMETERLESS,
     SCATTERS,
     VIEWS,
 )
 from drygrad.static.facts.values import (
-    FLOATING,
     INTEGERS,
     UNKNOWN,
     Constant,
@@ -53,21 +49,15 @@ _ELEMENTWISE = frozenset(
     "add sub mul div pow neg abs exp log sqrt sigmoid tanh relu softmax log_softmax clamp to cpu float half double "
     "long bool triu tril unsqueeze dropout".split()
 )
-_FLOAT_RESULT = frozenset(
-    "exp log log2 log10 log1p sqrt rsqrt sigmoid tanh sin cos div reciprocal expm1 erf softplus logit atan std "
-    "var".split()
+_PARTS = frozenset(
+    "broadcast_tensors chunk dsplit hsplit meshgrid split split_with_sizes tensor_split unbind unsafe_chunk "
+    "unsafe_split vsplit".split()
 )
-_SUMS = frozenset({"sum", "prod", "cumsum", "cumprod"})
-_KEEPS_DTYPE = VIEWS | frozenset(
-    "clone copy fill flip gather index_add index_copy index_fill index_put index_select masked_fill masked_scatter "
-    "masked_select neg pad positive repeat repeat_interleave roll rot90 scatter scatter_add setitem sort sum prod "
-    "cumsum cumprod take take_along_dim tile topk tril triu zero".split()
+"""Operations that return several tensors, of unknown number."""
+_POOLS_WITH_INDICES = frozenset(
+    "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d max_pool1d max_pool2d max_pool3d".split()
 )
-"""Operations whose dtype is that of the first operand, whatever the other arguments are."""
-_WIDE = frozenset({"float32", "float64"})
-"""The dtypes that an operand of a usual dtype does not widen, but for float64 itself."""
-_AUTOCAST_CASTS = frozenset({"float16", "bfloat16", "float32"})
-"""The dtypes that autocast changes: it leaves float64 and integers alone."""
+"""Pools that also return what they chose, where they are asked to."""
 
 
 def result_of(frame: Frame, call: TorchCall) -> Value:
@@ -93,22 +83,37 @@ def _structure(call: TorchCall, made: Tensor) -> Value | None:
     """Return the several outputs of operations that have them, shapes unknown."""
     indices = Tensor(dtype="int64", device=made.device, requires_grad=False, leaf=True, origin=made.origin)
     match call.operation:
-        case "max" | "min" | "median" | "mode" | "kthvalue" | "cummax" | "cummin" if (
-            len(call.values) > 1 or call.keywords
-        ):
+        case "max" | "min" | "median" | "nanmedian" if len(call.values) > 1 or call.keywords:
             if len(call.values) > 1 and isinstance(call.values[1], Tensor):
                 return None
             return Sequence("tuple", (made, indices))
-        case "sort" | "topk":
+        case "sort" | "topk" | "mode" | "kthvalue" | "cummax" | "cummin":
             return Sequence("tuple", (made, indices))
+        case "unique" | "unique_consecutive":
+            return _with_counts(call, made, indices)
+        case operation if operation in _POOLS_WITH_INDICES:
+            asked = call.constant("return_indices", default=False)
+            return UNKNOWN if asked is ... else Sequence("tuple", (made, indices)) if asked else None
+        case "nonzero" if call.constant("as_tuple", default=False):
+            return Sequence("tuple", None, indices)
+        case "where" if len(call.values) == 1:
+            return Sequence("tuple", None, indices)
         case "lstm":
             return Sequence("tuple", (made, Sequence("tuple", (made, made))))
-        case "gru" | "rnn" | "multi_head_attention" | "lstm_cell":
+        case "gru" | "rnn" | "multi_head_attention" | "lstm_cell" | "aminmax" | "std_mean" | "var_mean":
             return Sequence("tuple", (made, made))
-        case "chunk" | "split" | "unbind" | "tensor_split" | "meshgrid" | "broadcast_tensors":
+        case operation if operation in _PARTS:
             return Sequence("tuple", None, made)
         case _:
             return None
+
+
+def _with_counts(call: TorchCall, made: Tensor, indices: Tensor) -> Value | None:
+    """Return what ``unique`` gives: the values, and what else is asked for."""
+    asked = [call.constant(name, default=False) for name in ("return_inverse", "return_counts")]
+    if ... in asked or any(isinstance(value, Constant) and value.value is True for value in call.values[2:]):
+        return UNKNOWN
+    return Sequence("tuple", (made, *[indices for each in asked if each])) if any(asked) else None
 
 
 def make(
@@ -126,7 +131,7 @@ def make(
     ``written`` is the tensor that the operation overwrites, where it works in place.
     """
     origin = Origin(operation, node, values, call)
-    dtype = _dtype(frame, operation, tensors, values, call)
+    dtype = result_dtype(frame, operation, tensors, values, call)
     requires_grad = _requires_grad(frame, operation, tensors, values, dtype)
     cut = node if operation in NOT_DIFFERENTIABLE else next((t.cut for t in tensors if t.cut), None)
     if requires_grad:
@@ -161,15 +166,6 @@ def _tensors(call: TorchCall) -> tuple[Tensor, ...]:
 def tensors_in(values: Iterable[Value]) -> Iterable[Tensor]:
     """Yield the tensors among values, those in lists of known items included."""
     return (value for value in flat(values) if isinstance(value, Tensor))
-
-
-def flat(values: Iterable[Value]) -> Iterable[Value]:
-    """Yield values, those in lists in place of the lists."""
-    for value in values:
-        if isinstance(value, Sequence):
-            yield from flat(value.items if value.items is not None else (value.element,))
-        else:
-            yield value
 
 
 # -- shape ------------------------------------------------------------------------------------------------------
@@ -293,55 +289,6 @@ def _through_parameters(frame: Frame, made: Tensor, module: Object) -> Tensor:
     return replace(made, requires_grad=made.requires_grad or None)
 
 
-# -- dtype ------------------------------------------------------------------------------------------------------
-
-
-def _dtype(
-    frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...], call: TorchCall | None
-) -> str | None:
-    if operation in BOOLEAN:
-        return "bool"
-    if operation in INTEGRAL:
-        return "int64"
-    if frame.state.autocast in FLOATING and operation in AUTOCAST_LOWERS:
-        sure = call is not None and call.module is not None
-        return frame.state.autocast if sure or any(t.dtype in _AUTOCAST_CASTS for t in tensors) else None
-    known = {t.dtype for t in tensors if t.shape != ()} or {t.dtype for t in tensors}
-    dtype = known.pop() if len(known) == 1 else _promoted(known)
-    if operation not in _KEEPS_DTYPE and dtype not in _WIDE and _may_hide_tensors(values, call):
-        return None
-    if dtype in FLOATING:
-        return None if frame.state.autocast != "off" and operation not in AUTOCAST_KEEPS else dtype
-    if dtype in INTEGERS or dtype == "bool":
-        return _integer_result(frame, operation, dtype, values)
-    return dtype
-
-
-def _may_hide_tensors(values: tuple[Value, ...], call: TorchCall | None) -> bool:
-    """Say whether nothing is known of some operand: it may be a tensor, and decide the dtype."""
-    named = call.keyword_values.values() if call is not None else ()
-    return any(value == UNKNOWN for value in flat((*values, *named)))
-
-
-def _promoted(known: set[str | None]) -> str | None:
-    """Return the dtype of floats of one kind mixed with integers; None where anything else meets."""
-    floats = {dtype for dtype in known if dtype in FLOATING}
-    others = known - floats
-    return floats.pop() if len(floats) == 1 and others <= INTEGERS | {"bool"} else None
-
-
-def _integer_result(frame: Frame, operation: str, dtype: str, values: tuple[Value, ...]) -> str | None:
-    if operation in _FLOAT_RESULT:
-        return frame.module.default_dtype
-    if operation in _SUMS:
-        return "int64"
-    if any(isinstance(v, Constant) and isinstance(v.value, float) for v in values):
-        return frame.module.default_dtype if operation in ("add", "sub", "mul", "pow") else None
-    if any(isinstance(v, Number) for v in values):
-        return None
-    return dtype
-
-
 # -- gradient ---------------------------------------------------------------------------------------------------
 
 
@@ -351,6 +298,6 @@ def _requires_grad(
     if operation in NOT_DIFFERENTIABLE or frame.state.grad is False or dtype in INTEGERS or dtype == "bool":
         return False
     if any(t.requires_grad for t in tensors):
-        return True if frame.state.grad else None
+        return True if frame.state.grad and operation in LISTED else None
     certain = all(isinstance(v, (Tensor, Constant, Number, Device, Object)) for v in values)
     return False if tensors and certain and all(t.requires_grad is False for t in tensors) else None

@@ -11,8 +11,8 @@ from itertools import chain
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
-from drygrad.static.facts.values import UNKNOWN, Class, Function, Reference, TorchCall
-from drygrad.static.roles import Role, role_of
+from drygrad.static.facts.values import UNKNOWN, Class, Function, Object, Reference, Tensor, TorchCall
+from drygrad.static.roles import Role, role_of, role_of_value
 from drygrad.static.steps.events import Block, Body, Branch, Event, Kind
 from drygrad.static.syntax import argument
 from drygrad.static.tree import children, remembered
@@ -26,6 +26,7 @@ _ZEROING = re.compile(r"(zero|reset|clear)_?grad", re.I)
 _PARAMETERS = re.compile(r"param")
 _LIBRARIES = ("torch.", "builtins.", "numpy.", "math.", "time.", "logging.", "os.", "random.", "copy.deepcopy", "tqdm.")
 _ENGINES = re.compile(r"(accelerator|fabric|engine|trainer)$", re.I)
+_LOSSES = re.compile(r"loss|objective|cost|error", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class Reader:
             kind = _function_kind(name)
             if kind is not None:
                 yield self._event(kind, node, place, dotted_text(_unwrapped(node.args[0])) if node.args else None)
-        elif isinstance(function, ast.Attribute):
+        elif isinstance(function, ast.Attribute) and not self._is_own_method(node, function):
             yield from self._method(node, function, place)
         if isinstance(function, (ast.Name, ast.Attribute)) or torch_call is not None:
             yield from self._evaluation(node, torch_call, place)
@@ -141,8 +142,8 @@ class Reader:
         method, owner = function.attr, function.value
         text, role = dotted_text(_unwrapped(owner)), role_of(self.ctx, owner)
         match method:
-            case "backward" if self._is_backward(node, owner, role):
-                engine = frozenset({"engine"}) if text and _ENGINES.search(text) and node.args else frozenset[str]()
+            case "backward" if self._is_backward(owner, role):
+                engine = frozenset({"engine"}) if self._is_engine(node, owner, text) else frozenset[str]()
                 loss = dotted_text(owner)
                 yield self._event("backward", node, place, loss, scaler=self._scaler_of(owner), roles=engine)
             case "manual_backward":
@@ -175,8 +176,23 @@ class Reader:
             case _:
                 pass
 
-    def _is_backward(self, node: ast.Call, owner: ast.expr, role: Role | None) -> bool:
+    def _is_own_method(self, node: ast.Call, function: ast.Attribute) -> bool:
+        """Say whether a class of the file, which takes no part in training by its type, defines what is called."""
+        owner = self.ctx.value(function.value)
+        own = isinstance(owner, Object) and owner.cls is not None and role_of_value(owner) == "other"
+        return own and self._followable(node) is not None
+
+    def _is_backward(self, owner: ast.expr, role: Role | None) -> bool:
         return not isinstance(self.ctx.value(owner), (Class, Reference)) and role not in ("model", "scheduler")
+
+    def _is_engine(self, node: ast.Call, owner: ast.expr, text: str | None) -> bool:
+        """Say whether what is no tensor is given the loss: it may scale it, or divide it, or do more."""
+        if isinstance(self.ctx.value(owner), Object):
+            return True
+        given = dotted_text(node.args[0]) if node.args else None
+        named = text is not None and bool(node.args) and _ENGINES.search(text)
+        loss = given is not None and _LOSSES.search(given) and not isinstance(self.ctx.value(owner), Tensor)
+        return bool(named or loss)
 
     def _step(self, node: ast.Call, text: str | None, place: _Place) -> Iterator[Event]:
         closure = argument(node, "closure", 0)

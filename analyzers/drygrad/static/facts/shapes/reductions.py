@@ -103,7 +103,7 @@ def _found(reader: Reader) -> Shape:
 
 def _nonzero(reader: Reader) -> Shape | Outputs:
     rank = len(reader.shape())
-    return Outputs([(None,)] * rank) if reader.flag("as_tuple") else (None, rank)
+    return Outputs([(None,)] * max(rank, 1)) if reader.flag("as_tuple") else (None, rank)
 
 
 def _unique(reader: Reader) -> Shape:

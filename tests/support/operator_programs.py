@@ -1,0 +1,117 @@
+"""Programs of one call each, made of torch's own database of operators."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+DTYPES = (torch.float32, torch.float16, torch.int64, torch.bool)
+MAX_SAMPLES = 2
+_PRIVATE = ("_", "ops.", "torch.", "jiterator", "masked.", "signal.")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program whose ``y`` is what torch made of the call, in ``results``."""
+
+    operator: str
+    call: str
+    text: str
+    results: tuple[torch.Tensor, ...]
+
+
+@cache
+def programs() -> tuple[Program, ...]:
+    """Return some calls of each operator, on operands of each of the dtypes that it takes; float32 requires grad."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the operands are tiny: a second thread only waits
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return tuple(_programs())
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _programs() -> Iterator[Program]:
+    for operator in op_db:
+        if operator.name.startswith(_PRIVATE):
+            continue
+        for dtype in DTYPES:
+            if dtype in operator.dtypes:
+                yield from _of_operator(operator, dtype)
+
+
+def _of_operator(operator: Any, dtype: torch.dtype) -> Iterator[Program]:
+    samples = operator.sample_inputs("cpu", dtype, requires_grad=False)
+    for _, sample in zip(range(MAX_SAMPLES), samples, strict=False):
+        program = _program(operator.name, (sample.input, *sample.args), sample.kwargs)
+        if program is not None:
+            yield program
+
+
+def _program(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program | None:
+    tensors: dict[str, torch.Tensor] = {}
+    try:
+        given = [_written(value, tensors) for value in args]
+        named = [f"{key}={_written(value, tensors)}" for key, value in kwargs.items()]
+    except TypeError:
+        return None
+    function = f"torch.{name}"
+    if name.startswith("nn.") or _exists(name):
+        call = f"{function}({', '.join([*given, *named])})"
+    else:
+        call = f"{given[0]}.{name}({', '.join([*given[1:], *named])})"
+    tensors = {k: v.clone().requires_grad_() if v.dtype is torch.float32 else v for k, v in tensors.items()}
+    try:
+        made = eval(call, {"torch": torch, **tensors})
+    except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError):
+        return None
+    results = (made,) if isinstance(made, torch.Tensor) else made if isinstance(made, (tuple, list)) else ()
+    if not results or not all(isinstance(result, torch.Tensor) for result in results):
+        return None
+    return Program(name, call, f"import torch\n{_definitions(tensors)}y = {call}\n", tuple(results))
+
+
+def _exists(name: str) -> bool:
+    owner: Any = torch
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner is not None
+
+
+def _definitions(tensors: dict[str, torch.Tensor]) -> str:
+    made = ""
+    for name, tensor in tensors.items():
+        asks = ", requires_grad=True" if tensor.requires_grad else ""
+        made += f"{name} = torch.zeros({tuple(tensor.shape)}, dtype={tensor.dtype}{asks})\n"
+    return made
+
+
+def _written(value: Any, tensors: dict[str, torch.Tensor]) -> str:
+    """Return the text of an argument; a tensor gets a name."""
+    match value:
+        case torch.Tensor() if value.layout == torch.strided:
+            name = f"x{len(tensors)}"
+            tensors[name] = value
+            return name
+        case torch.dtype():
+            return str(value)
+        case list() | torch.Size():
+            return f"[{', '.join(_written(each, tensors) for each in value)}]"
+        case tuple():
+            inner = ", ".join(_written(each, tensors) for each in value)
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        case None | bool() | int() | str():
+            return repr(value)
+        case float() if math.isfinite(value):
+            return repr(value)
+        case _:
+            raise TypeError(f"{type(value)} has no text")
