@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drygrad.magics import as_python
 from drygrad.model import Edit, Fix, Span
 from drygrad.notebook import Notebook, is_editable, join
 from drygrad.static.source import Source, SourceError
@@ -36,6 +37,38 @@ def test_a_module_of_cells_parses_and_comes_apart_as_it_was() -> None:
 def test_any_cells_come_apart_as_they_were(cells: list[str]) -> None:
     module = join(cells)
     assert module.split(module.text) == cells
+
+
+@pytest.mark.parametrize(
+    ("cell", "left"),
+    [
+        ("!python infer.py --path model.pt \\\n  --task audio \\\n  --out out/\nx = 1\n", "x = 1"),
+        ("%run train.py \\\n  --lr 1\ny = 2", "y = 2"),
+        ("files['all'] = !ls | grep \\\n  .pt\nz = 3", "z = 3"),
+        ("%time y = f(1, \\\n  2)\nz = 4", "2)\nz = 4"),
+        ("%time !ls\nz = 5", "z = 5"),
+        ("%timeit -n 10 f(x)", "f(x)"),
+        ("pip install -q torch\nz = 6", "z = 6"),
+        ("?print\nprint??\nz = 7", "z = 7"),
+        ("if x:\n    !ls \\\n      -la\n    z = 8", "z = 8"),
+    ],
+)
+def test_what_ipython_adds_is_left_out(cell: str, left: str) -> None:
+    python = as_python(cell)
+    assert python is not None
+    ast.parse(python)
+    assert python.endswith(left.rstrip("\n") + "\n" * cell.endswith("\n"))
+    assert python.count("\n") == cell.count("\n")
+
+
+@pytest.mark.parametrize("cell", ["%%bash\nif [ -f x ]; then\n  ls\nfi", "%%! ls\nrm x y", "%%writefile a.py\nx = (\n"])
+def test_a_cell_of_another_language_is_blank(cell: str) -> None:
+    assert as_python(cell) == "\n" * cell.count("\n")
+
+
+@pytest.mark.parametrize("cell", ["x = (\n", "def f(:\n    pass\n", "for x in y\n    pass\n", "cat = 1 2\n"])
+def test_what_is_no_python_stays_for_the_parser(cell: str) -> None:
+    assert as_python(cell) is None
 
 
 def test_every_line_knows_its_cell() -> None:

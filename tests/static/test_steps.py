@@ -55,6 +55,35 @@ def test_a_plain_loop_by_conventional_names() -> None:
     assert {step.receiver for step in training.of("step")} == {"optimizer"}
 
 
+def test_a_class_of_the_file_says_itself_what_its_methods_do() -> None:
+    text = """
+        class Scaled:
+            def __init__(self, optimizer):
+                self.optimizer = optimizer
+                self.scaler = torch.amp.GradScaler("cuda")
+
+            def backward(self, loss):
+                self.scaler.scale(loss).backward()
+
+            def clip_grad_norm_(self):
+                self.scaler.unscale_(self.optimizer)
+
+            def train(self, model, loader):
+                for x in loader:
+                    self.backward(model(x))
+                    self.clip_grad_norm_()
+
+        def fit(loss, helper: Scaled, other):
+            helper.backward(loss)
+            other.backward(loss)
+    """
+    trained = read(text)
+    assert kinds(trained["train"]) == ["forward", "scale", "backward", "unscale"]
+    assert only(trained["train"], "backward").scaler is not None
+    assert [event.scaler for event in trained["fit"].of("backward")] == ["helper.scaler", None]
+    assert trained["fit"].framework == "other"
+
+
 def test_types_decide_before_names() -> None:
     text = """
         net, tool = nn.Linear(2, 2), torch.amp.GradScaler("cuda")

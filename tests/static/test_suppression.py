@@ -26,6 +26,7 @@ class Second(Rule):
 @pytest.fixture(autouse=True)
 def two_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suppression, "all_rules", lambda: (First, Second))
+    monkeypatch.setattr(suppression, "SEEN_IN_RUNS", frozenset[str]())
 
 
 def findings_of(text: str, code: str = "DG101") -> list[Finding]:

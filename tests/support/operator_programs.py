@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
@@ -50,7 +50,7 @@ def _programs() -> Iterator[Program]:
 
 
 def _of_operator(operator: Any, dtype: torch.dtype) -> Iterator[Program]:
-    samples = operator.sample_inputs("cpu", dtype, requires_grad=False)
+    samples = operator.sample_inputs_func(operator, "cpu", dtype, requires_grad=False)
     for _, sample in zip(range(MAX_SAMPLES), samples, strict=False):
         program = _program(operator.name, (sample.input, *sample.args), sample.kwargs)
         if program is not None:
@@ -74,10 +74,10 @@ def _program(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Progra
         made = eval(call, {"torch": torch, **tensors})
     except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError):
         return None
-    results = (made,) if isinstance(made, torch.Tensor) else made if isinstance(made, (tuple, list)) else ()
+    results = tuple(cast("Sequence[Any]", made)) if isinstance(made, (tuple, list)) else (made,)
     if not results or not all(isinstance(result, torch.Tensor) for result in results):
         return None
-    return Program(name, call, f"import torch\n{_definitions(tensors)}y = {call}\n", tuple(results))
+    return Program(name, call, f"import torch\n{_definitions(tensors)}y = {call}\n", results)
 
 
 def _exists(name: str) -> bool:
@@ -97,21 +97,15 @@ def _definitions(tensors: dict[str, torch.Tensor]) -> str:
 
 def _written(value: Any, tensors: dict[str, torch.Tensor]) -> str:
     """Return the text of an argument; a tensor gets a name."""
-    match value:
-        case torch.Tensor() if value.layout == torch.strided:
-            name = f"x{len(tensors)}"
-            tensors[name] = value
-            return name
-        case torch.dtype():
-            return str(value)
-        case list() | torch.Size():
-            return f"[{', '.join(_written(each, tensors) for each in value)}]"
-        case tuple():
-            inner = ", ".join(_written(each, tensors) for each in value)
-            return f"({inner},)" if len(value) == 1 else f"({inner})"
-        case None | bool() | int() | str():
-            return repr(value)
-        case float() if math.isfinite(value):
-            return repr(value)
-        case _:
-            raise TypeError(f"{type(value)} has no text")
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+        name = f"x{len(tensors)}"
+        tensors[name] = value
+        return name
+    if isinstance(value, torch.dtype):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        inner = "".join(f"{_written(each, tensors)}, " for each in cast("list[Any]", value))
+        return f"[{inner}]" if isinstance(value, (list, torch.Size)) else f"({inner})"
+    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
+        return repr(value)
+    raise TypeError(f"{type(value)} has no text")

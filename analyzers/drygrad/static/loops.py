@@ -25,6 +25,17 @@ class Backward:
     keeps_graph: bool
 
 
+def repeats(loop: Loop) -> bool:
+    """Say whether a loop may run a second turn."""
+    if isinstance(loop.body[-1], (ast.Break, ast.Return, ast.Raise)):
+        return False
+    match loop:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=1)])):
+            return False
+        case _:
+            return True
+
+
 def is_guarded(node: ast.AST, loop: ast.AST, ctx: Context) -> bool:
     """Say whether a condition or an exception decides if an iteration (or a call of a function) reaches a node."""
     for ancestor in ctx.ancestors(node):

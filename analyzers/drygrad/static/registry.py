@@ -21,6 +21,13 @@ from drygrad.static import rules
 from drygrad.static.facts import events
 
 Visitor: TypeAlias = Callable[[Any, Any], Iterable[Finding] | None]
+SEEN_IN_RUNS = frozenset(
+    "DG101 DG102 DG103 DG105 DG106 DG107 DG108 DG110 DG116 DG117 DG118 DG201 DG203 DG204 DG205 DG206 DG207 DG211 "
+    "DG301 DG302 DG303 DG304 DG305 DG307 DG308 DG309 DG310 DG311 DG313 DG314 DG315 DG324 DG325 DG326 DG327 DG328 "
+    "DG401 DG402 DG403 DG404 DG405 DG406 DG407 DG409 DG413 DG419 DG501 DG502 DG506 DG602 DG604 DG609 DG701 DG703 "
+    "DG704 DG707 DG708 DG709 DG715 DG722 DG724 DG754 DG769 DG805".split()
+)
+"""The rules whose fault a run may see where the text alone does not show it."""
 
 
 class Subscriptions:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from drygrad.model import Edit, Finding, Fix, Position, Span
 from drygrad.settings import Settings
-from drygrad.static.registry import all_rules
+from drygrad.static.registry import SEEN_IN_RUNS, all_rules
 from drygrad.static.rules.reports.unused_suppression import UnusedSuppression
 from drygrad.static.source import Source
 from drygrad.static.statements import Lines, lines_of
@@ -123,11 +123,11 @@ def _unused(
 
 
 def _could_be_used(code: str, settings: Settings) -> bool:
-    """Say whether a static rule of this code was on: only then does its silence prove the comment idle."""
-    return any(
-        rule.code.startswith(code) and not (rule.reports or rule.run_only) and settings.wants(rule)
-        for rule in all_rules()
-    )
+    """Say whether a static rule of this code was on, and no run could see more: its silence proves the comment idle."""
+    rules = [rule for rule in all_rules() if rule.code.startswith(code) and not rule.reports]
+    if any(rule.run_only or rule.code in SEEN_IN_RUNS for rule in rules):
+        return False
+    return any(settings.wants(rule) for rule in rules)
 
 
 def _finding(suppression: Suppression, idle: list[str], settings: Settings, source: Source) -> Finding:

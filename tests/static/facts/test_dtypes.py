@@ -8,10 +8,10 @@ from functools import cache
 
 import pytest
 import torch
+from operator_programs import Program, programs
 
 from drygrad.static.facts.module import ModuleFacts
 from drygrad.static.facts.values import Sequence, Tensor
-from tests.support.operator_programs import Program, programs
 
 
 @dataclass(frozen=True)

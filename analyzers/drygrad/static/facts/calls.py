@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from drygrad.static.facts import builtin_calls, modules, tensors, torch_calls
 from drygrad.static.facts.effects import forget_mutable
@@ -24,6 +25,7 @@ from drygrad.static.facts.values import (
     Sequence,
     Super,
     Tensor,
+    TorchCall,
     Value,
     element_of,
     join_all,
@@ -83,15 +85,33 @@ def apply(frame: Frame, node: ast.Call, target: Value, arguments: Arguments) -> 
 
 
 def _of_each(frame: Frame, node: ast.Call, options: tuple[Value, ...], call_it: Callable[[Value], Value]) -> Value:
-    """Return what calling one of several values gives: what cannot meet in one is wrong only if it is in all."""
+    """Return what calling one of several values gives: what is wrong in one is wrong only if it is in all."""
     results: list[Value] = []
     found: list[list[Event]] = []
+    made: list[TorchCall | None] = []
     for option in options:
         results.append(call_it(option))
-        found.append(frame.take_mismatches(node))
+        found.append(frame.take_events(node))
+        made.append(frame.take_call(node))
     for event in found[-1] if all(found) else []:
         frame.emit(event)
+    call = _same_call(made)
+    if call is not None:
+        frame.record_call(call)
     return join_all(results)
+
+
+def _same_call(made: list[TorchCall | None]) -> TorchCall | None:
+    """Return the one operation that is called, whichever option is; None where they differ."""
+    first = made[0]
+    if first is None or any(call is None or _kind(call) != _kind(first) for call in made):
+        return None
+    module = join_all(call.module for call in made if call is not None and call.module is not None)
+    return replace(first, module=module) if isinstance(module, Object) else first
+
+
+def _kind(call: TorchCall) -> tuple[object, ...]:
+    return call.operation, call.target, call.form, call.inplace
 
 
 def _call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:

@@ -135,6 +135,15 @@ class Frame:
         taken = [events.pop((kind, node), None) for kind in (DeviceMismatch, ShapeMismatch)]
         return [event for event in taken if event is not None]
 
+    def take_events(self, node: ast.expr) -> list[Event]:
+        """Take back all that was noted to happen at a node."""
+        write = self.recording.events.pop((InplaceWrite, node), None) if self.recording is not None else None
+        return [*self.take_mismatches(node), *([write] if write is not None else [])]
+
+    def take_call(self, node: ast.expr) -> TorchCall | None:
+        """Take back the torch call that was noted at a node."""
+        return self.recording.calls.pop(node, None) if self.recording is not None else None
+
     def begin(self, node: ast.expr) -> None:
         """Forget what an earlier pass has noted of a call or an operator: what it was called on may now be unknown."""
         if self.recording is not None:

@@ -107,6 +107,23 @@ AUTOCAST_KEEPS = frozenset(
 ) | VIEWS  # fmt: skip
 """Operations that autocast leaves in the dtype of their operands, on every device."""
 
+NO_METHODS_OF_TORCH = frozenset(
+    "arange block_diag broadcast_tensors bucketize cartesian_prod cat cdist column_stack combinations concat concatenate "
+    "dstack einsum empty_like full_like gradient hstack isin linspace meshgrid ones_like rand_like randint_like randn_like "
+    "searchsorted stack std_mean tensordot trapezoid var_mean vstack zeros_like".split()
+)
+NO_METHODS = NO_METHODS_OF_TORCH | frozenset(
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+    "adaptive_max_pool3d affine_grid avg_pool1d avg_pool2d avg_pool3d batch_norm binary_cross_entropy "
+    "binary_cross_entropy_with_logits celu conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "cosine_similarity cross_entropy ctc_loss dropout dropout1d dropout2d dropout3d elu embedding gelu glu grid_sample "
+    "group_norm gumbel_softmax hardsigmoid hardswish hardtanh huber_loss instance_norm interpolate kl_div l1_loss "
+    "layer_norm leaky_relu linear logsigmoid lp_pool2d max_pool1d max_pool2d max_pool3d mish mse_loss nll_loss normalize "
+    "one_hot pad pairwise_distance pixel_shuffle relu6 rms_norm scaled_dot_product_attention selu silu smooth_l1_loss "
+    "softmin softplus softshrink softsign tanhshrink upsample".split()
+)
+"""Functions of ``torch`` and ``torch.nn.functional`` that tensors have no method for."""
+
 LOSSES = frozenset(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy kl_div "
     "binary_cross_entropy_with_logits poisson_nll_loss gaussian_nll_loss ctc_loss hinge_embedding_loss "

@@ -313,14 +313,15 @@ def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While, enter: Callabl
 
 def _at_loop_head(frame: Frame, node: ast.For | ast.AsyncFor | ast.While, enter: Callable[[], None]) -> State:
     """Pass the body until what holds at its head, on every way in, changes no more."""
-    head = frame.state
+    entry = head = frame.state
     joins = MAX_JOINS if frame.loops <= MAX_LOOP_DEPTH else 1
     for passed in range(MAX_PASSES):
         joined = head.joined(_end_of_pass(frame, node, head, enter))
         if joined.tells_as_much_as(head):
             return head
         head = joined if passed < joins else joined.without_changes_since(head)
-    head = head.without(n.id for s in node.body for n in walk(s) if isinstance(n, ast.Name))
+    names = (n for statement in node.body for n in walk(statement) if isinstance(n, ast.Name))
+    head = head.without_changes_since(entry).without(n.id for n in names if isinstance(n.ctx, ast.Store))
     _end_of_pass(frame, node, head, enter)
     return head
 

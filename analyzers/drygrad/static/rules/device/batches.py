@@ -43,16 +43,31 @@ def loader_loop(node: ast.AST, ctx: Context) -> BatchLoop | None:
     return None
 
 
+def if_left_there(given: ast.expr, ctx: Context) -> str:
+    """Say what a batch's place hangs on, where the file does not make the loader that gives it; else nothing."""
+    loop = loader_loop(given, ctx)
+    if loop is None or not isinstance(given, ast.Name) or given.id not in unpacked_names(loop):
+        return ""
+    loader = _unwrapped(loop.iter)
+    known = isinstance(ctx.value(loader), Object)
+    return "" if known else f" if `{ctx.source_of(loader)}` gives its batches there, as data loaders do"
+
+
 def runs_over_loader(loop: BatchLoop, ctx: Context) -> bool:
     """Say whether a loop runs over a data loader: one that the file makes, or something called a loader."""
-    iterated = loop.iter
-    while isinstance(iterated, ast.Call) and iterated.args and _is_wrapper(iterated.func):
-        iterated = iterated.args[0]
+    iterated = _unwrapped(loop.iter)
     value = ctx.value(iterated)
     if isinstance(value, Object):
         return value.type == "torch.utils.data.DataLoader"
     name = ctx.text(iterated)
     return name is not None and value is UNKNOWN and re.search(r"loader(s|_\w+)?$|(^|_)dl$", name.lower()) is not None
+
+
+def _unwrapped(iterated: ast.expr) -> ast.expr:
+    """Return the loader within ``enumerate(tqdm(loader))``."""
+    while isinstance(iterated, ast.Call) and iterated.args and _is_wrapper(iterated.func):
+        iterated = iterated.args[0]
+    return iterated
 
 
 def _is_wrapper(function: ast.expr) -> bool:

@@ -17,6 +17,7 @@ from drygrad.static.facts.transfer import same_device
 from drygrad.static.facts.values import UNKNOWN, Object, Tensor, Value, element_of
 from drygrad.static.rules.device.batches import (
     batches_move_unseen,
+    if_left_there,
     loader_loop,
     move_at_head,
     moved_model,
@@ -287,8 +288,8 @@ class ModelAndInputOnDifferentDevices(Rule):
         yield ctx.finding(
             self,
             meeting.given,
-            f"`{model}` is on {spoken(meeting.model_device)}, `{given}` on {spoken(meeting.input_device)}; the call "
-            f"raises{unless(chosen)}",
+            f"`{model}` is on {spoken(meeting.model_device)}, `{given}` on {spoken(meeting.input_device)}"
+            f"{if_left_there(meeting.given, ctx)}; the call raises{unless(chosen)}",
             severity=None if certain else "warning",
             related=[("the model is moved here", meeting.moved_at)] if meeting.moved_at is not None else [],
             fixes=[_fix(node, meeting, ctx)],

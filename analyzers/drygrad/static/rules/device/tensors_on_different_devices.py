@@ -15,6 +15,7 @@ from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import Tensor, TorchCall
 from drygrad.static.rules.device.batches import (
     batches_move_unseen,
+    if_left_there,
     loader_loop,
     move_at_head,
     touched_names,
@@ -281,8 +282,8 @@ class TensorsOnDifferentDevices(Rule):
         yield ctx.finding(
             self,
             target,
-            f"`{name}` is moved to {spoken(device)}, `{target.id}` stays on the CPU, where the loader put it; "
-            f"{call.operation} raises{unless(device)}",
+            f"`{name}` is moved to {spoken(device)}, `{target.id}` stays on the CPU"
+            f"{if_left_there(target, ctx) or ', where the loader put it'}; {call.operation} raises{unless(device)}",
             severity="warning",
             fixes=[ctx.fix(f"Move {target.id} as well", edit, safety="safe")],
         )

@@ -45,6 +45,15 @@ class IntegerTargetsForBce(Rule):
         Valid("loss = F.binary_cross_entropy(torch.rand(8), torch.randint(0, 2, (8,)).float())"),
         Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, y)"),
         Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, torch.randint(0, 2, (8,)).type_as(x))"),
+        Valid(
+            """
+            def loss(model, x, masks):
+                criterion = nn.CrossEntropyLoss() if model.n_classes > 1 else nn.BCEWithLogitsLoss()
+                if model.n_classes > 1:
+                    return criterion(model(x), masks.long())
+                return criterion(model(x).squeeze(1), masks.float())
+            """
+        ),
         Valid("# a mean squared error takes integers\nloss = F.mse_loss(torch.randn(8), torch.randint(0, 2, (8,)))"),
     ]
     INVALID = [

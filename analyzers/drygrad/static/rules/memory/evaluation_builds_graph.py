@@ -10,7 +10,8 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import put_under
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.values import Constant, Number, Object
+from drygrad.static.facts.operations import PARAMETERLESS
+from drygrad.static.facts.values import Constant, Number, Object, Reference
 from drygrad.static.loops import iterates_over_loader, trains
 from drygrad.static.roles import role_of
 from drygrad.static.syntax import body_nodes, called, calls_in, follows
@@ -60,6 +61,27 @@ class EvaluationBuildsGraph(Rule):
     code, name, since = "DG506", "evaluation-builds-graph", "0.1"
     severity = "warning"
     VALID = [
+        Valid(
+            """
+            class Miner(nn.Module):
+                def __init__(self, margin=0.2):
+                    super().__init__()
+                    self.margin = margin
+
+                def forward(self, anchors, others):
+                    return (torch.cdist(anchors, others) < self.margin).nonzero()
+
+            def validate(loader):
+                model = Miner()
+                return [model(a, b) for a, b in loader], sum(len(model(a, b)) for a, b in loader)
+
+            def test(loader):
+                model = Miner()
+                model.eval()
+                for a, b in loader:
+                    print(len(model(a, b)))
+            """
+        ),
         Valid("""
             @torch.no_grad()
             def evaluate(model: nn.Module, loader):
@@ -284,11 +306,20 @@ def _evaluates(loop: ast.AST, ctx: Context) -> ast.Call | None:
         if name is None or role_of(ctx, call.func) != "model" or ctx.grad_enabled(ctx.statement(call)) is not True:
             continue
         value = ctx.value(call.func)
-        if isinstance(value, Object) and (value.frozen or value.training):
+        if isinstance(value, Object) and (value.frozen or value.training or not _may_have_parameters(value, ctx)):
             continue
         if _is_in_evaluation_mode(name, loop, ctx) or _is_named_evaluation(function, loop, ctx):
             return call
     return None
+
+
+def _may_have_parameters(module: Object, ctx: Context) -> bool:
+    """Say whether a module may hold parameters: one that holds none records no graph of its own."""
+    if module.cls is None:
+        return module.type.rpartition(".")[2] not in PARAMETERLESS
+    bases = {base.name for cls in module.cls.lineage() for base in cls.bases if isinstance(base, Reference)}
+    held = ctx.facts.attributes(module).values()
+    return bases != {"torch.nn.Module"} or not all(isinstance(value, (Constant, Number)) for value in held)
 
 
 def _has_unknown_decorator(function: FunctionNode) -> bool:

@@ -66,6 +66,7 @@ class GraphAccumulated(Rule):
     code, name, since = "DG502", "graph-accumulated", "0.1"
     severity = "warning"
     VALID = [
+        Valid("for x in loader:\n    total, n = 0.0, 1\n    loss = model(x)\n    total += loss\n    loss.backward()"),
         Valid("""
             class Meter:
                 def __init__(self):
@@ -470,8 +471,9 @@ def _carrier(added: ast.expr, loop: Loop | FunctionNode, ctx: Context) -> tuple[
 def _is_reset(name: str, addition: ast.stmt, loop: Loop | FunctionNode) -> bool:
     """Say whether each iteration begins a new total."""
     return any(
-        statement is not addition and isinstance(statement, ast.Assign) and name in map(dotted_text, statement.targets)
-        for statement in loop.body
+        bound == name and statement is not addition and not isinstance(statement, ast.AugAssign)
+        for bound, statement in assigned_in(loop)
+        if statement in loop.body or statement is loop
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
@@ -20,12 +21,14 @@ _ALL = frozenset(
     {"parameters", "named_parameters", "apply", "state_dict", "__dict__", "getattr", "vars", "_parameters"}
 )
 
+_LOADS = re.compile(r"load_state_dict|from_pretrained|load_(weights?|checkpoint|file|params|model)|load_from|assign_")
+
 
 class ParameterUninitialised(Rule):
     """
     ## What it does
     Finds `nn.Parameter(torch.empty(...))` and `nn.Parameter(torch.Tensor(rows, columns))` as an attribute of a module,
-    where nothing in the file writes into it.
+    where nothing in the file writes into it or loads a checkpoint.
 
     ## Why is this bad?
     Both are memory as it comes: zeros today, numbers like 1e30 or NaN tomorrow. Training starts from garbage, differs
@@ -54,6 +57,25 @@ class ParameterUninitialised(Rule):
     code, name, since = "DG765", "parameter-uninitialised", "0.1"
     severity = "warning"
     VALID = [
+        Valid(
+            """
+            class Anchor(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.where = nn.Parameter(torch.empty(0))
+            """
+        ),
+        Valid(
+            """
+            class Norm(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.scale = nn.Parameter(torch.empty(n))
+
+            norm = Norm(8)
+            norm.load_state_dict(torch.load("norm.pt"))
+            """
+        ),
         Valid(
             """
             class A(nn.Module):
@@ -145,7 +167,7 @@ class ParameterUninitialised(Rule):
                     case ast.Assign(
                         targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as made
                     ) if _is_empty(made, ctx) and not _is_written(name, statement, ctx):
-                        message = f"self.{name} holds whatever was in memory: nothing gives it values"
+                        message = f"self.{name} holds whatever was in memory: nothing in this file gives it values"
                         yield ctx.finding(self, made, message, fixes=[self._fix(ctx, statement, name, made)])
                     case _:
                         pass
@@ -166,9 +188,16 @@ def _is_empty(made: ast.Call, ctx: Context) -> bool:
             name = ctx.name(factory)
         case _:
             return False
+    if any(ctx.value(size) == Constant(0) for size in _sizes(sizes)):
+        return False
     if name in _EMPTY:
         return True
     return name in _TYPES and bool(sizes) and (len(sizes) > 1 or _is_size(sizes[0], ctx))
+
+
+def _sizes(given: list[ast.expr]) -> Iterator[ast.expr]:
+    for size in given:
+        yield from size.elts if isinstance(size, (ast.Tuple, ast.List)) else (size,)
 
 
 def _is_size(node: ast.expr, ctx: Context) -> bool:
@@ -222,8 +251,9 @@ def _is_extended(node: ast.ClassDef, ctx: Context) -> bool:
     cls = ctx.class_of(node)
     if cls is None or any(cls in other.bases for other in ctx.classes()):
         return True
-    return not cls.known_bases or ctx.derived(_applies_functions)
+    return not cls.known_bases or ctx.derived(_fills_from_outside)
 
 
-def _applies_functions(ctx: Context) -> bool:
-    return any(called(call) == "apply" for call in ctx.nodes(ast.Call))
+def _fills_from_outside(ctx: Context) -> bool:
+    """Say whether the file gives whole modules their values: by a function, or from a checkpoint."""
+    return any(called(call) == "apply" or _LOADS.search(called(call)) for call in ctx.nodes(ast.Call))

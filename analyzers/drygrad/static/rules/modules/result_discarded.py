@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.facts.operations import NO_METHODS
 from drygrad.static.facts.values import Tensor, TorchCall
 from drygrad.static.syntax import bound_names
 
@@ -166,7 +167,8 @@ def _only_returns(call: TorchCall) -> bool:
         return False
     if call.target.rpartition(".")[0] not in _PACKAGES or any(k.arg is None for k in call.node.keywords):
         return False
-    return call.form == "function" or isinstance(call.values[0], Tensor)
+    method = call.target.rpartition(".")[2]
+    return call.form == "function" or (isinstance(call.values[0], Tensor) and method not in NO_METHODS)
 
 
 def _is_meant_to_run(node: ast.Expr, ctx: Context) -> bool:

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.syntax import argument
 
 _CONSTANT = frozenset({f"torch.nn.init.{name}_" for name in ("constant", "zeros", "ones")})
 _LAYERS = frozenset(
     {f"torch.nn.{name}" for name in "Linear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d".split()}
 )
+
+_REPEATS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
 
 
 class WeightsAllEqual(Rule):
@@ -56,6 +59,26 @@ class WeightsAllEqual(Rule):
             """
         ),
         Valid("head = nn.Linear(8, 2)\nnn.init.zeros_(head.weight)"),
+        Valid(
+            """
+            class Forecast(nn.Module):
+                def __init__(self, context, horizon):
+                    super().__init__()
+                    self.linear = nn.Linear(context, horizon)
+                    self.apply(self.start)
+
+                def start(self, m):
+                    if isinstance(m, nn.Linear):
+                        nn.init.zeros_(m.weight)
+            """
+        ),
+        Valid(
+            """
+            def average(m):
+                if isinstance(m, nn.Linear):
+                    nn.init.constant_(m.weight, 1 / m.in_features)
+            """
+        ),
         Valid(
             """
             def zero_last(blocks):
@@ -103,13 +126,27 @@ class WeightsAllEqual(Rule):
             not isinstance(condition, ast.If)
             or statement not in condition.body
             or not _asks(condition.test, module, ctx)
+            or _is_deliberate(node, ctx)
+            or ctx.derived(_has_one_layer)
         ):
             return
         text = f"{ctx.source_of(node.func).rpartition('.')[0]}.xavier_uniform_({ctx.source_of(node.args[0])})"
         fix = ctx.fix("Draw the weights", ctx.replace(node, text))
         yield ctx.finding(
-            self, node, "all weights begin alike: the units of a layer never become different", fixes=[fix]
+            self, node, "all weights begin alike: the units of a hidden layer never become different", fixes=[fix]
         )
+
+
+def _is_deliberate(node: ast.Call, ctx: Context) -> bool:
+    """Say whether the constant is computed, as the 1/n of a layer that begins as an average is."""
+    value = argument(node, "val", 1)
+    return value is not None and not isinstance(value, (ast.Constant, ast.UnaryOp))
+
+
+def _has_one_layer(ctx: Context) -> bool:
+    """Say whether the file makes one such layer, which then is the last: its units differ in their targets."""
+    made = [call for call in ctx.nodes(ast.Call) if ctx.name(call.func) in _LAYERS]
+    return len(made) == 1 and not any(isinstance(a, _REPEATS) for a in ctx.ancestors(made[0]))
 
 
 def _asks(test: ast.expr, module: str, ctx: Context) -> bool:

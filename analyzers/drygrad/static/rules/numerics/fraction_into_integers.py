@@ -9,7 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.events import InplaceWrite
-from drygrad.static.facts.values import INTEGERS, Tensor, TorchCall
+from drygrad.static.facts.values import INTEGERS, NONE, Tensor, TorchCall
 from drygrad.static.numbers import number_of
 
 _POSITIONS = {"full_like": 1, "new_full": 2, "masked_fill": 2, "fill": 1, "index_fill": 3}
@@ -47,6 +47,14 @@ class FractionIntoIntegers(Rule):
     severity = "warning"
     calls = frozenset({"full_like", "masked_fill", "new_full", "fill", "index_fill"})
     VALID = [
+        Valid(
+            """
+            def split(n):
+                values = torch.zeros((n, 2), dtype=torch.int64)
+                values[:, 0] = torch.div(torch.arange(n), 3, rounding_mode="floor")
+                return values
+            """
+        ),
         Valid(
             """
             def targets(labels: torch.Tensor, eps=0.1):
@@ -133,10 +141,15 @@ def _message(given: ast.expr, target: Tensor, ctx: Context) -> str | None:
         cut = isinstance(number, float) and abs(number) < 2**62 and not number.is_integer()
         return f"{number:g} becomes {int(number)}: this is a tensor of {target.dtype}" if cut else None
     value = ctx.value(given)
-    is_fraction = isinstance(value, Tensor) and value.made_by(*_FRACTIONS) and value.dtype not in INTEGERS
-    if is_fraction:
+    if isinstance(value, Tensor) and value.made_by(*_FRACTIONS) and value.dtype not in INTEGERS and not _rounds(value):
         return f"`{ctx.source_of(given)}` is cut to an integer: this is a tensor of {target.dtype}"
     return None
+
+
+def _rounds(value: Tensor) -> bool:
+    """Say whether a division may round: ``torch.div(a, b, rounding_mode="floor")`` of integers gives integers."""
+    call = value.origin.call if value.origin is not None else None
+    return call is not None and (call.value("rounding_mode") or NONE) != NONE
 
 
 def _fix(call: TorchCall, ctx: Context) -> Fix | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
@@ -68,6 +69,8 @@ class WhereMasksNan(Rule):
         ),
         Valid("def loss(x: torch.Tensor, y: torch.Tensor):\n    return torch.where(y > 0, x.log(), 0.0)"),
         Valid("def loss(x: torch.Tensor):\n    y = x.detach()\n    return torch.where(y > 0, y.log(), 0.0)"),
+        Valid("def loss(x: torch.Tensor):\n    return torch.where(x < 1, x.log(), 0.0).sum()"),
+        Valid("def loss(x: torch.Tensor):\n    return torch.where(x > 2, x.square(), 1 / x).sum()"),
         Valid("def report(x: torch.Tensor):\n    return torch.where(x > 0, x.log(), 0.0)"),
         Valid("def feature_loss(x: torch.Tensor):\n    return torch.where(x > 0, x + 1, x.exp())"),
     ]
@@ -151,7 +154,9 @@ class WhereMasksNan(Rule):
             branch = call.operand(name)
             for tensor in _factors(ctx.tensor(branch)):
                 argument = _singular_argument(tensor, ctx) or _overflowing_argument(tensor, condition, ctx)
-                if argument is not None and (call.operation == "nan_to_num" or _reads(condition, argument, ctx)):
+                if argument is None or _keeps_singular(call, name, tensor, argument, condition, ctx):
+                    continue
+                if call.operation == "nan_to_num" or _reads(condition, argument, ctx):
                     yield from self._report(node, call, tensor, argument, name, ctx)
                     break
 
@@ -232,6 +237,35 @@ def _singular_argument(tensor: Tensor, ctx: Context) -> ast.expr | None:
         return None
     may_vanish = isinstance(argument, ast.Name) and value.made_by("exp")  # exp of -inf is 0
     return None if value.sign == "positive" and not may_vanish else argument
+
+
+_SINGULARITIES = {
+    "log1p": (-1.0,), "sqrt": (0.0, -1.0), "rsqrt": (0.0, -1.0), "pow": (0.0, -1.0), "acos": (1.0, -1.0, 2.0),
+    "asin": (1.0, -1.0, 2.0), "atanh": (1.0, -1.0, 2.0), "erfinv": (1.0, -1.0, 2.0),
+}  # fmt: skip
+"""Where an operation has no finite slope; the others have none at 0."""
+_COMPARED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}  # fmt: skip
+
+
+def _keeps_singular(
+    call: TorchCall, branch: str, tensor: Tensor, argument: ast.expr, condition: ast.expr | None, ctx: Context
+) -> bool:
+    """Say whether the branch is the one that is kept at every singular point: then its gradient meets no zero."""
+    origin = tensor.origin
+    if origin is None or origin.operation not in _SINGULAR or not isinstance(condition, ast.Compare):
+        return False
+    bound = ctx.value(condition.comparators[0])
+    compare = _COMPARED.get(type(condition.ops[0]))
+    if compare is None or len(condition.ops) > 1 or ast.dump(condition.left) != ast.dump(argument):
+        return False
+    if not isinstance(bound, Constant) or not isinstance(bound.value, (int, float)):
+        return False
+    chosen = call.operation == "where" and branch == "input"
+    points = _SINGULARITIES.get(origin.operation, (0.0,))
+    return all(compare(point, bound.value) is chosen for point in points)
 
 
 _MADE_HARMLESS = frozenset({"where", "clamp", "clamp_min", "maximum", "masked_fill", "add", "softmax"})

@@ -10,14 +10,14 @@ from drygrad.model import Invalid, Rule, Severity, Tag, Valid
 class UnusedSuppression(Rule):
     """## What it does
     Finds codes in `# drygrad: ignore[...]` that no finding of the statement has. Codes of rules that are switched
-    off, or that only a run could report, are left alone, and so are `# noqa` comments.
+    off, or whose fault a run may see as well, are left alone, and so are `# noqa` comments.
 
     ## Why is this bad?
     The comment says that there is a fault where there is none, and will hide the next one that appears there.
 
     ## Example
     ```python
-    total = a + b  # drygrad: ignore[DG101]
+    total = a + b  # drygrad: ignore[DG705]
     ```
     Use instead:
     ```python
@@ -35,14 +35,16 @@ class UnusedSuppression(Rule):
     VALID: ClassVar[list[Valid]] = [
         Valid("total = 1 + 2\n"),
         Valid("total = 1 + 2  # drygrad: ignore\n"),
-        Valid("total = 1 + 2  # noqa: DG101\n"),
+        Valid("total = 1 + 2  # noqa: DG705\n"),
         Valid("total = 1 + 2  # drygrad: ignore[DG999]\n"),
-        Valid("text = '''\n# drygrad: ignore[DG101]\n'''\n"),
+        Valid("total = 1 + 2  # drygrad: ignore[DG304] a run may see it\n"),
+        Valid("total = 1 + 2  # drygrad: ignore[DG3]\n"),
+        Valid("text = '''\n# drygrad: ignore[DG705]\n'''\n"),
     ]
     INVALID: ClassVar[list[Invalid]] = [
-        Invalid("total = 1 + 2  # drygrad: ignore[DG3]\n", "total = 1 + 2\n", at=(1, 15, 1, 37)),
+        Invalid("total = 1 + 2  # drygrad: ignore[DG705]\n", "total = 1 + 2\n", at=(1, 15, 1, 39)),
         Invalid(
-            "total = 1 + 2  # drygrad: ignore[DG3] they alias\n", "total = 1 + 2  # they alias\n", at=(1, 15, 1, 48)
+            "total = 1 + 2  # drygrad: ignore[DG705] they alias\n", "total = 1 + 2  # they alias\n", at=(1, 15, 1, 50)
         ),
-        Invalid("# drygrad: ignore[DG3]\ntotal = 1 + 2\n", "total = 1 + 2\n", at=(1, 0, 1, 22)),
+        Invalid("# drygrad: ignore[DG705]\ntotal = 1 + 2\n", "total = 1 + 2\n", at=(1, 0, 1, 24)),
     ]

@@ -9,6 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Constant, TorchCall
+from drygrad.static.loops import repeats
 from drygrad.static.rules.speed.gathering import gathered
 from drygrad.static.syntax import assigned_in, bound_names
 from drygrad.static.tree import walk
@@ -49,6 +50,15 @@ class ConcatenationInLoop(Rule):
     code, name, since = "DG608", "concatenation-in-loop", "0.1"
     severity = "info"
     VALID = [
+        Valid(
+            """
+            def once(x, loader):
+                for batch in loader:
+                    x = torch.cat([x, batch])
+                    break
+                return x
+            """
+        ),
         Valid(
             """
             def collect(model, loader):
@@ -253,6 +263,8 @@ class ConcatenationInLoop(Rule):
 
 def _turns_are_few(loop: Loop, ctx: Context) -> bool:
     """Say whether a loop's turns are counted, and are few."""
+    if not repeats(loop):
+        return True
     match loop:
         case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[*_, stop])):
             turns = ctx.value(stop)

@@ -54,6 +54,20 @@ class BackwardWithoutScale(Rule):
                 scaler.update()
         """),
         Valid("""
+            class Trainer:
+                def __init__(self, optimizer):
+                    self.optimizer = optimizer
+                    self.scaler = torch.amp.GradScaler("cuda")
+
+                def backward(self, loss):
+                    self.scaler.scale(loss).backward()
+
+                def step(self, loss):
+                    self.backward(loss)
+                    self.scaler.step(self.optimizer)
+                    self.scaler.update()
+        """),
+        Valid("""
             def f(loss, optimizer, scaler, amp):
                 if amp:
                     scaler.scale(loss).backward()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.editing import inserted
-from drygrad.static.rules.training.iterations import repeats
+from drygrad.static.loops import repeats
 from drygrad.static.steps import Event, Training, plain_trainings
 from drygrad.static.syntax import block_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
@@ -10,7 +11,10 @@ from drygrad.static.context import Context
 from drygrad.static.roles import role_of
 from drygrad.static.rules.training.scalers import may_be_disabled, scaled_steps
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.syntax import calls_in, follows, scope_of
 from drygrad.static.tree import walk
+
+_OTHER_DTYPES = re.compile(r"float32|float64|\bfloat\b|double|bfloat16|dtype", re.I)
 
 
 class HalfInsideAutocast(Rule):
@@ -49,6 +53,24 @@ class HalfInsideAutocast(Rule):
     severity = "error"
     VALID = [
         Valid("def f(model, x):\n    model.half()\n    return model(x.half())"),
+        Valid("""
+            def f(model, x, optimizer, scaler):
+                model.half().float()
+                with torch.autocast("cuda"):
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+        """),
+        Valid("""
+            def f(model, x, optimizer, scaler):
+                model.half()
+                torch.save(model.state_dict(), "half.pt")
+                model.to(torch.float32)
+                scaler.scale(model(x).mean()).backward()
+                scaler.step(optimizer)
+                scaler.update()
+        """),
         Valid("""
             def f(model, teacher, x, optimizer, scaler):
                 teacher.half()
@@ -171,8 +193,30 @@ def _halved_models(ctx: Context, training: Training) -> Iterator[ast.Call]:
     for node in walk(training.node):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "half":
             continue
-        if ctx.function(node) is body and role_of(ctx, node.func.value) == "model":
+        if ctx.function(node) is body and role_of(ctx, node.func.value) == "model" and not _is_taken_back(ctx, node):
             yield node
+
+
+def _is_taken_back(ctx: Context, call: ast.Call) -> bool:
+    """Say whether a later conversion gives the model another dtype: the last one counts."""
+    outer = ctx.parent(ctx.parent(call) or call)
+    if isinstance(outer, ast.Call) and _converts(outer):
+        return True
+    name = _name_of(ctx, call)
+    later = (other for other in calls_in(scope_of(call, ctx)) if follows(other, call) and _converts(other))
+    return any(isinstance(other.func, ast.Attribute) and ctx.text(other.func.value) == name for other in later)
+
+
+def _converts(call: ast.Call) -> bool:
+    """Say whether a call converts a module to a dtype other than float16."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr="float" | "double" | "bfloat16"), args=[]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="to" | "type")):
+            given = " ".join(ast.unparse(argument) for argument in (*call.args, *(k.value for k in call.keywords)))
+            return _OTHER_DTYPES.search(given) is not None
+        case _:
+            return False
 
 
 def _name_of(ctx: Context, call: ast.Call) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from drygrad.static.context import Context, Loop
+from drygrad.static.facts.values import Constant
 from drygrad.static.steps import Event, Training
 from drygrad.static.tree import walk
 
@@ -23,17 +24,6 @@ def training_loops(training: Training) -> Iterator[Loop]:
 
 def _around(event: Event, loop: Loop) -> tuple[Loop, ...]:
     return event.loops[event.loops.index(loop) + 1 :] if loop in event.loops else ()
-
-
-def repeats(loop: Loop) -> bool:
-    """Say whether a loop may run a second turn."""
-    if isinstance(loop.body[-1], (ast.Break, ast.Return, ast.Raise)):
-        return False
-    match loop:
-        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=1)])):
-            return False
-        case _:
-            return True
 
 
 def same_object(first: Event, second: Event) -> bool:
@@ -92,7 +82,7 @@ def _counting_condition(ctx: Context, step: Event, loop: Loop) -> tuple[ast.If, 
     for statement, branch in step.branches_in(loop):
         if isinstance(statement, ast.If) and branch == "body":
             size = _modulus(statement.test) or _modulus(_meaning(ctx, statement.test, loop))
-            if size is not None:
+            if size is not None and ctx.value(size) != Constant(1):
                 return statement, size
     return None
 

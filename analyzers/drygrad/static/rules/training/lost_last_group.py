@@ -46,6 +46,13 @@ class LostLastGroup(Rule):
     VALID = [
         Valid("""
             for i, (x, y) in enumerate(loader):
+                criterion(model(x), y).backward()
+                if (i + 1) % 1 == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+        """),
+        Valid("""
+            for i, (x, y) in enumerate(loader):
                 (criterion(model(x), y) / k).backward()
                 if (i + 1) % k == 0 or i + 1 == len(loader):
                     optimizer.step()

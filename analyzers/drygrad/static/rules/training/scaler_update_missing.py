@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import inserted
-from drygrad.static.rules.training.iterations import repeats
+from drygrad.static.loops import repeats
 from drygrad.static.rules.training.scalers import may_be_disabled, scaled_steps, text_of_scaler
 from drygrad.static.steps import Event, plain_trainings
 from drygrad.static.syntax import bound_names

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.editing import inserted
-from drygrad.static.rules.training.iterations import binds, repeats, training_loops
+from drygrad.static.loops import repeats
+from drygrad.static.rules.training.iterations import binds, training_loops
 from drygrad.static.rules.training.scalers import text_of_optimizer
 from drygrad.static.steps import Event, Training, plain_trainings
 
