@@ -1,0 +1,3 @@
+from .blocks import *
+from .losses import *
+from .meters import *
