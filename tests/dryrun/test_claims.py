@@ -33,7 +33,7 @@ def worker() -> Iterator[WorkerClient]:
         yield client
 
 
-def ran(worker: WorkerClient, folder: Path, text: str, qualname: str) -> tuple[Result, list[Finding]]:
+def ran(worker: WorkerClient, folder: Path, text: str, qualname: str | None) -> tuple[Result, list[Finding]]:
     source = source_of(text)
     target = target_named(source, qualname)
     assert target is not None
@@ -121,3 +121,58 @@ def test_beside_the_error_that_is_sure_nothing_is() -> None:
     told = [*claimed([beside, sure, zero], invented, Result.read(data))]
     assert [(fault.code, fault.severity) for fault in told] == [("DG314", "error"), ("DG401", "hint")]
     assert [*claimed([beside, sure, zero], found, Result.read(data))] == [beside, sure, zero]
+
+
+TRAINED = """\
+import torch
+
+net = torch.nn.Linear(2, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+best = None
+
+
+def epoch(number):
+    global best
+    for step in range(50):
+        opt.zero_grad()
+        net(torch.ones(4, 2)).sum().backward()
+        opt.step()
+        if step == 30:
+            best = net
+    {within}
+
+
+for number in range(20):
+    epoch(number)
+{after}
+"""
+AFTER = [
+    ("assert number == 19", "hint"),
+    ("best.state_dict()", "hint"),
+    ("[net][number - 19]\n[1, 2][number - 19 + 17]\n{}[number]", "hint"),
+    ("net.no_such_thing()", "error"),
+    ("net(torch.ones(4, 3))", "error"),
+]
+
+
+@pytest.mark.parametrize(("after", "severity"), AFTER)
+def test_what_a_loop_that_was_left_early_would_have_done_is_not_the_programs(
+    worker: WorkerClient, tmp_path: Path, after: str, severity: str
+) -> None:
+    _, found = ran(worker, tmp_path, TRAINED.format(within="pass", after=after), None)
+    assert [(f.severity, "after the loop at line" in f.message) for f in found] == [(severity, severity == "hint")]
+
+
+def test_of_what_happens_between_two_passes_the_program_has_as_few(worker: WorkerClient, tmp_path: Path) -> None:
+    zero = "print((net.weight / (net.weight - net.weight)).sum().backward())"
+    for text, severities in (
+        (TRAINED.format(within=zero, after=""), {"warning", "error"}),
+        (TRAINED.format(within="pass", after=zero), {"hint"}),
+    ):
+        _, found = ran(worker, tmp_path, text, None)
+        told = [f for f in found if f.code == "DG401"]
+        assert told
+        assert {f.severity for f in told} <= severities
+    inside = TRAINED.format(within="assert number > 99", after="")
+    _, found = ran(worker, tmp_path, inside, None)
+    assert [(f.code, f.severity) for f in found] == [("DG907", "hint")]

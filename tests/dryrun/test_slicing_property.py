@@ -16,6 +16,7 @@ LINES = st.one_of(
     st.builds("{} = [*{}, 1]".format, NAMES, NAMES),
     st.builds("{} = list(f(*{}))".format, NAMES, NAMES),
     st.builds("{}[0] = {}[0] + 1".format, NAMES, NAMES),
+    st.builds("{}[0], {} = {}[0], {}".format, NAMES, NAMES, NAMES, NAMES),
     st.builds("{}.append(7)".format, NAMES),
     st.builds("{} += {}".format, NAMES, NAMES),
     st.builds("{} = {}".format, NAMES, NAMES),

@@ -46,6 +46,12 @@ _BROADCAST, _MISMATCH = "DG303", "Mismatch"
 _ERROR = "DG907"
 _TOO_LARGE, _HALF = "DG409", re.compile(r"float16|half")
 _ABSENT = frozenset(("SystemExit", "FileNotFoundError"))
+_WHATEVER_STATE = frozenset(
+    "AttributeError TypeError ImportError ModuleNotFoundError NotImplementedError SyntaxError RecursionError "
+    "FileNotFoundError SystemExit".split()
+)
+"""Errors that a program's state hardly has a part in, unless it is ``None`` that is met."""
+_ABSENT_VALUE = "NoneType"
 _UNPREPARED = "with inputs as they are before the program has changed them"
 
 
@@ -78,10 +84,25 @@ def _claim(fault: Fault, plan: Plan, result: Result) -> Fault | None:
             return _assuming(fault, str(_search(result).get("assumes") or ""))
         if not sure and _is_of_fit(fault):
             return None
-    if weak:
-        why = _UNPREPARED if plan.partial else f"with invented inputs: {written(result)}"
+    left = _loop_left(fault)
+    if weak or left is not None:
+        of_inputs = _UNPREPARED if plan.partial else f"with invented inputs: {written(result)}"
+        why = of_inputs if weak else f"after the loop at line {left}, which a dry run leaves early"
         return replace(fault, severity="hint", message=f"{fault.message} ({why})")
     return fault
+
+
+def _loop_left(fault: Fault) -> int | None:
+    """Return which loop a run has left early before a fault that may owe itself to that.
+
+    For faults of values a whole loop must lie behind; of what comes between two of its passes the program has as few.
+    """
+    left = _object(fault.facts.get("loop_left"))
+    if fault.code == _ERROR:
+        stands = fault.facts.get("type") in _WHATEVER_STATE and _ABSENT_VALUE not in fault.message
+    else:
+        stands = fault.code not in OF_VALUES or left.get("for_good") is not True
+    return None if stands else left.get("line")
 
 
 def _is_sure(fault: Fault, result: Result) -> bool:

@@ -354,10 +354,20 @@ def _changes(statement: ast.stmt, assigned: set[str], called: set[str], fillers:
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
         targets = statement.targets if isinstance(statement, (ast.Assign, ast.Delete)) else [statement.target]
         rebinds = not isinstance(statement, ast.AugAssign)
+        targets = [inner for target in targets for inner in _unpacked(target)]
         return any(not (rebinds and isinstance(t, ast.Name)) and _root(t) in assigned for t in targets)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return _call_changes(statement.value, called) or calls_filler(statement.value, called, fillers)
     return False
+
+
+def _unpacked(target: ast.expr) -> Iterator[ast.expr]:
+    """Yield what an assignment assigns to: of ``self.a, self.b = ...`` both."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from _unpacked(element)
+    else:
+        yield target.value if isinstance(target, ast.Starred) else target
 
 
 def _body_changes(body: Sequence[ast.stmt], assigned: set[str], called: set[str], fillers: Fillers) -> bool:

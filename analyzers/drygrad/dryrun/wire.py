@@ -142,6 +142,7 @@ FACTS = record(
             "low": _BOUND,
             "high": _BOUND,
             "stored": one_of(("numbers", "from 1"), "how a dataset counts"),
+            "loop_left": record({"line": _LINE, "for_good": flag}),
             "count": _COUNT,
             "copies": _COUNT,
             "passes": _COUNT,

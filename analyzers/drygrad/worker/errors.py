@@ -45,7 +45,7 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
         return outcome
     fault = explained(instruments, error, place) or _cause(run, instruments, error) or user_error(error, place)
     fault.severity = "hint" if isinstance(error, FileNotFoundError) else "error"
-    run.report(fault)
+    run.report(fault, error)
     return outcome
 
 

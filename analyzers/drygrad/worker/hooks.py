@@ -60,4 +60,4 @@ class Hooks:
                 if fault is None and errors.is_torch_error(error, self._run):
                     fault = errors.user_error(error, place)
                 if fault is not None:
-                    self._run.report(fault)
+                    self._run.report(fault, error)

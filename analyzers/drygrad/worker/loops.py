@@ -73,6 +73,7 @@ class Loops:
         """Write down that a loop was stopped."""
         path, line = place
         self.run.loops_stopped += 1
+        self.run.cuts.add(line)
         truncated = self.run.result.setdefault("truncated", [])
         if any((entry["line"], entry["path"]) == (line, path) for entry in truncated):
             return

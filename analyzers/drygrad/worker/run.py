@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from drygrad.worker.cutting import Cuts
+
 if TYPE_CHECKING:
     from drygrad.worker.departures import Departure
     from drygrad.worker.explain.samples import Delivered
@@ -86,6 +88,8 @@ class Run:
         """While the backward probe is at work, whose copies and waits are not the target's."""
         self.returned_at: Place | None = None
         """Where the target has returned, once it has."""
+        self.cuts = Cuts(lines)
+        """The loops that the run has left early."""
         self.loops_stopped = 0
         """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
         self.transforms = 0
@@ -167,8 +171,11 @@ class Run:
         self.failures.append({"instrument": instrument.name, "error": f"{type(error).__name__}: {line}", "at": where})
         self.note(f"the instrument {instrument.name} {how}: {type(error).__name__}: {line}")
 
-    def report(self, fault: Fault) -> None:
-        """Add a fault, unless the same kind was reported for the same line before."""
+    def report(self, fault: Fault, error: BaseException | None = None) -> None:
+        """Add a fault, perhaps of an error, unless the same kind was reported for the same line before."""
+        left = self.cuts.before(error.__traceback__ if error is not None else None)
+        if left is not None:
+            fault.facts.setdefault("loop_left", left)
         where = fault.at and (fault.at.path, fault.at.line)
         if all(fault.code != f.code or where != (f.at and (f.at.path, f.at.line)) for f in self.faults):
             self.faults.append(fault)

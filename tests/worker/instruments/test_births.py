@@ -197,19 +197,22 @@ def test_each_run_of_a_loop_is_one_fault(tmp_path: Path) -> None:
     assert spots(watch(tmp_path, program, Births)) == [("DG401", 3)]
 
 
+class Returning(Births):
+    """Takes the result of the last operation for what the target returns."""
+
+    name = "returning"
+
+    def finish(self) -> None:
+        self.returned({"scores": [self.kept]}, None)
+
+    def after_op(self, op: Any, result: Any) -> None:
+        super().after_op(op, result)
+        self.kept: torch.Tensor = result
+
+
 def test_values_that_are_returned(tmp_path: Path) -> None:
-    class Returning(Births):
-        name = "returning"
-
-        def finish(self) -> None:
-            self.returned({"scores": [self.kept]}, None)
-
-        def after_op(self, op: Any, result: Any) -> None:
-            super().after_op(op, result)
-            self.kept: torch.Tensor = result
-
     run = watch(tmp_path, "with torch.no_grad():\n    y = torch.ones(3).log().log()\n", Returning)
-    assert [(fault.code, fault.severity) for fault in run.faults] == [("DG404", "info")]
+    assert [(fault.code, fault.severity) for fault in run.faults] == [("DG404", "warning")]
     assert said(run)[0][1] == "logarithm of 0: `self.kept` is 0 at 3 of 3 places; an infinite value is returned"
 
 
@@ -248,3 +251,34 @@ for number in range(3):
 def test_a_distribution_that_refuses_what_was_told_before_is_told_no_more(tmp_path: Path) -> None:
     program = LEAF + "(w / (w - w)).sum().backward()\ntorch.distributions.Normal(w.grad * w, 1.0)\n"
     assert spots(watch(tmp_path, program, Births)) == [("DG401", 2)]
+
+
+HELPER = """
+w = torch.ones(4, requires_grad=True)
+scaler = torch.amp.GradScaler("cpu", init_scale=65536.0, enabled={enabled})
+loss = (w.half() * 2).float().sum() * {factor}
+scaler.scale(loss).backward()
+"""
+
+
+@pytest.mark.parametrize(("enabled", "factor", "told"), [(True, 1, []), (False, 65536, [("DG411", 4)])])
+def test_a_helper_that_only_scales_overflows_as_the_scaler_expects(
+    tmp_path: Path, enabled: bool, factor: int, told: list[tuple[str, int]]
+) -> None:
+    assert spots(watch(tmp_path, HELPER.format(enabled=enabled, factor=factor), Births)) == told
+
+
+RESULTS = [
+    ("x / (x - x)", "warning"),
+    ("(x - x) / (x - x)", "warning"),
+    ("(x - 1).log()", "info"),
+    ("(x - x).sum().log()", "info"),
+    ("(x - x).sum() / 0", "warning"),
+]
+"""One infinite number may be an answer; NaN is none, nor are many."""
+
+
+@pytest.mark.parametrize(("expression", "severity"), RESULTS)
+def test_a_result_without_one_finite_number_is_a_warning(tmp_path: Path, expression: str, severity: str) -> None:
+    run = watch(tmp_path, f"x = torch.tensor([1.0, 2.0])\ny = {expression}\n", Returning)
+    assert [fault.severity for fault in run.faults] == [severity]

@@ -97,7 +97,7 @@ class Births(Instrument):
         self._overwritten = _FINITE
         self._backwards: list[tuple[tuple[Any, ...], Place | None, bool]] = []
         self._overflows: list[Fault] = []
-        self._told = self._spoilt = self._scaled = False
+        self._told = self._spoilt = self._scaled = self._is_tried = False
         self._first: Fault | None = None
         self._simulated = run.device == "sim"
         self._looks: dict[int, Look] = {}
@@ -105,8 +105,9 @@ class Births(Instrument):
         self._listening = Listening(run)
 
     def start(self) -> None:
-        """Listen to what gives memory to NumPy."""
+        """Listen to what gives memory to NumPy, and to what scales a loss."""
         self._listening.after(torch.Tensor, "numpy", self._given_to_numpy)
+        self._listening.after(torch.amp.GradScaler, "scale", self._loss_scaled)
 
     def _given_to_numpy(self, heard: Heard) -> None:
         if is_plain(heard.args[0]):
@@ -245,6 +246,11 @@ class Births(Instrument):
         others = (_level(t) for t in op.tensors() if _is_float(t) and _memory(t) != memory)
         return max(others, default=_FINITE) if not op.func._schema.is_mutable else max((self._overwritten, *others))
 
+    def _loss_scaled(self, heard: Heard) -> None:
+        """Expect gradients that overflow: the scaler begins too high on purpose, and leaves such a step out."""
+        if heard.args[0].is_enabled():
+            self._is_tried = True
+
     def _unscaled(self, op: Op) -> None:
         self._scaled = True
         self._overflows.clear()
@@ -361,7 +367,7 @@ class Births(Instrument):
     def finish(self) -> None:
         """Report the overflows of gradients that no scaler has taken care of."""
         self._listening.end()
-        for fault in self._overflows:
+        for fault in self._overflows if not self._is_tried else ():
             self.run.report(fault)
 
     def _report(self, birth: Birth | None, outcome: str, place: Place | None, severity: str) -> None:
@@ -412,10 +418,15 @@ def _level(tensor: torch.Tensor) -> int:
 
 
 def _is_lost(tensor: torch.Tensor) -> bool:
-    """Say whether NaN spoils a result; where a part of mere numbers is NaN, it may tell that there is no answer."""
+    """Say whether nothing of a result is of use; where a part of mere numbers is NaN, it may tell of no answer.
+
+    One infinite number may be the answer: of a ratio of two that are equal.
+    """
     with quietly():
         unknown = torch.isnan(tensor)
-        return bool(unknown.any() if tensor.requires_grad else unknown.all())
+        if tensor.requires_grad or tensor.numel() > 1:
+            return bool((tensor.requires_grad and unknown.any()) or not torch.isfinite(tensor).any())
+        return bool(unknown.all())
 
 
 def _is_wanted(op: Op, level: int) -> bool:
