@@ -110,7 +110,7 @@ _PLACE_FIELDS: dict[str, Kind | Optional] = {
 PLACE = record(_PLACE_FIELDS)
 _FRAME = record({**_PLACE_FIELDS, "function": Optional(_WORDS)})
 
-_SIZES = either("a size or sizes", _SIZE, _SHAPE, matching(r"[\d, \[\]]{0,400}", "sizes"))
+_SIZES = either("a size or sizes", _SIZE, _SHAPE, matching(r"(-?\d{1,19}(, ?-?\d{1,19}){0,63})?", "sizes"))
 _OPERAND = maybe(line(4000))
 """What the user's text calls a tensor. A fix looks it up in the text and uses what stands there."""
 _BOUND = either("a number", _NUMBER, one_of(("nan", "inf", "-inf"), "a number"))

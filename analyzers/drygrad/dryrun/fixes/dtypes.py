@@ -24,11 +24,11 @@ _MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 
 def fixes(site: Site) -> Iterator[Fix | None]:
     """Yield conversions of the operand where it is used, then where it comes from."""
-    wanted = site.fact("wanted")
+    wanted = site.dtype("wanted")
     yield from _stored(site)
-    if site.fact("made") and isinstance(wanted, str) and isinstance(site.expression, ast.Call):
+    if site.fact("made") and wanted is not None and isinstance(site.expression, ast.Call):
         yield from _made(site, site.expression, wanted)
-    elif isinstance(wanted, str) and site.operand is not None and wanted in _METHODS:
+    elif wanted is not None and site.operand is not None and wanted in _METHODS:
         safe = str(site.fact("role")).startswith(_INDICES) and wanted == "int64"
         for node in islice(site.trail(site.operand), 3):
             yield _converted(site, node, _METHODS[wanted], "safe" if safe else "unsafe")

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from drygrad.dryrun.result import Fault, Place, Result
+from drygrad.dryrun.wire import DTYPES
 from drygrad.model import Edit, Finding, Fix, Position, Safety, Span
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.conversions import converted, is_new, is_written_as
@@ -94,6 +95,11 @@ class Site:
         places = [*([self.expression] if self.expression is not None else []), *self.expressions(self.statement)]
         inner = [node for place in places for node in ast.walk(place) if isinstance(node, ast.expr)]
         return next((node for node in inner if ast.unparse(node) == wanted and not _is_called(node, self.ctx)), None)
+
+    def dtype(self, name: str) -> str | None:
+        """Return a fact that is the name of a dtype."""
+        value = self.fact(name)
+        return value if isinstance(value, str) and value in DTYPES else None
 
     def sizes(self, name: str) -> list[int] | None:
         """Return a fact that is a shape."""
