@@ -23,6 +23,7 @@ from typing import Any
 from drygrad.dryrun.inputs.arguments import Argument
 from drygrad.dryrun.inputs.callers import Caller
 from drygrad.dryrun.inputs.proposing import Proposal
+from drygrad.dryrun.layout import packages_around, project_folders
 from drygrad.dryrun.slicing import Bind, Enter, Step
 from drygrad.dryrun.targets import Target
 from drygrad.model import Span
@@ -88,12 +89,13 @@ class Elsewhere:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it crosses the wire."""
+        packages = packages_around(self.caller.path, self.caller.source)
         return {
             "path": str(self.caller.path),
             "text": self.caller.source.text,
             "setup": [_step_json(step) for step in self.steps],
-            "module_name": _module_name(self.caller.path),
-            "package": _package_name(self.caller.path),
+            "module_name": _module_name(self.caller.path, packages),
+            "package": _package_name(packages),
             "shown": f"{self.caller.shown}:{self.line}",
         }
 
@@ -198,30 +200,38 @@ class Plan:
         """The name that the text's module has: ``__main__`` for a script, else by the packages around the file."""
         if self.steps is None:
             return "__main__"
-        return self.elsewhere.caller.module if self.elsewhere else _module_name(self.path)
+        return self.elsewhere.caller.module if self.elsewhere else _module_name(self.path, self._packages)
 
     @property
     def package(self) -> str:
         """The package that the file is in, which relative imports start from; empty where it is in none."""
         if self.elsewhere is None:
-            return _package_name(self.path)
+            return _package_name(self._packages)
         module = self.elsewhere.caller.module
         return module if self.path.stem == "__init__" else module.rpartition(".")[0]
 
-    @property
+    @cached_property
+    def _packages(self) -> tuple[Path, ...]:
+        return packages_around(self.path, self.source)
+
+    @cached_property
     def sys_path(self) -> tuple[Path, ...]:
-        """The folders that imports are searched in first: above the packages (as ``python -m``), the script's own."""
-        packages = _packages(self.path)
-        home = packages[-1].parent if packages else self.path.parent
+        """The folders that imports are searched in first: above the packages (as ``python -m``), the script's own.
+
+        Then those that the project names, as where it is installed or tested.
+        """
+        home = self._packages[-1].parent if self._packages else self.path.parent
         beside = [self.path.parent] if self.steps is None else []
-        return tuple(dict.fromkeys([home, *beside, *self._folders_elsewhere(), self.options.root or home]))
+        project = project_folders(self.path)
+        return tuple(dict.fromkeys([home, *beside, *self._folders_elsewhere(), *project, self.options.root or home]))
 
     def _folders_elsewhere(self) -> list[Path]:
         """Return the folders in which the other file's imports are found, the target's own file among them."""
         if self.elsewhere is None:
             return []
-        path, depth = self.elsewhere.caller.path, self.elsewhere.caller.module.count(".")
-        packages = _packages(path)
+        caller = self.elsewhere.caller
+        path, depth = caller.path, caller.module.count(".")
+        packages = packages_around(path, caller.source)
         above = self.path.parents[min(depth, len(self.path.parents) - 1)]
         return [packages[-1].parent if packages else path.parent, above]
 
@@ -257,25 +267,15 @@ def _step_text(step: Step, source: Source) -> str:
     return "\n".join([*(ast.unparse(decorator) for decorator in decorators), source.segment(step)])
 
 
-def _module_name(path: Path) -> str:
-    package = _package_name(path)
+def _module_name(path: Path, packages: Sequence[Path]) -> str:
+    package = _package_name(packages)
     if path.stem == "__init__" and package:
         return package
     return f"{package}.{path.stem}" if package else path.stem
 
 
-def _package_name(path: Path) -> str:
-    return ".".join(folder.name for folder in reversed(_packages(path)))
-
-
-def _packages(path: Path) -> list[Path]:
-    """Return the folders around a file that are packages, the nearest first."""
-    found: list[Path] = []
-    folder = path.parent
-    while (folder / "__init__.py").is_file() and folder.parent != folder:
-        found.append(folder)
-        folder = folder.parent
-    return found
+def _package_name(packages: Sequence[Path]) -> str:
+    return ".".join(folder.name for folder in reversed(packages))
 
 
 def _imported(statement: ast.stmt) -> Iterator[str]:

@@ -22,7 +22,7 @@ from drygrad.worker.instruments import all_instruments
 from drygrad.worker.launching import Launch
 from drygrad.worker.lines import Lines
 from drygrad.worker.loops import Loops, Progress
-from drygrad.worker.modules import forget_shadowed
+from drygrad.worker.modules import folders_around, forget_shadowed
 from drygrad.worker.namespace import Namespace, PackageError, WorkspaceFinder, give_source
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import watching
@@ -119,7 +119,8 @@ class Execution:
         sys.path[:0] = own_path
         sys.argv = surroundings.Arguments([plan["path"]])
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
-        sys.meta_path.insert(0, WorkspaceFinder(self.run.lines, buffers, self.launch.read))
+        around = folders_around(plan["path"], root)
+        sys.meta_path.insert(0, WorkspaceFinder(self.run.lines, buffers, self.launch.read, around))
         give_source(plan["path"], plan["text"])
         if os.path.isdir(root):
             os.chdir(root)

@@ -43,6 +43,17 @@ def _is_third_party(name: str, own_path: list[str]) -> bool:
     return origin.startswith(third_party_folders())
 
 
+def folders_around(path: str, root: str) -> list[str]:
+    """Return the folders from which a program may be run: those around it, up to the project's."""
+    found: list[str] = []
+    folder = os.path.dirname(os.path.abspath(path))
+    root = os.path.abspath(root)
+    while folder == root or folder.startswith(os.path.join(root, "")):
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
+
+
 def forget_shadowed(own_path: list[str]) -> None:
     """Forget installed modules that modules of the workspace have the same name as: the workspace comes first."""
     for entry in own_path:

@@ -68,14 +68,17 @@ class WovenLoader(PackageLoader):
 class WorkspaceFinder:
     """Finds modules as Python does, and lends the user's own a loader of ours."""
 
-    def __init__(self, lines: Lines, buffers: dict[str, str], read: Read) -> None:
+    def __init__(self, lines: Lines, buffers: dict[str, str], read: Read, around: Sequence[str] = ()) -> None:
         self._lines = lines
+        self._around = list(around)
         self._read = read
         self._buffers = {os.path.abspath(path): text for path, text in buffers.items()}
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """Return the spec of a module of the user's, or of the package around the one that is run; None for others."""
         spec = self._found(name, path, target) or self._unsaved(name, path)
+        if spec is None and path is None and self._widened(name):
+            spec = self._found(name, path, target)
         origin = spec.origin if spec else None
         if spec is None or origin is None or not origin.endswith(".py"):
             return None
@@ -98,6 +101,17 @@ class WorkspaceFinder:
                 if spec is not None:
                     return spec
         return None
+
+    def _widened(self, name: str) -> bool:
+        """Let a module be found that nothing else has but a folder around the program: it is run from there."""
+        for folder in self._around:
+            place = os.path.join(folder, name)
+            entries = os.listdir(place) if os.path.isdir(place) else []
+            if os.path.isfile(place + ".py") or any(entry.endswith(".py") for entry in entries):
+                sys.path.append(folder)
+                self._around.remove(folder)
+                return True
+        return False
 
     def _unsaved(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """Find a module that is only in the editor yet."""
@@ -130,7 +144,7 @@ class _Awaited(ModuleType):
         return any(awaited.__name__.rpartition(".")[0] == package for awaited in cls.catching_up)
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__"):
+        if not name.startswith("__") or name == "__all__":
             _Awaited.catching_up[self]()
         if name in vars(self):
             return vars(self)[name]
