@@ -104,7 +104,10 @@ PROGRAMS = {
     ),
     "star imports of what has no list": (
         "pkg/ops.py",
-        {"pkg/__init__.py": "from .ops import *\nfrom .nets import NET\n", "pkg/nets.py": "import pkg\nNET = pkg.one()\n"},
+        {
+            "pkg/__init__.py": "from .ops import *\nfrom .nets import NET\n",
+            "pkg/nets.py": "import pkg\nNET = pkg.one()\n",
+        },
         "def one():\n    return 1\ndef f():\n    import pkg\n    print(pkg.NET, pkg.one is one)\n",
         "1 True\n",
     ),

@@ -70,5 +70,9 @@ def _compile_nothing(run: Run) -> None:
     def compile_module(self: Any, *_: Any, **__: Any) -> None:
         compile(self)
 
+    def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+        return (true_fn if pred else false_fn)(*operands)
+
     torch.compile = compile  # type: ignore[assignment]
+    torch.cond = cond  # type: ignore[assignment]  # torch's own compiles both branches
     torch.nn.Module.compile = compile_module  # type: ignore[method-assign]

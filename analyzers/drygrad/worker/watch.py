@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, NamedTuple, cast
 
 import torch
+from torch._ops import HigherOrderOperator as _HigherOrderOperator
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -25,6 +26,7 @@ _MARKS = "profiler::"
 _current_node: Any = torch._C._current_autograd_node
 _modes_below: Any = torch._C._len_torch_dispatch_stack
 _EXACT = (torch.Tensor, torch.nn.Parameter)
+_HIGHER: Any = _HigherOrderOperator
 _KERNELS = "drygrad.worker.devices.sim.registration"
 
 
@@ -100,6 +102,8 @@ class _Heard(NamedTuple):
 class Watch(TorchDispatchMode):
     """The dispatch mode that carries each operation to the instruments."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, run: Run) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._run = run
@@ -116,7 +120,7 @@ class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Execute one operation between the instruments' hooks; in peace where tensors stand for others."""
         run = self._run
-        if run.transforms or (types and dispatch_themselves(types)):
+        if run.transforms or (types and dispatch_themselves(types)) or isinstance(func, _HIGHER):
             run.op = None
             result = func(*args, **(kwargs or {}))
             for hook in run.hooks("passed_over"):
