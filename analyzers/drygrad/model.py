@@ -87,7 +87,10 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One occurrence of a fault."""
+    """One occurrence of a fault; ``path`` is None for the file that was checked or run.
+
+    Where it is another one, that is the file which its related places and edits without a path are in.
+    """
 
     code: str
     name: str
@@ -101,6 +104,7 @@ class Finding:
     status: Status = "possible"
     run: str | None = None
     tags: tuple[Tag, ...] = ()
+    path: str | None = None
 
     def shifted(self, lines: int) -> Finding:
         """Return the finding with every span in this file moved down by so many lines."""

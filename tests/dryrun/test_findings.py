@@ -65,7 +65,7 @@ def test_the_span_is_the_expressions_or_the_statements_own(
 
 def test_a_fault_in_another_file_stands_where_this_file_led_there() -> None:
     there = Place("/project/helpers.py", 3, 4, 3, 9)
-    error = ErrorInUserCode("RuntimeError", "no", there, (Place(HERE, 5), Place(HERE, 10), there))
+    error = ErrorInUserCode("RuntimeError", "no", there, (there, Place(HERE, 10), Place(HERE, 5)))
     (finding,) = found(Fault("DG101", "it broke", there), error=error)
     assert finding.span.start == (10, 4)
     assert [(r.path, r.span.start) for r in finding.related] == [("/project/helpers.py", (3, 4))]

@@ -39,6 +39,7 @@ class FakeSeen:
     result: Result
     findings: tuple[Finding, ...]
     files: frozenset[Path] = frozenset()
+    elsewhere: tuple[Finding, ...] = ()
 
 
 class FakeDryRuns:
@@ -72,7 +73,9 @@ class FakeDryRuns:
         given = ", ".join(f"{i.name}={i.value}" for i in seen.result.inputs)
         return Edit(Span.of(seen.line, 0, seen.line, 0), f"# dry-run: {given}\n") if given else None
 
-    def merge(self, static: Sequence[Finding], seen: Sequence[Seen], source: Source) -> tuple[Finding, ...]:
+    def merge(
+        self, static: Sequence[Finding], seen: Sequence[Seen], source: Source, others: Sequence[Finding] = ()
+    ) -> tuple[Finding, ...]:
         found = {(f.code, f.span.start.line): f for run in seen for f in run.findings}
         harmless = {line for run in seen if "harmless" in run.result.notes for line in run.result.blocks}
         kept = [f for f in static if (f.code, f.span.start.line) not in found and f.span.start.line not in harmless]
@@ -150,6 +153,7 @@ def _seen(run_id: str, source: Source, target: Target, how: RunSettings) -> Fake
         shapes=shapes,
         blocks=frozenset(range(target.span.start.line, target.span.end.line + 1)),
         notes=tuple(notes),
+        reason=next(iter(notes), None) if outcome != "passed" else None,
         data={"gradients": [{"name": "fc.weight", "norm": 0.5, "shape": [1]}]},
     )
     return FakeSeen(run_id, text, target.span.start.line, result, findings)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drygrad.dryrun import inventions
 from drygrad.dryrun.inputs.comment import comment_edit
+from drygrad.dryrun.other_files import other_file, other_text
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Place, Result
-from drygrad.model import Finding, Fix, Position, Related, Rule, Severity, Span
+from drygrad.model import Finding, Fix, Position, Related, Span
 from drygrad.settings import Settings
 from drygrad.static import suppression
 from drygrad.static.registry import rule_by_code
@@ -33,12 +35,36 @@ def findings(
 
     Rules that are switched off and what comments silence are left out.
     """
-    faults = inventions.claimed([*result.faults, *_unexplained(result)], plan, result)
-    own = (fault for fault in faults if not _is_elsewhere(fault, plan))
-    found = [_finding(fault, result, plan, source, settings, run_id) for fault in own]
+    own = (fault for fault in _claimed(result, plan) if other_file(fault.at, plan) is None)
+    told = Telling(result, plan, settings, run_id)
+    found = [told.finding(fault, source) for fault in own]
     missing = inventions.not_found(plan, result)
-    told = missing_finding(missing, source, settings) if missing else []
-    return _kept(source, [*told, *(finding for finding in found if finding)], settings)
+    lacking = missing_finding(missing, source, settings) if missing else []
+    return _kept(source, [*lacking, *(finding for finding in found if finding)], settings)
+
+
+def findings_elsewhere(result: Result, plan: Plan, settings: Settings, run_id: str | None = None) -> list[Finding]:
+    """Return the findings of a run in other files of the project, each at its place there and with its ``path``."""
+    by_file: dict[Path, list[Fault]] = {}
+    for fault in _claimed(result, plan):
+        if (path := other_file(fault.at, plan)) is not None:
+            by_file.setdefault(path, []).append(fault)
+    found: list[Finding] = []
+    for path, faults in by_file.items():
+        source = other_text(path, plan)
+        if source is not None:
+            told = Telling(result, plan, settings, run_id, path)
+            here = [finding for fault in faults if (finding := told.finding(fault, source))]
+            found += [replace(finding, path=str(path)) for finding in _kept(source, here, settings)]
+    return found
+
+
+def _claimed(result: Result, plan: Plan) -> Iterator[Fault]:
+    """Yield what a run claims, but for the file that the inputs come from: that is not what was run."""
+    other = plan.elsewhere
+    for fault in inventions.claimed([*result.faults, *_unexplained(result)], plan, result):
+        if other is None or fault.at is None or Path(fault.at.path) != other.caller.path:
+            yield fault
 
 
 def missing_finding(missing: Missing, source: Source, settings: Settings) -> list[Finding]:
@@ -102,50 +128,67 @@ def _unexplained(result: Result) -> Iterator[Fault]:
         yield Fault(USER_ERROR, f"{error.type}: {error.message}", error.at)
 
 
-def _finding(
-    fault: Fault, result: Result, plan: Plan, source: Source, settings: Settings, run_id: str | None
-) -> Finding | None:
-    rule = rule_by_code(fault.code)
-    if rule is None:
-        _log.warning("a run reported a fault of an unknown code: %s %s", fault.code, fault.message)
-        return None
-    if not settings.enabled(rule.code):
-        return None
-    span, related = _places(fault, result, plan, source)
-    return Finding(
-        rule.code,
-        rule.name,
-        fault.message,
-        _severity(fault, rule, settings),
-        span,
-        related=tuple(related),
-        detail=fault.detail,
-        witness="dry-run",
-        status="confirmed",
-        run=run_id,
-        tags=rule.tags,
-    )
+@dataclass(frozen=True)
+class Telling:
+    """How the faults of a run become findings of one file's text: the target's, or (``path``) another's."""
 
+    result: Result
+    plan: Plan
+    settings: Settings
+    run_id: str | None = None
+    path: Path | None = None
 
-def _severity(fault: Fault, rule: type[Rule], settings: Settings) -> Severity:
-    return settings.severity_of(rule.code, fault.severity or rule.severity)
+    def finding(self, fault: Fault, source: Source) -> Finding | None:
+        """Return the finding of a fault; None where its rule is not known or switched off."""
+        rule = rule_by_code(fault.code)
+        if rule is None:
+            _log.warning("a run reported a fault of an unknown code: %s %s", fault.code, fault.message)
+            return None
+        if not self.settings.enabled(rule.code):
+            return None
+        span, related = self._places(fault, source)
+        return Finding(
+            rule.code,
+            rule.name,
+            fault.message,
+            self.settings.severity_of(rule.code, fault.severity or rule.severity),
+            span,
+            related=tuple(related),
+            detail=fault.detail,
+            witness="dry-run",
+            status="confirmed",
+            run=self.run_id,
+            tags=rule.tags,
+        )
 
+    def _places(self, fault: Fault, source: Source) -> tuple[Span, list[Related]]:
+        """Return the span of a fault in this file, and what explains it."""
+        related = [self._related(message, place, source) for message, place in fault.related]
+        led_here = _led_there(fault, self.result, self.plan)
+        if fault.at is not None and self._is_here(fault.at):
+            if self.path is not None and led_here is not None and all(r.path is None for r in related):
+                related.append(self._related("the run came from here", led_here, source))
+            return _span(fault.at, source), related
+        span = _span(led_here, source) if led_here else self.plan.target.name_span
+        if fault.at is not None:
+            related.insert(0, self._related("it happened here", fault.at, source))
+        return span, related
 
-def _places(fault: Fault, result: Result, plan: Plan, source: Source) -> tuple[Span, list[Related]]:
-    """Return the span of a fault in this file, and what explains it."""
-    related = [_related(message, place, plan, source) for message, place in fault.related]
-    if fault.at is not None and _is_here(fault.at, plan):
-        return _span(fault.at, source), related
-    led_here = _led_there(fault, result, plan)
-    span = _span(led_here, source) if led_here else plan.target.name_span
-    if fault.at is not None:
-        related.insert(0, _related("it happened here", fault.at, plan, source))
-    return span, related
+    def _related(self, message: str, place: Place, source: Source) -> Related:
+        if self._is_here(place):
+            return Related(message, _span(place, source))
+        other = self.plan.source if _is_here(place, self.plan) else other_text(Path(place.path), self.plan)
+        if other is not None:
+            return Related(message, _span(place, other), place.path)
+        return Related(message, Span.of(place.line, place.column or 0, place.line, place.column or 0), place.path)
+
+    def _is_here(self, place: Place) -> bool:
+        return Path(place.path) == (self.path or self.plan.path)
 
 
 def _led_there(fault: Fault, result: Result, plan: Plan) -> Place | None:
-    """Return the place in this file that led to a fault in another one."""
-    if fault.at is None:
+    """Return the place in the target's file that led to a fault in another one."""
+    if fault.at is None or _is_here(fault.at, plan):
         return None
     for _, place in fault.related:
         if _is_here(place, plan):
@@ -153,16 +196,11 @@ def _led_there(fault: Fault, result: Result, plan: Plan) -> Place | None:
     error = result.error
     if error is None or error.at is None or (error.at.path, error.at.line) != (fault.at.path, fault.at.line):
         return None
-    return next((place for place in reversed(error.stack) if _is_here(place, plan)), None)
+    return next((place for place in error.stack if _is_here(place, plan)), None)
 
 
 def _is_here(place: Place, plan: Plan) -> bool:
     return Path(place.path) == plan.path
-
-
-def _is_elsewhere(fault: Fault, plan: Plan) -> bool:
-    """Say whether a fault is one of the file that the inputs come from: that is not what was run."""
-    return plan.elsewhere is not None and fault.at is not None and Path(fault.at.path) == plan.elsewhere.caller.path
 
 
 def _span(place: Place, source: Source) -> Span:
@@ -171,14 +209,6 @@ def _span(place: Place, source: Source) -> Span:
         return Span.of(place.line, place.column, place.end_line, place.end_column)
     column = place.column if place.column is not None else len(source.indentation(line))
     return statement_span(source, Position(line, column))
-
-
-def _related(message: str, place: Place, plan: Plan, source: Source) -> Related:
-    if _is_here(place, plan):
-        return Related(message, _span(place, source))
-    column, end_line = place.column or 0, place.end_line or place.line
-    end_column = place.end_column if place.end_column is not None else column
-    return Related(message, Span.of(place.line, column, end_line, end_column), place.path)
 
 
 def _comment_fix(missing: Missing, source: Source) -> Fix:

@@ -39,7 +39,8 @@ _OFFERED = (True, None, False)
 class Record:
     """A run that has ended: its plan, its result, and its findings at places of the plan's text.
 
-    ``possible`` are static findings of that text whose fixes the run's repetition has tried.
+    ``possible`` are static findings of that text whose fixes the run's repetition has tried, ``elsewhere`` the run's
+    findings in other files of the project, each with its ``path``.
     """
 
     run_id: str
@@ -47,6 +48,7 @@ class Record:
     result: Result
     findings: tuple[Finding, ...] = ()
     possible: tuple[Finding, ...] = ()
+    elsewhere: tuple[Finding, ...] = ()
 
     @property
     def files(self) -> frozenset[Path]:
@@ -78,11 +80,15 @@ class Merged:
     refuted: tuple[Refutation, ...] = ()
 
 
-def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> Merged:
-    """Return the findings of the text from both witnesses; records of an earlier version are moved, or dropped."""
+def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source, others: Iterable[Finding] = ()) -> Merged:
+    """Return the findings of the text from both witnesses; records of an earlier version are moved, or dropped.
+
+    ``others`` is what runs of other files have found in this one.
+    """
     current = [record for run in runs if (record := applied(run, source)) is not None]
-    found = _distinct((finding for record in current for finding in _lasting(record, current, source)), source)
-    told = list(found)
+    lasting = (finding for record in current for finding in _lasting(record, current, source))
+    found = _distinct([*lasting, *(seen_in(finding, str(finding.path)) for finding in others)], source)
+    told = [*found, *(seen_in(f, str(record.plan.path)) for record in current for f in record.elsewhere)]
     kept: list[Finding] = []
     refuted: list[Refutation] = []
     for finding in static:
@@ -105,6 +111,27 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source) -> 
         else:
             refuted.append(Refutation(finding, against.run_id))
     return Merged(tuple(sorted([*kept, *found], key=lambda f: (f.span, f.code))), tuple(refuted))
+
+
+def seen_in(finding: Finding, path: str) -> Finding:
+    """Return a finding with its related places and edits in a file as those of that file's own; itself, if there, too.
+
+    What stands in the finding's own file, and that is another, then has its path.
+    """
+    home = finding.path
+
+    def as_there(where: str | None) -> str | None:
+        where = where or home
+        return None if where == path else where
+
+    return replace(
+        finding,
+        path=as_there(None),
+        related=tuple(replace(r, path=as_there(r.path)) for r in finding.related),
+        fixes=tuple(
+            replace(fix, edits=tuple(replace(e, path=as_there(e.path)) for e in fix.edits)) for fix in finding.fixes
+        ),
+    )
 
 
 def _lasting(record: Record, runs: Iterable[Record], source: Source) -> Iterator[Finding]:
@@ -151,7 +178,7 @@ def applied(record: Record, source: Source) -> Record | None:
     if new is None:
         return None
     move = _mover(old, new)
-    cut = [{**entry, "line": move(entry["line"])} for entry in truncated(record.result) if "line" in entry]
+    cut = [{**entry, "line": move(entry["line"])} for entry in truncated(record.result, old.path)]
     result = replace(
         record.result,
         error=_moved_error(record.result.error, str(old.path), move),
@@ -159,8 +186,9 @@ def applied(record: Record, source: Source) -> Record | None:
         data={**record.result.data, "truncated": cut},
     )
     findings = tuple(_moved(finding, move) for finding in record.findings)
+    elsewhere = tuple(_moved_beside(finding, str(old.path), move) for finding in record.elsewhere)
     possible = tuple(_moved(finding, move) for finding in record.possible)
-    return replace(record, plan=new, result=result, findings=findings, possible=possible)
+    return replace(record, plan=new, result=result, findings=findings, possible=possible, elsewhere=elsewhere)
 
 
 def _moved_error(error: ErrorInUserCode | None, path: str, move: Callable[[int], int]) -> ErrorInUserCode | None:
@@ -205,6 +233,15 @@ def _moved(finding: Finding, move: Callable[[int], int]) -> Finding:
         related=tuple(moved_related(related) for related in finding.related),
         fixes=tuple(moved_fix(fix) for fix in finding.fixes),
     )
+
+
+def _moved_beside(finding: Finding, path: str, move: Callable[[int], int]) -> Finding:
+    """Return a finding of another file with those of its related places moved that are in this one."""
+    related = (
+        replace(r, span=r.span.shifted(move(r.span.start.line) - r.span.start.line)) if r.path == path else r
+        for r in finding.related
+    )
+    return replace(finding, related=tuple(related))
 
 
 # -- the same finding -------------------------------------------------------------------------------------------

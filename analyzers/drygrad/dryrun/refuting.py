@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from drygrad.dryrun.findings import statement_of
@@ -119,7 +120,7 @@ def _reached(statement: ast.stmt, plan: Plan, result: Result, source: Source) ->
     names = {name for node in ast.walk(statement) if isinstance(node, ast.expr) for name in read_names(node)}
     before = backward_slice(steps_before(body, inner, imports), names, (), imports).steps
     return all(_took_all(step, result) for step in before if isinstance(step, ast.stmt)) and not _cut_before(
-        statement, body, result
+        statement, body, result, plan.path
     )
 
 
@@ -158,19 +159,20 @@ def _ran(block: Sequence[ast.stmt], result: Result) -> bool:
     return any({statement.lineno, first_line(statement)} & result.blocks for statement in block[:2])
 
 
-def _cut_before(statement: ast.stmt, body: Iterable[ast.stmt], result: Result) -> bool:
+def _cut_before(statement: ast.stmt, body: Iterable[ast.stmt], result: Result, path: Path) -> bool:
     """Say whether a loop that was ended early stands before a statement, and not around it."""
-    cut = {entry.get("line") for entry in truncated(result)}
+    cut = {entry.get("line") for entry in truncated(result, path)}
     loops = (n for s in body for n in ast.walk(s) if isinstance(n, (ast.For, ast.AsyncFor, ast.While)))
     return any(loop.lineno in cut and (loop.end_lineno or 0) < statement.lineno for loop in loops)
 
 
-def truncated(result: Result) -> Iterator[Mapping[str, Any]]:
-    """Yield what the worker says of the loops that it ended early."""
+def truncated(result: Result, path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield what the worker says of the loops of a file that it ended early."""
     data = result.data.get("truncated")
     for entry in cast("list[object]", data) if isinstance(data, list) else ():
-        if isinstance(entry, Mapping):
-            yield cast("Mapping[str, Any]", entry)
+        known: Mapping[str, Any] = cast("Mapping[str, Any]", entry) if isinstance(entry, Mapping) else {}
+        if "line" in known and known.get("path") in (None, str(path)):
+            yield known
 
 
 def way(body: Sequence[ast.stmt], wanted: ast.stmt) -> list[ast.stmt]:

@@ -13,7 +13,7 @@ from drygrad.dryrun import inventions
 from drygrad.dryrun.callers import Callers
 from drygrad.dryrun.choice import UNSEEN, choose
 from drygrad.dryrun.conversation import OnPhase
-from drygrad.dryrun.findings import findings
+from drygrad.dryrun.findings import findings, findings_elsewhere
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launch import Launch, LaunchOptions, launch
 from drygrad.dryrun.merge import Record
@@ -169,7 +169,8 @@ class DryRuns:
         plan, result = await self._result(plan, home, run, on_phase)
         result = inventions.settled(plan, result)
         found = await in_turn(findings, result, plan, plan.source, settings, run)
-        return Record(run, plan, result, tuple(found))
+        elsewhere = await in_turn(findings_elsewhere, result, plan, settings, run)
+        return Record(run, plan, result, tuple(found), elsewhere=tuple(elsewhere))
 
     async def _result(self, plan: Plan, home: Home, run: str, on_phase: OnPhase | None) -> tuple[Plan, Result]:
         """Run a plan, on a device of our choice where it has none; return the plan that was run."""

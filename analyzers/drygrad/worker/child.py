@@ -156,7 +156,7 @@ def refuse(run: Run) -> None:
     def refused(kind: str, argument: str, frame: FrameType | None) -> None:
         while frame is not None and not run.lines.is_user(frame.f_code):
             frame = frame.f_back
-        where = f" (line {frame.f_lineno})" if frame is not None else ""
+        where = f" ({run.where(frame.f_code.co_filename, frame.f_lineno)})" if frame is not None else ""
         run.note(f"{audit.Blocked(kind, argument).strerror}{where}".replace("drygrad: ", "", 1))
 
     audit.install(refused)

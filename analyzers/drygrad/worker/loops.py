@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -59,14 +60,15 @@ class Loops:
         """Return what the statement at a line iterates over, bounded; None is a ``while`` loop."""
         if type(iterable) in (list, tuple, dict, set, range, str) and len(iterable) <= self.limit:
             return iterable
-        return Loop(self, iterable, line)
+        caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        return Loop(self, iterable, (caller.f_code.co_filename, line))
 
     def last(self, place: tuple[str | None, int], rest: Rest) -> Rest:
         """Return what makes the last, shorter batch of a loop that is stopped; None where it has been seen."""
         if rest is None or place in self._ended:
             return None
         self._ended.add(place)
-        self.run.note(f"the loop at line {place[1]} went on with its last batch, which is shorter")
+        self.run.note(f"the loop at {self.run.where(*place)} went on with its last batch, which is shorter")
         return rest
 
     def stop(self, place: tuple[str | None, int], count: int, batches: Batches | None, total: int | None) -> None:
@@ -80,7 +82,7 @@ class Loops:
         truncated.append({"line": line, "path": path, "iterations": count})
         of = f" of {total:,}" if total is not None else ""
         noun = "batches" if batches is not None else "passes"
-        self.run.note(f"the loop at line {line} was stopped after {count}{of} {noun}")
+        self.run.note(f"the loop at {self.run.where(path, line)} was stopped after {count}{of} {noun}")
 
 
 class _Bound:
@@ -109,11 +111,11 @@ class _Bound:
 class Loop:
     """A ``for`` or ``while`` statement of the user's."""
 
-    __slots__ = ("_bound", "_ended", "_iterable", "_iterator", "_line", "_loops", "_over")
+    __slots__ = ("_bound", "_ended", "_iterable", "_iterator", "_loops", "_over", "_where")
 
-    def __init__(self, loops: Loops, iterable: Any, line: int) -> None:
+    def __init__(self, loops: Loops, iterable: Any, where: tuple[str, int]) -> None:
         self._loops = loops
-        self._line = line
+        self._where = where
         self._bound = _Bound(loops)
         self._iterable = iterable
         self._ended = False
@@ -147,8 +149,7 @@ class Loop:
                     return next(self._iterator)
             total = _length(self._iterable)
             if total is not None and total > self._bound.count:
-                where = (self._loops.run.plan.get("path"), self._line)
-                rest = self._loops.last(where, rest_of(self._iterable))
+                rest = self._loops.last(self._where, rest_of(self._iterable))
                 if rest is not None:
                     return rest()
         self._stop()
@@ -166,8 +167,7 @@ class Loop:
     def _stop(self) -> None:
         total = self._over.total if self._over is not None else _length(self._iterable)
         if total is None or total > self._bound.count:
-            where = (self._loops.run.plan.get("path"), self._line)
-            self._loops.stop(where, self._bound.count, self._over, total)
+            self._loops.stop(self._where, self._bound.count, self._over, total)
 
 
 class Batches:

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import spec_from_file_location
+from importlib.util import decode_source, spec_from_file_location
 from itertools import groupby
 from types import CodeType, ModuleType
 from typing import Any, ClassVar, cast
@@ -27,6 +27,9 @@ Start = tuple[int, int]
 
 Read = Callable[[ast.AST], None]
 """Hears of the tree of each module of the user's before it is executed."""
+
+Heard = Callable[[str, str, ast.AST], None]
+"""Hears of its path and its text, too."""
 
 _LENT: dict[str, Any] = {"torch": torch, "types": types}
 """What the text of an input may use though the user's text does not import it."""
@@ -47,17 +50,17 @@ class PackageLoader(SourceFileLoader):
 class WovenLoader(PackageLoader):
     """Loads a module of the user's: the editor's text before the disk's, with bounded loops."""
 
-    def __init__(self, name: str, path: str, text: str | None, read: Read) -> None:
+    def __init__(self, name: str, path: str, text: str | None, heard: Heard) -> None:
         super().__init__(name, path)
         self._text = text
-        self._read = read
+        self._heard = heard
 
     def get_code(self, fullname: str) -> CodeType:
         """Compile the text; nothing compiled earlier is taken, and nothing is written."""
         path = self.get_filename(fullname)
         source = self._text.encode("utf-8") if self._text is not None else self.get_data(path)
         tree = ast.parse(source, path)
-        self._read(tree)
+        self._heard(path, self._text if self._text is not None else decode_source(source), tree)
         return compile(weave(tree, observe=False), path, "exec", dont_inherit=True)
 
     def get_source(self, fullname: str) -> str | None:
@@ -88,11 +91,14 @@ class WorkspaceFinder:
             spec.loader = PackageLoader(spec.name, origin)
         elif type(spec.loader) is SourceFileLoader:
             text = self._buffers.get(os.path.abspath(origin))
-            spec.loader = WovenLoader(spec.name, origin, text, self._read)
+            spec.loader = WovenLoader(spec.name, origin, text, self._heard)
             if text is not None:
                 give_source(origin, text)
-                self._lines.give_source(origin, text)
         return spec
+
+    def _heard(self, path: str, text: str, tree: ast.AST) -> None:
+        self._lines.give_source(path, text)
+        self._read(tree)
 
     def _found(self, name: str, path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
         for finder in sys.meta_path:

@@ -185,6 +185,13 @@ class Run:
         if text not in self.notes:
             self.notes.append(text)
 
+    def where(self, path: str | None, line: int) -> str:
+        """Name a line: by its number in the target's file, with the file's name in another one."""
+        if path in (None, self.lines.path):
+            return f"line {line}"
+        root = str(self.plan.get("root") or os.path.dirname(self.lines.path))
+        return f"{os.path.relpath(str(path), root)}:{line}"
+
     def because(self, reason: str) -> None:
         """Say why the run ends as it does: a note, and the first thing that a user is told of it."""
         self.result["reason"] = reason

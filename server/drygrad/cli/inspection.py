@@ -168,11 +168,31 @@ def item_of(shown: str, source: Source, finding: Finding, notebook: Notebook | N
         cell, line = notebook.cell_number(finding.span.start.line)
         offset = finding.span.start.line - line
         finding = _in_cell(finding, notebook, cell, offset)
+    finding = _shown(finding, shown)
     lines = {finding.span.start.line, *(r.span.start.line for r in finding.related if r.path is None)}
     excerpts = {line: source.line_text(line + offset) for line in lines}
     if notebook:
         excerpts = {line: notebook.module.unmasked(text) for line, text in excerpts.items()}
     return Item(shown, finding, cell, excerpts)
+
+
+def _shown(finding: Finding, shown: str) -> Finding:
+    """Return a finding with the files that it names as users write them."""
+
+    def written(path: str | None) -> str | None:
+        return shown_path(path, beside=shown) if path else None
+
+    related = tuple(replace(r, path=written(r.path)) for r in finding.related)
+    fixes = tuple(replace(f, edits=tuple(replace(e, path=written(e.path)) for e in f.edits)) for f in finding.fixes)
+    return replace(finding, related=related, fixes=fixes)
+
+
+def shown_path(path: str, beside: str) -> str:
+    """Return a file's name as users write it: from here, as they named the other one, where it lies below."""
+    here = Path.cwd()
+    if Path(beside).is_absolute() or not Path(path).is_relative_to(here):
+        return path
+    return str(Path(path).relative_to(here))
 
 
 def _in_cell(finding: Finding, notebook: Notebook, cell: int, offset: int) -> Finding:

@@ -33,7 +33,8 @@ class FileResult:
     """One file, checked: what was found, or, where it ``failed``, the problem that kept it from being checked.
 
     ``known`` counts findings that the baseline has; ``fixed`` the fixes that were applied; ``text`` is what fixing made
-    of the file where it is not written; ``keys`` are what a baseline knows the findings by.
+    of the file where it is not written; ``keys`` are what a baseline knows the findings by. One that was not
+    asked for is only ``mentioned``: runs of others have found something in it.
     """
 
     path: str
@@ -45,6 +46,7 @@ class FileResult:
     diff: str = ""
     text: bytes | None = None
     keys: tuple[tuple[str, str], ...] = ()
+    mentioned: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from .errors import Failure, complain
 from .formats import diffs, render
 from .main import INTERRUPTED
 from .report import FileResult, Ran, Report
-from .run_files import File, files_of, judged
+from .run_files import File, files_of, judged, with_mentioned
 from .run_fixes import diff, fix, write
 from .run_progress import drawing
 from .run_watch import watch
@@ -41,20 +41,21 @@ def run(arguments: argparse.Namespace) -> int:
         complain(problem)
     if arguments.watch:
         return _watch(arguments, projects)
-    report = asyncio.run(_report(files, arguments))
+    report = asyncio.run(report_of(files, arguments, projects))
     _show(report, arguments)
     return 2 if broken else _status(report, arguments)
 
 
-async def _report(files: Sequence[File], arguments: argparse.Namespace) -> Report:
+async def report_of(files: Sequence[File], arguments: argparse.Namespace, projects: Projects) -> Report:
     """Run the files, and have them fixed if asked to; a difference is shown with the findings before it."""
     runner = Runner(arguments)
     try:
         async with drawing(wanted=arguments.progress) as progress:
             await runner.run(files, progress)
+            files = with_mentioned(files, projects)
             before = [(file.source, judged(file)) for file in files]
             if arguments.fix or arguments.unsafe_fixes or arguments.diff:
-                await fix(files, runner, progress, unsafe=arguments.unsafe_fixes)
+                files = await fix(files, runner, progress, projects, unsafe=arguments.unsafe_fixes)
     finally:
         await runner.close()
     if not arguments.diff:
@@ -62,7 +63,7 @@ async def _report(files: Sequence[File], arguments: argparse.Namespace) -> Repor
         return _reported([judged(file) for file in files])
     results = [
         (replace(result, fixed=file.fixed, diff=diff(file, source)), ran)
-        for file, (source, (result, ran)) in zip(files, before, strict=True)
+        for file, (source, (result, ran)) in zip(files, before, strict=False)
     ]
     return replace(_reported(results), written=False)
 
@@ -81,7 +82,7 @@ def _show(report: Report, arguments: argparse.Namespace) -> None:
 
 def _watch(arguments: argparse.Namespace, projects: Projects) -> int:
     def show(files: Sequence[File]) -> None:
-        _show(_reported([judged(file) for file in files]), arguments)
+        _show(_reported([judged(file) for file in with_mentioned(files, projects)]), arguments)
         sys.stdout.flush()
 
     async def watching() -> None:

@@ -21,7 +21,7 @@ from drygrad.static.rules.reports.no_inputs import NoInputs
 from drygrad.static.source import Source, SourceError, decode
 
 from .errors import Failure, complain
-from .inspection import Job, inspect, item_of
+from .inspection import Job, inspect, item_of, shown_path
 from .report import FileResult, Ran
 from .walk import Projects, Walk
 
@@ -34,6 +34,7 @@ class File:
 
     ``data`` is what the disk has; ``source`` the text that is run, which fixes change. ``outcomes`` has the runs of
     each target by its name, None for the script. Of a ``notebook``, the text that is run is its cells, joined.
+    ``others`` is what runs of other files have found in this one; one that is only ``mentioned`` there is not run.
     """
 
     shown: str
@@ -46,6 +47,8 @@ class File:
     outcomes: dict[str | None, Outcomes] = field(default_factory=dict[str | None, Outcomes])
     fixed: int = 0
     notebook: Notebook | None = None
+    others: list[Finding] = field(default_factory=list[Finding])
+    mentioned: bool = False
 
     @property
     def text(self) -> str:
@@ -65,6 +68,8 @@ class File:
     @property
     def targets(self) -> Sequence[Target]:
         """What is run of it, the script last."""
+        if self.mentioned:
+            return []
         if self.qualname is None:
             return [target for target in targets(self.source) if not target.skipped]
         target = target_named(self.source, self.qualname)
@@ -93,7 +98,10 @@ class File:
 
     def merged(self) -> Merged:
         """Return what both witnesses say; outside of a function that was named, only what its run has seen."""
-        merged = merge(self.static, [o for o in self.ended if isinstance(o, Record)], self.source)
+        others = [finding for finding in self.others if self.settings.enabled(finding.code)]
+        merged = merge(self.static, [o for o in self.ended if isinstance(o, Record)], self.source, others)
+        if self.mentioned:
+            return replace(merged, findings=tuple(f for f in merged.findings if f.run is not None))
         if self.whole:
             return merged
         spans = [target.span for target in self.targets]
@@ -112,7 +120,23 @@ def judged(file: File) -> tuple[FileResult, list[Ran]]:
     items = tuple(item_of(file.shown, file.source, finding, cells) for finding in found)
     lines = tuple(file.source.lines)
     ran = [Ran(file.shown, outcome, _refuted(merged, outcome), lines, cells) for outcome in file.ended]
-    return FileResult(file.shown, items, fixed=file.fixed), ran
+    return FileResult(file.shown, items, fixed=file.fixed, mentioned=file.mentioned), ran
+
+
+def with_mentioned(files: Sequence[File], projects: Projects) -> list[File]:
+    """Give each file what runs of the others have found in it; return them, and files that are only mentioned there."""
+    found: dict[str, list[Finding]] = {}
+    records = (outcome for file in files for outcome in file.ended if isinstance(outcome, Record))
+    for finding in (finding for record in records for finding in record.elsewhere):
+        found.setdefault(str(finding.path), []).append(finding)
+    known = {str(file.path.absolute()): file for file in files}
+    for path in found.keys() - known.keys():
+        shown = shown_path(path, beside=files[0].shown)
+        known[path] = replace(_file(shown, None, projects), mentioned=True)
+        known[path].check()
+    for path, file in known.items():
+        file.others = found.get(path, [])
+    return [*known.values()]
 
 
 def _refuted(merged: Merged, outcome: Record | Missing) -> tuple[Finding, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
+from drygrad.dryrun.merge import Record
 from drygrad.files import write_atomically
 from drygrad.fixing import apply_edits, compatible, parses
 from drygrad.model import Finding, Fix
@@ -11,21 +12,39 @@ from drygrad.static.source import Source, encode
 
 from .errors import Failure
 from .inspection import diff_of, editable
-from .run_files import File
+from .run_files import File, with_mentioned
 from .run_progress import Progress
 from .running import Runner
+from .walk import Projects
 
 ROUNDS = 5
 """A repaired fault may uncover another one; two fixes that undo each other must come to an end."""
 
 
-async def fix(files: Sequence[File], runner: Runner, progress: Progress, *, unsafe: bool) -> None:
-    """Apply the verified fixes of the files' findings in memory, and run what has changed again, until none is left."""
+async def fix(
+    files: Sequence[File], runner: Runner, progress: Progress, projects: Projects, *, unsafe: bool
+) -> Sequence[File]:
+    """Apply the verified fixes of the files' findings in memory, and run what has changed again, until none is left.
+
+    Return the files with those that are mentioned by then.
+    """
     for _ in range(ROUNDS):
-        changed = [file for file in files if _apply(file, unsafe=unsafe)]
+        changed = {str(file.path.absolute()) for file in files if _apply(file, unsafe=unsafe)}
         if not changed:
-            return
-        await runner.run(changed, progress)
+            break
+        for file in files:
+            _forget_what_depended_on(file, changed)
+        await runner.run(files, progress)
+        files = with_mentioned(files, projects)
+    return files
+
+
+def _forget_what_depended_on(file: File, changed: Container[str]) -> None:
+    """Drop the runs of a file that have found something in others that are changed now."""
+    for name, outcomes in list(file.outcomes.items()):
+        found = (finding for outcome in outcomes if isinstance(outcome, Record) for finding in outcome.elsewhere)
+        if any(str(finding.path) in changed for finding in found):
+            del file.outcomes[name]
 
 
 def _apply(file: File, *, unsafe: bool) -> bool:

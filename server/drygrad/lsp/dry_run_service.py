@@ -66,6 +66,11 @@ class Seen(Protocol):
         ...
 
     @property
+    def elsewhere(self) -> tuple[Finding, ...]:
+        """What it means for other files of the project; each has its ``path``."""
+        ...
+
+    @property
     def files(self) -> frozenset[Path]:
         """The other files that its inputs come from."""
         ...
@@ -97,8 +102,13 @@ class DryRunService(Protocol):
         """Return a run as it speaks of another text; None where what was executed is not the same there."""
         ...
 
-    def merge(self, static: Sequence[Finding], seen: Sequence[Seen], source: Source) -> tuple[Finding, ...]:
-        """Return the findings of both witnesses: one for each fault, and none that a run has refuted."""
+    def merge(
+        self, static: Sequence[Finding], seen: Sequence[Seen], source: Source, others: Sequence[Finding] = ()
+    ) -> tuple[Finding, ...]:
+        """Return the findings of both witnesses: one for each fault, and none that a run has refuted.
+
+        ``others`` is what runs of other files have found in this one.
+        """
         ...
 
     async def dry_run(

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import unquote
@@ -18,6 +19,7 @@ from lsprotocol import types as lsp
 from drygrad.dryrun.workspace_imports import imported_files
 from drygrad.interpreters import find_interpreter
 from drygrad.lsp.dry_run_service import DryRunService, RunSettings, Seen, Target
+from drygrad.lsp.other_files import OtherFiles
 from drygrad.lsp.progress import Progress
 from drygrad.lsp.run_memory import Outcome, RunMemory, Sight, WithRuns
 from drygrad.lsp.run_words import words_of
@@ -87,6 +89,7 @@ class DryRuns:
         self._workers: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         server.session.amend = self.amend
         server.session.closing.append(self.closed)
+        self._others = OtherFiles(server, self._memories)
         service.on_state(self.tell)
 
     def amend(self, uri: str, analyzer: Analyzes) -> Analyzes:
@@ -95,9 +98,11 @@ class DryRuns:
 
     def memory(self, uri: str) -> RunMemory:
         """Return what is known of a document."""
-        return self._memories.setdefault(self._key(uri), RunMemory(self.service))
+        others = partial(self._others.found_in, path_of(uri))
+        return self._memories.setdefault(self.key(uri), RunMemory(self.service, others))
 
-    def _key(self, uri: str) -> str:
+    def key(self, uri: str) -> str:
+        """Return what a document, or the notebook of a cell, is known by."""
         return unquote(self._server.session.home_of(uri))
 
     def trusts(self, uri: str) -> bool:
@@ -106,11 +111,11 @@ class DryRuns:
 
     def pinned(self, uri: str) -> frozenset[str | None]:
         """Return the names of the targets that run again when the document is saved."""
-        return frozenset(self._pins.get(self._key(uri), ()))
+        return frozenset(self._pins.get(self.key(uri), ()))
 
     def running(self, uri: str) -> dict[str | None, str]:
         """Return the targets of a document that run now, with the id of the run."""
-        own = (run for run in self._running.values() if self._key(run.checker.uri) == self._key(uri))
+        own = (run for run in self._running.values() if self.key(run.checker.uri) == self.key(uri))
         return {name: run.run_id for run in own for name in run.names}
 
     async def sight(self, uri: str) -> Sight | None:
@@ -171,7 +176,7 @@ class DryRuns:
         names = {qualname} if position is None else await self.names_at(uri, position)
         if not names:
             self._server.show_rarely("no target", lsp.MessageType.Warning, "drygrad finds no function at this place.")
-        pins = self._pins.setdefault(self._key(uri), set())
+        pins = self._pins.setdefault(self.key(uri), set())
         (pins.update if pinned else pins.difference_update)(names)
         self.refresh()
 
@@ -405,7 +410,7 @@ class DryRuns:
         log.info("%s of %s: %s", run.run_id, outcome.qualname or "the script", words)
         self.memory(run.checker.uri).keep(outcome)
         if run.asked:
-            self._pins.setdefault(self._key(run.checker.uri), set()).add(outcome.qualname)
+            self._pins.setdefault(self.key(run.checker.uri), set()).add(outcome.qualname)
             self._say_why(run, outcome, words)
         self._finished.setdefault(run.run_id, []).extend(self.service.run_json(one) for one in outcome.seen)
         while len(self._finished) > KEPT_RUNS:

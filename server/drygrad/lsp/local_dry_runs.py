@@ -37,6 +37,7 @@ class Unplanned:
     findings: tuple[Finding, ...]
     run_id: str = ""
     files: frozenset[Path] = frozenset()
+    elsewhere: tuple[Finding, ...] = ()
 
 
 class LocalDryRuns:
@@ -69,11 +70,13 @@ class LocalDryRuns:
         planned = plan_runs(source, unplanned.path, target, _options(unplanned.how))
         return _unplanned(planned, source, unplanned.path, unplanned.how) if isinstance(planned, Missing) else None
 
-    def merge(self, static: Sequence[Finding], seen: Sequence[Seen], source: Source) -> tuple[Finding, ...]:
+    def merge(
+        self, static: Sequence[Finding], seen: Sequence[Seen], source: Source, others: Sequence[Finding] = ()
+    ) -> tuple[Finding, ...]:
         """Return the findings of both witnesses: one for each fault, and none that a run has refuted."""
-        merged = merge(static, [one for one in seen if isinstance(one, Record)], source).findings
-        others = (finding for one in seen if not isinstance(one, Record) for finding in one.findings)
-        return tuple(sorted([*merged, *others], key=lambda finding: finding.span))
+        merged = merge(static, [one for one in seen if isinstance(one, Record)], source, others).findings
+        missing = (finding for one in seen if not isinstance(one, Record) for finding in one.findings)
+        return tuple(sorted([*merged, *missing], key=lambda finding: finding.span))
 
     def inputs_edit(self, seen: Seen, source: Source) -> Edit | None:
         """Return what writes the inputs of a run above its target; None where there are none, or a comment has them."""

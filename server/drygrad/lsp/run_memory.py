@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,10 +83,14 @@ class Sight:
 
 
 class RunMemory:
-    """The outcomes of one document. The event loop adds and drops them, the thread that analyses reads them."""
+    """The outcomes of one document. The event loop adds and drops them, the thread that analyses reads them.
 
-    def __init__(self, service: DryRunService) -> None:
+    ``others`` says what runs of other documents have found in this one.
+    """
+
+    def __init__(self, service: DryRunService, others: Callable[[], Sequence[Finding]] = tuple) -> None:
         self._service = service
+        self._others = others
         self._outcomes: Mapping[str | None, Outcome] = MappingProxyType({})
         self._earlier: Mapping[str | None, tuple[Outcome, ...]] = MappingProxyType({})
         self.view = View(Source(""))
@@ -140,8 +144,8 @@ class RunMemory:
         self.view = View(source, outcomes)
         if outcomes:
             self.places(source)
-        seen = list(self.view.seen)
-        return self._service.merge(analysis.findings, seen, source) if seen else analysis.findings
+        seen, others = list(self.view.seen), self._others()
+        return self._service.merge(analysis.findings, seen, source, others) if seen or others else analysis.findings
 
     def places(self, source: Source) -> tuple[TargetPlace, ...]:
         """Return what can be run; in a text that does not parse, what is left of it."""

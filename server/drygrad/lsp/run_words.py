@@ -43,7 +43,7 @@ def words_of(runs: Sequence[Seen]) -> str:
 
 def _passed(runs: Sequence[Seen]) -> str:
     seconds = sum(seen.result.seconds for seen in runs)
-    count = sum(finding.severity != "hint" for seen in runs for finding in seen.findings)
+    count = sum(finding.severity != "hint" for seen in runs for finding in (*seen.findings, *seen.elsewhere))
     many = f"{len(runs)} runs " if len(runs) > 1 else ""
     found = f" · {count} finding{'s' if count > 1 else ''}" if count else ""
     doubtful = next((seen.result for seen in runs if is_guessed(seen.result)), runs[0].result)
@@ -63,10 +63,10 @@ def _failure(seen: Seen) -> str:
 
 def _ending(seen: Seen) -> Finding | None:
     """Return the finding that tells why a run ended as it did."""
-    outcome = seen.result.outcome
+    outcome, findings = seen.result.outcome, (*seen.findings, *seen.elsewhere)
     if outcome == "failed":
-        return next((f for f in seen.findings if f.severity == "error"), next(iter(seen.findings), None))
-    return next((f for f in seen.findings if f.code == _TELLING.get(outcome)), None)
+        return next((f for f in findings if f.severity == "error"), next(iter(findings), None))
+    return next((f for f in findings if f.code == _TELLING.get(outcome)), None)
 
 
 def error_of(result: Result) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from drygrad.cli.formats.text import NO_INPUTS, mark
+from drygrad.cli.inspection import shown_path
 from drygrad.cli.report import Ran, Report
 from drygrad.cli.terminal import one_line, painted
 from drygrad.dryrun import outcome_words
@@ -55,7 +57,7 @@ def _went_well(ran: Ran) -> bool:
 def table(report: Report) -> str:
     """Return a line for each file: how many targets ran, how many passed, what was found, how many had no inputs."""
     rows: list[tuple[str, ...]] = [("file", "run", "passed", "findings", "no inputs")]
-    for result in report.results:
+    for result in (result for result in report.results if not result.mentioned):
         outcomes = [_outcome(ran) for ran in report.runs if ran.path == result.path]
         missing = outcomes.count("no-inputs")
         counts = (len(outcomes) - missing, outcomes.count("passed"), len(result.items), missing)
@@ -81,8 +83,8 @@ def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, coloured:
     yield from _labelled("write", [record.comment] if record.comment and not brief else [])
     yield from _labelled("shapes", [] if brief else [*_shapes(ran, record)])
     yield from _labelled("memory", [*_memory(result)])
-    yield from _labelled("waits", [*_waits(result)])
-    yield from _labelled("error", [*_error(record)])
+    yield from _labelled("waits", [*_waits(record, ran.path)])
+    yield from _labelled("error", [*_error(record, ran.path)])
     yield from _labelled("notes", notes)
     refuted = [f"{f.code} at line {f.span.start.line} did not happen ({f.name})" for f in ran.refuted]
     yield from _labelled("refuted", refuted)
@@ -137,19 +139,27 @@ def _memory(result: Result) -> Iterator[str]:
     yield f"peak {_size(result.peak_bytes)}" + (f" ({', '.join(parts)})" if len(parts) > 1 else "")
 
 
-def _waits(result: Result) -> Iterator[str]:
-    for wait in syncs(result):
+def _waits(record: Record, shown: str) -> Iterator[str]:
+    for wait in syncs(record.result):
         count, op = wait.get("count", 1), str(wait.get("op"))
         said = _COPIED.get(str(wait.get("kind"))) or _WAITED.get(op) or f"waits for the device ({op})"
-        yield f"line {wait.get('line')}: {said} {'once' if count == 1 else f'{count} times'}"
+        where = _where(record, wait.get("path"), wait.get("line"), shown)
+        yield f"{where}: {said} {'once' if count == 1 else f'{count} times'}"
 
 
-def _error(record: Record) -> Iterator[str]:
+def _where(record: Record, path: object, line: object, shown: str) -> str:
+    """Name a line: by its number in the target's file, with the file's name in another one."""
+    if not isinstance(path, str) or Path(path) == record.plan.path:
+        return f"line {line}"
+    return f"{shown_path(path, beside=shown)}:{line}"
+
+
+def _error(record: Record, shown: str) -> Iterator[str]:
     error = record.result.error
-    faults = (finding for finding in record.findings if finding.code != NO_INPUTS)
+    faults = (finding for finding in (*record.findings, *record.elsewhere) if finding.code != NO_INPUTS)
     if error is None or any(error.message in f"{f.message} {f.detail}" for f in faults):
         return
-    place = f" at line {error.at.line}" if error.at else ""
+    place = f" at {_where(record, error.at.path, error.at.line, shown)}" if error.at else ""
     text, _, more = error.message.partition("\n")
     yield f"{error.type}{place}: {text}{' …' if more else ''}"
 

@@ -31,7 +31,7 @@ def render(report: Report, *, coloured: bool) -> str:
         from . import runs  # noqa: PLC0415 - a check has none
 
         blocks += runs.blocks(report.runs, coloured=coloured)
-        blocks += [runs.table(report)] if len(report.results) > 1 else []
+        blocks += [runs.table(report)] if sum(not result.mentioned for result in report.results) > 1 else []
     return "\n".join([*blocks, summary.render(report, coloured=coloured)])
 
 
