@@ -9,25 +9,25 @@ import pytest
 from fake_dry_runs import FakeSeen
 
 from drygrad.dryrun.outcome_words import ended
-from drygrad.dryrun.result import Result
+from drygrad.dryrun.result import Input, Outcome, Result
 from drygrad.lsp.run_words import words_of
 from drygrad.model import Finding, Severity, Span
 
 
-def result(outcome: str = "passed", **data: Any) -> Result:
-    return Result.read({"device": "sim", "outcome": outcome, "seconds": 0.12, **data})
+def result(outcome: Outcome = "passed", device: str = "sim", **fields: Any) -> Result:
+    return Result(outcome, device, seconds=0.12, **fields)
 
 
 def given(*sources: str) -> dict[str, Any]:
-    return {"inputs": [{"name": "x", "value": "1", "source": source} for source in sources]}
+    return {"inputs": tuple(Input("x", "1", source) for source in sources)}
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
         ({}, "passed on sim"),
-        ({"memory": {"device": "cuda"}}, "passed on sim"),
-        ({"memory": {"device": "cpu"}}, "passed on the CPU"),
+        ({"tensors_on": "cuda"}, "passed on sim"),
+        ({"tensors_on": "cpu"}, "passed on the CPU"),
         ({"device": "cpu"}, "passed on the CPU"),
         (given("call", "comment", "constructor", "annotation", "call in test_it.py:4"), "passed on sim"),
         (given("call", "search: Linear wants 8 features"), "passed with guessed inputs on sim"),
@@ -44,7 +44,7 @@ def test_what_a_run_is_said_to_have_shown(data: dict[str, Any], words: str) -> N
     assert ended(result(**data)) == words
 
 
-def seen(outcome: str, *findings: tuple[str, Severity, str], **data: Any) -> FakeSeen:
+def seen(outcome: Outcome, *findings: tuple[str, Severity, str], **data: Any) -> FakeSeen:
     told = (Finding(code, "rule", message, severity, Span.of(1, 0, 1, 1)) for code, severity, message in findings)
     return FakeSeen("1", "", 1, result(outcome, **data), tuple(told), frozenset[Path]())
 
@@ -52,10 +52,10 @@ def seen(outcome: str, *findings: tuple[str, Severity, str], **data: Any) -> Fak
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (seen("passed", **given("search"), memory={"device": "cuda"}), "✓ passed with guessed inputs on sim, 0.12 s"),
-        (seen("passed", memory={"device": "cpu"}), "✓ passed on the CPU, 0.12 s"),
-        (seen("crashed", notes=["ran on sim: no GPU found", "it died"], reason="it died"), "✗ crashed: it died"),
-        (seen("crashed", notes=["ran on sim: no GPU found"]), "✗ crashed"),
+        (seen("passed", **given("search"), tensors_on="cuda"), "✓ passed with guessed inputs on sim, 0.12 s"),
+        (seen("passed", tensors_on="cpu"), "✓ passed on the CPU, 0.12 s"),
+        (seen("crashed", notes=("ran on sim: no GPU found", "it died"), reason="it died"), "✗ crashed: it died"),
+        (seen("crashed", notes=("ran on sim: no GPU found",)), "✗ crashed"),
         (seen("unsupported", ("DG601", "info", "a wait"), reason="no Triton"), "✗ not possible here: no Triton"),
         (seen("blocked", ("DG601", "info", "a wait"), ("DG903", "hint", "no network")), "✗ no network"),
         (seen("failed", ("DG601", "info", "a wait"), ("DG101", "error", "overwritten")), "✗ overwritten"),
