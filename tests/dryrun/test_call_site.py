@@ -183,3 +183,22 @@ def test_what_a_helper_fills_is_filled(helper: str, call: str, taken: bool) -> N
 def test_an_object_that_is_called_for_its_effect_is_called() -> None:
     found = plan(MODEL + "net = Net()\nnet(torch.ones(3))\nlog(net)", "log")
     assert "net(torch.ones(3))" in steps(found)
+
+
+FORWARDED = "def inner(x, y=1): ...\ndef outer(*args, **kwargs):\n    return inner(*args, **kwargs)\n"
+
+
+def test_arguments_follow_through_a_forwarder() -> None:
+    found = plan(FORWARDED + "outer([3], y=2)\n", "inner")
+    assert steps(found) == ["<args = ([3], )>", "<kwargs = {'y': 2}>"]
+    assert arguments(found) == [(None, "*args"), (None, "**kwargs")]
+
+
+def test_a_forwarder_that_nobody_calls_gives_nothing() -> None:
+    assert missing(FORWARDED, "inner").names == ("x",)
+    assert missing("def inner(x, y): ...\ndef outer(y, **kw):\n    inner(y=2, **kw)\n", "inner").names == ("x", "y")
+
+
+def test_a_forwarder_that_gives_all_that_is_needed_is_a_call() -> None:
+    found = plan("def inner(x, y=1): ...\ndef outer(**more):\n    return inner(3, **more)\n", "inner")
+    assert arguments(found) == [("x", "3"), (None, "**more")]

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from drygrad.dryrun.inputs.arguments import Argument, FunctionNode
+from drygrad.dryrun.inputs.arguments import Argument, FunctionNode, missing_parameters, parameter_names
 from drygrad.dryrun.inputs.classes import Classes, Scope
 from drygrad.dryrun.inputs.frames import has_no_self
 from drygrad.dryrun.inputs.testing import TestRunner, is_left_out
@@ -109,13 +109,18 @@ class CallSites:
             if receiver is None or scope.function is function or _may_fail(scope) or self._waits(call, scope):
                 continue
             site = self._site(call, scope, function, owner)
-            if site is not None and (way := self._way(scope, depth)) is not None:
+            if site is None or (_leaves_out(site, scope, function, owner) and not self._is_called(scope, depth)):
+                continue
+            if (way := self._way(scope, depth)) is not None:
                 steps, local = way
                 receiver = replace(site.receiver, text=receiver) if receiver and site.receiver else None
                 yield replace(site, receiver=receiver, steps=tuple(steps), local=local)
 
     def _waits(self, call: ast.Call, scope: Scope) -> bool:
         return waits(call, scope.function.body if scope.function else self._source.tree.body, scope.way)
+
+    def _is_called(self, scope: Scope, depth: int) -> bool:
+        return next(self.of(scope.function, scope.owner, depth + 1), None) is not None
 
     def _site(
         self, call: ast.Call, scope: Scope, function: FunctionNode, owner: ast.ClassDef | None
@@ -178,6 +183,18 @@ def _may_fail(scope: Scope) -> bool:
     return is_left_out(scope) or any(expects_error(item) for statement in withs for item in statement.items)
 
 
+def _leaves_out(site: CallSite, scope: Scope, function: FunctionNode, owner: ast.ClassDef | None) -> bool:
+    """Say whether a call passes on what its own function gets, ``*args``, and without it lacks arguments."""
+    around = scope.function.args if scope.function is not None else None
+    handed_on = (
+        {several.arg for several in (around.vararg, around.kwarg) if several} if around is not None else set[str]()
+    )
+    if not handed_on & {argument.text for argument in site.arguments if argument.star}:
+        return False
+    receiver = site.receiver.name if site.receiver and owner is not None and not has_no_self(function) else None
+    return bool(missing_parameters(function, receiver, [a for a in site.arguments if not a.star]))
+
+
 def _parameters(scope: Scope, outer: CallSite | None) -> list[Step] | None:
     """Return the steps that give a function's parameters what its caller passes; None where that is not known."""
     function = scope.function
@@ -190,12 +207,12 @@ def _parameters(scope: Scope, outer: CallSite | None) -> list[Step] | None:
         p.arg: ast.unparse(d) for p, d in zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
     }
     texts |= {p.arg: ast.unparse(d) for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d}
-    texts |= {arguments.vararg.arg: "()"} if arguments.vararg else {}
-    texts |= {arguments.kwarg.arg: "{}"} if arguments.kwarg else {}
+    several = _several(arguments, outer)
+    if several is None:
+        return None
+    texts |= several
     if outer is not None:
-        if any(argument.star or argument.name is None for argument in outer.arguments):
-            return None
-        texts |= {str(argument.name): argument.text for argument in outer.arguments}
+        texts |= {a.name: a.text for a in outer.arguments if a.name in parameter_names(function, None)}
         texts |= {str(outer.receiver.name): outer.receiver.text} if outer.receiver else {}
     if any(p.arg not in texts for p in (*positional, *arguments.kwonlyargs)):
         return None
@@ -206,6 +223,19 @@ def _parameters(scope: Scope, outer: CallSite | None) -> list[Step] | None:
     if not any(free_of_text(text) & changing.keys() for text in changing.values()):
         return [Bind(name, text, place) for name, text in changing.items()]
     return [Bind(", ".join(changing) + ",", ", ".join(f"({text})" for text in changing.values()) + ",", place)]
+
+
+def _several(arguments: ast.arguments, outer: CallSite | None) -> dict[str, str] | None:
+    """Return what ``*args`` and ``**kwargs`` hold of a caller's arguments; None where that is not known."""
+    given = outer.arguments if outer is not None else ()
+    named = {p.arg for p in (*arguments.args, *arguments.kwonlyargs)}
+    rest = [a.text for a in given if a.name is None]
+    more = [f"{a.name!r}: {a.text}" for a in given if a.name is not None and a.name not in named]
+    unknown = any(a.star for a in given) or bool(rest and (arguments.posonlyargs or not arguments.vararg))
+    if unknown or (more and not arguments.kwarg):
+        return None
+    found = {arguments.vararg.arg: f"({''.join(f'{text}, ' for text in rest)})"} if arguments.vararg else {}
+    return found | ({arguments.kwarg.arg: f"{{{', '.join(more)}}}"} if arguments.kwarg else {})
 
 
 def stands_alone(steps: Sequence[Step]) -> bool:
