@@ -47,9 +47,10 @@ class ToneNet(nn.Module):
         return self.fc(h.mean(dim=-1))
 
 
-def tones(n, device):
+def tones(n, pitches):
+    device = pitches.device
     y = torch.randint(3, (n,), device=device)
-    base = torch.tensor([300.0, 700.0, 1400.0], device=device)[y] * (1 + 0.05 * torch.randn(n, device=device))
+    base = pitches[y] * (1 + 0.05 * torch.randn(n, device=device))
     t = torch.arange(1024, device=device) / SR
     wave = torch.sin(2 * math.pi * base[:, None] * t)
     return wave + 0.3 * torch.randn_like(wave), y
@@ -59,9 +60,10 @@ def main():
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     net = ToneNet(3).to(device)
+    pitches = torch.tensor([300.0, 700.0, 1400.0], device=device)
     opt = torch.optim.Adam(net.parameters(), lr=1e-2)
     for step in range(30):
-        wave, y = tones(32, device)
+        wave, y = tones(32, pitches)
         loss = nn.functional.cross_entropy(net(wave), y)
         opt.zero_grad()
         loss.backward()
@@ -70,7 +72,7 @@ def main():
             print(f"step {step}: {loss.item():.3f}")
     net.eval()
     with torch.no_grad():
-        wave, y = tones(100, device)
+        wave, y = tones(100, pitches)
         print(f"accuracy {(net(wave).argmax(1) == y).float().mean().item():.2f}")
 
 

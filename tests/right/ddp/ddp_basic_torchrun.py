@@ -34,9 +34,9 @@ def main():
     loader = DataLoader(data, batch_size=32, sampler=sampler)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)).to(device)
     model = DDP(model, device_ids=[device.index] if device.type == "cuda" else None)
-    opt = torch.optim.SGD(model.parameters(), lr=0.2)
+    opt = torch.optim.SGD(model.parameters(), lr=0.5)
     criterion = nn.CrossEntropyLoss()
-    for epoch in range(3):
+    for epoch in range(6):
         sampler.set_epoch(epoch)
         stats = torch.zeros(2, device=device)
         for x, y in loader:
@@ -45,7 +45,8 @@ def main():
             loss = criterion(model(x), y)
             loss.backward()
             opt.step()
-            stats += torch.stack([loss.detach() * len(x), loss.new_tensor(len(x))])
+            stats[0] += loss.detach() * len(x)
+            stats[1] += len(x)
         dist.all_reduce(stats, op=dist.ReduceOp.SUM)
         if dist.get_rank() == 0:
             print(f"epoch {epoch}: loss {(stats[0] / stats[1]).item():.3f}")

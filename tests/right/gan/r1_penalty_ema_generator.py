@@ -57,8 +57,9 @@ def main():
     torch.manual_seed(2)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     t = Trainer(device)
+    spread = torch.tensor([1.0, 0.2], device=device)
     for step in range(120):
-        real = torch.randn(64, 2, device=device) * torch.tensor([1.0, 0.2], device=device)
+        real = torch.randn(64, 2, device=device) * spread
         d = t.d_step(real)
         if step % R1_EVERY == 0:
             t.r1_step(real)

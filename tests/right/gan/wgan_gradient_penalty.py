@@ -4,7 +4,7 @@ import math
 import torch
 from torch import autograd, nn
 
-N_CRITIC = 3
+N_CRITIC = 5
 LAMBDA = 10.0
 LATENT = 4
 
@@ -54,13 +54,13 @@ def main():
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     critic, gen = mlp(2, 1).to(device), mlp(LATENT, 2).to(device)
-    opt_c = torch.optim.Adam(critic.parameters(), lr=1e-3, betas=(0.0, 0.9))
-    opt_g = torch.optim.Adam(gen.parameters(), lr=1e-3, betas=(0.0, 0.9))
-    for it in range(100):
+    opt_c = torch.optim.Adam(critic.parameters(), lr=4e-3, betas=(0.0, 0.9))
+    opt_g = torch.optim.Adam(gen.parameters(), lr=4e-4, betas=(0.0, 0.9))
+    for it in range(80):
         for _ in range(N_CRITIC):
             distance = critic_step(critic, gen, opt_c, device)
         generator_step(critic, gen, opt_g, device)
-        if it % 25 == 0:
+        if it % 20 == 0:
             print(f"iteration {it}: estimated distance {distance.item():.3f}")
 
 

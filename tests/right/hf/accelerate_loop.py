@@ -31,7 +31,7 @@ def main():
     model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 2))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=10, gamma=0.7)
-    train_loader = DataLoader(make(300, 0), batch_size=16, shuffle=True)
+    train_loader = DataLoader(make(320, 0), batch_size=16, shuffle=True)
     eval_loader = DataLoader(make(100, 1), batch_size=32)
     model, optimizer, train_loader, eval_loader, scheduler = accelerator.prepare(
         model, optimizer, train_loader, eval_loader, scheduler

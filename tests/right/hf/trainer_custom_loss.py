@@ -56,7 +56,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         args = TrainingArguments(
             output_dir=folder, max_steps=50, per_device_train_batch_size=32, learning_rate=1e-2, max_grad_norm=1.0,
-            remove_unused_columns=False, label_names=["labels"], report_to="none", save_strategy="no", disable_tqdm=True, logging_steps=25,
+            remove_unused_columns=False, label_names=["labels"], report_to="none", dataloader_pin_memory=torch.cuda.is_available(), save_strategy="no", disable_tqdm=True, logging_steps=25,
         )
         trainer = WeightedTrainer(
             model=Classifier(), args=args, train_dataset=train, eval_dataset=test, data_collator=collate, class_weights=weights

@@ -46,7 +46,7 @@ def main():
         args = TrainingArguments(
             output_dir=folder, num_train_epochs=4, per_device_train_batch_size=16, per_device_eval_batch_size=64,
             learning_rate=3e-3, eval_strategy="epoch", save_strategy="no", logging_strategy="epoch",
-            report_to="none", disable_tqdm=True, seed=0,
+            report_to="none", dataloader_pin_memory=torch.cuda.is_available(), disable_tqdm=True, seed=0,
         )
         trainer = Trainer(
             model=model, args=args, train_dataset=TokenTask(160, 0), eval_dataset=TokenTask(64, 1), compute_metrics=compute_metrics

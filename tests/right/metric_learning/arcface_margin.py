@@ -1,5 +1,6 @@
 """Additive angular margin (ArcFace) with the cosine clamped inside its open interval."""
 import math
+from typing import Optional
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ class ArcMargin(nn.Module):
         self.threshold = math.cos(math.pi - margin)
         self.fallback = math.sin(math.pi - margin) * margin
 
-    def forward(self, x: Tensor, labels: Tensor = None) -> Tensor:
+    def forward(self, x: Tensor, labels: Optional[Tensor] = None) -> Tensor:
         cosine = F.linear(F.normalize(x, dim=1), F.normalize(self.weight, dim=1)).clamp(-1 + 1e-6, 1 - 1e-6)
         if labels is None:
             return self.scale * cosine

@@ -28,9 +28,9 @@ class UncertaintyWeights(nn.Module):
         return (torch.exp(-self.log_var) * stacked + self.log_var).sum()
 
 
-def targets_for(x):
+def targets_for(x, edges):
     price = x[:, :3].sum(1)
-    kind = torch.bucketize(x[:, 3].contiguous(), torch.tensor([-0.7, 0.0, 0.7], device=x.device))
+    kind = torch.bucketize(x[:, 3].contiguous(), edges)
     flag = (x[:, 4] > x[:, 5]).float()
     return price, kind, flag
 
@@ -43,10 +43,11 @@ def main():
         {"params": model.parameters(), "lr": 5e-3},
         {"params": weigh.parameters(), "lr": 1e-2, "weight_decay": 0.0},
     ])
+    edges = torch.tensor([-0.7, 0.0, 0.7], device=device)
     mse, ce, bce = nn.SmoothL1Loss(), nn.CrossEntropyLoss(), nn.BCEWithLogitsLoss()
     for it in range(1, 151):
         x = torch.randn(64, 12, device=device)
-        price, kind, flag = targets_for(x)
+        price, kind, flag = targets_for(x, edges)
         out = model(x)
         losses = [mse(out.price, price), ce(out.kind, kind), bce(out.flag, flag)]
         opt.zero_grad()
