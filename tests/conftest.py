@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 from worker_client import WorkerClient
 
@@ -14,6 +15,8 @@ from drygrad.dryrun.failures import VARIABLE
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.register_profile("patient", deadline=None)  # an example may take what the machine takes
+    hypothesis.settings.load_profile("patient")
     config.addinivalue_line("markers", "failing_instruments: the test is about instruments that fail")
 
 

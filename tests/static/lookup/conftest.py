@@ -8,7 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from drygrad.static.lookup.client import Place
+from drygrad.static.lookup.client import Limits, Place
+
+PATIENT = Limits(timeout=120.0, each=100.0)
+"""What is asked is answered, however busy the machine is."""
 
 Write = Callable[[dict[str, str]], Place]
 

@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 
 from drygrad.static.lookup.answers import Question
-from drygrad.static.lookup.client import Limits, LookupClient, Place
+from drygrad.static.lookup.client import LookupClient, Place
 from drygrad.static.lookup.modules import Modules
 from drygrad.static.lookup.users import Defined, Reference, User, Users, references
 
-from .conftest import Write
+from .conftest import PATIENT, Write
 
 LIBRARY = {
     "lib/__init__.py": "from .model import Net\nfrom . import model as models\n",
@@ -110,7 +110,7 @@ def test_names_that_no_import_begins_are_left_out() -> None:
 
 @pytest_asyncio.fixture
 async def client() -> AsyncIterator[LookupClient]:
-    asked = LookupClient(Limits(timeout=20.0))
+    asked = LookupClient(PATIENT)
     yield asked
     await asked.close()
 

@@ -30,6 +30,8 @@ class Limits:
     """When to stop waiting, and when a helper has grown old."""
 
     timeout: float = 3.0
+    each: float = 1.5
+    """Seconds for a name that takes jedi."""
     answers: int = 5_000
     resident_bytes: int = 200 * 1024 * 1024
     first_pause: float = 0.5
@@ -189,6 +191,7 @@ class LookupClient:
                 "interpreter_paths": place.interpreter_paths,
                 **asked,
                 "seconds": self._limits.timeout * HELPER_SHARE,
+                "each": self._limits.each,
             }
         )
 

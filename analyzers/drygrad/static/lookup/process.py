@@ -1,7 +1,7 @@
 """The helper process: reads questions as JSON lines, answers them as JSON lines, ends with its input.
 
-A request is ``{"id", "path", "root", "interpreter_paths", "names", "seconds"}``; its answer is ``{"id", "answers",
-"late", "errors"}``, where ``late`` lists the names that time did not suffice for. With ``users_of``, a name that the
+A request is ``{"id", "path", "root", "interpreter_paths", "names", "seconds", "each"}``; its answer is ``{"id",
+"answers", "late", "errors"}``, where ``late`` lists the names that time did not suffice for. With ``users_of``, a name that the
 file defines, in the place of ``names``, the answer is ``{"id", "users"}``.
 """
 
@@ -29,7 +29,6 @@ from drygrad.static.lookup.modules import Modules
 from drygrad.static.lookup.users import Defined, Reference, Users
 
 LIGHT_SHARE = 0.5
-PER_QUESTION = 1.5
 
 
 class _Late(BaseException):
@@ -91,7 +90,7 @@ def reply_to(request: dict[str, Any]) -> dict[str, Any]:
     answers = {name: result.answer.to_json() for name, result in results.items()}
     for name in (name for name, result in results.items() if not result.decided):
         try:
-            with _bound(min(PER_QUESTION, end - time.monotonic())):
+            with _bound(min(request["each"], end - time.monotonic())):
                 answers[name] = _deep(modules, path, Question(name), results[name].answer).to_json()
         except _Late:
             late.append(name)
