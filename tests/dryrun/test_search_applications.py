@@ -194,7 +194,7 @@ def test_it_runs_to_its_end(worker: WorkerClient, tmp_path: Path, name: str) -> 
     source = source_of(IMPORTS + text)
     target = target_named(source, qualname)
     assert target is not None
-    options = RunOptions(root=tmp_path, device="cpu", timeout=30.0, search_seconds=20.0)
+    options = RunOptions(root=tmp_path, device="cpu", timeout=120.0, search_seconds=60.0)
     plans = plan_runs(source, tmp_path / "program.py", target, options)
     assert not isinstance(plans, Missing), plans.message
     result = Result.read(worker.run(plans[0].as_json()))
@@ -233,7 +233,7 @@ def test_a_module_runs_on_the_gpu_where_its_own_tensors_must_be(
     source = source_of(DEVICES.format(attribute=attribute, where=where))
     target = target_named(source, "Net.forward")
     assert target is not None
-    options = RunOptions(root=tmp_path, device="sim", timeout=30.0, search_seconds=20.0)
+    options = RunOptions(root=tmp_path, device="sim", timeout=120.0, search_seconds=60.0)
     plans = plan_runs(source, tmp_path / "program.py", target, options)
     assert not isinstance(plans, Missing)
     result = Result.read(worker.run(plans[0].as_json()))
@@ -298,7 +298,7 @@ def test_code_that_goes_to_the_gpu_by_itself_must_make_its_own_tensors_there(
     source = source_of(IMPORTS + TOLD.format(where=where, parameter=parameter, place=place))
     target = target_named(source, "step")
     assert target is not None
-    options = RunOptions(root=tmp_path, device="sim", timeout=30.0, search_seconds=20.0)
+    options = RunOptions(root=tmp_path, device="sim", timeout=120.0, search_seconds=60.0)
     plans = plan_runs(source, tmp_path / "program.py", target, options)
     assert not isinstance(plans, Missing)
     result = Result.read(worker.run(plans[0].as_json()))

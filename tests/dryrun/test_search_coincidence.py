@@ -21,7 +21,7 @@ def ran(worker: WorkerClient, folder: Path, text: str, qualname: str) -> list[Fi
     source = source_of(text)
     target = target_named(source, qualname)
     assert target is not None
-    options = RunOptions(root=folder, device="cpu", timeout=40.0, search_seconds=20.0)
+    options = RunOptions(root=folder, device="cpu", timeout=120.0, search_seconds=60.0)
     plans = plan_runs(source, folder / "program.py", target, options)
     assert not isinstance(plans, Missing)
     result = Result.read(worker.run(plans[0].as_json()))

@@ -164,7 +164,7 @@ def test_it_runs_to_its_end(worker: WorkerClient, tmp_path: Path, name: str) -> 
     source = source_of(IMPORTS + text)
     target = target_named(source, qualname)
     assert target is not None
-    options = RunOptions(root=tmp_path, device="cpu", timeout=40.0, search_seconds=10.0)
+    options = RunOptions(root=tmp_path, device="cpu", timeout=120.0, search_seconds=60.0)
     plans = plan_runs(source, tmp_path / "program.py", target, options)
     assert not isinstance(plans, Missing)
     result = Result.read(worker.run(plans[0].as_json()))

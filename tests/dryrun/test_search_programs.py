@@ -26,7 +26,7 @@ def planned(folder: Path, text: str, qualname: str, **options: object) -> Plan:
     target = target_named(source, qualname)
     assert target is not None
     # A machine that is busy with other things does less in two seconds; how long a search takes is told elsewhere.
-    given = {"device": "cpu", "timeout": 30.0, "search_seconds": 20.0, **options}
+    given = {"device": "cpu", "timeout": 120.0, "search_seconds": 60.0, **options}
     conditions = RunOptions(root=folder, **given)  # type: ignore[arg-type]
     plans = plan_runs(source, folder / "program.py", target, conditions)
     assert not isinstance(plans, Missing), plans.message
@@ -321,7 +321,7 @@ def step(model: nn.Module, x, y):
 
 
 def test_that_invented_tensors_have_no_graph_is_no_fault(worker: WorkerClient, tmp_path: Path) -> None:
-    _, found = ran(worker, planned(tmp_path, IMPORTS + JACOBIAN, "jacobian", search_seconds=2.0))
+    _, found = ran(worker, planned(tmp_path, IMPORTS + JACOBIAN, "jacobian"))
     assert [f.code for f in found if f.severity in ("error", "warning")] == []
     _, found = ran(worker, planned(tmp_path, IMPORTS + CUT, "step"))
     assert [f.code for f in found if f.severity in ("error", "warning")] == ["DG106"]
@@ -331,7 +331,10 @@ NOT_FOUND = "import decimal\ndef score(x, store):\n    x = x.sum()\n    return x
 
 
 def test_an_argument_that_cannot_be_built_is_no_fault_of_the_code(worker: WorkerClient, tmp_path: Path) -> None:
-    result, found = ran(worker, planned(tmp_path, NOT_FOUND, "score", search_seconds=0.5))
+    for seconds in (0.5, 5.0, 50.0):  # on a busy machine half a second may not lead to line 4
+        result, found = ran(worker, planned(tmp_path, NOT_FOUND, "score", search_seconds=seconds, timeout=120.0))
+        if "at line 4" in found[0].message:
+            break
     assert result.outcome == "no-inputs"
     assert [f.code for f in found] == ["DG901"]
     assert "at line 4" in found[0].message

@@ -21,7 +21,7 @@ from drygrad.dryrun.supervisor import Supervisor
 
 FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_worker.py"
 LIMITS = Limits(start=20, cancel=0.2, grace=0.2, farewell=0.3, garbage=5)
-PROMPT = 15.0
+PROMPT = 120.0
 """Far more than anything here takes, and far less than what it would wait for."""
 
 T = TypeVar("T")

@@ -114,9 +114,9 @@ def test_a_text_that_is_closed_unsaved_no_longer_counts(client: Client, train: s
 
 
 def test_a_file_that_changes_during_the_run(client: Client, train: str, layers: Path) -> None:
-    client.change(train, edit(1, 0, 1, 0, "import time\n"), edit(7, 4, 7, 4, "time.sleep(2)\n    "))
+    client.change(train, edit(1, 0, 1, 0, "import time\n"), edit(7, 4, 7, 4, "time.sleep(6)\n    "))
     run(client, train, "pick")
-    client.wait(lambda message: "pick: target" in str(params_of(message)), timeout=90)
+    client.wait(lambda message: "pick: target" in str(params_of(message)), timeout=300)
     layers.write_text(RIGHT)
     changed(client, layers)
     assert finished(client, "run-1")["outcome"] == "failed"

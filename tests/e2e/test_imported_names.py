@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
-from dry_run_client import answering
-from lsp_client import JSON, Start, debounced
+from dry_run_client import answering, published
+from lsp_client import JSON, Client, Start, debounced, edit
 
 TRAIN = """\
 import torch
@@ -27,6 +28,23 @@ def published_codes(message: JSON, uri: str) -> list[str] | None:
     return [diagnostic["code"] for diagnostic in message["params"]["diagnostics"]]
 
 
+def until(client: Client, uri: str, codes: list[str]) -> None:
+    """Wait until a text has these findings; a look-up that a busy machine gave up is asked for again by an edit."""
+    for _ in range(20):
+        with contextlib.suppress(TimeoutError):
+            since = time.perf_counter()
+            if codes_shown(client, uri) != codes:
+                client.wait(lambda message: published_codes(message, uri) == codes, since=since, timeout=5.0)
+            return
+        client.change(uri, edit(0, 0, 0, 0, "\n"))
+    raise AssertionError(codes_shown(client, uri))
+
+
+def codes_shown(client: Client, uri: str) -> list[str]:
+    """Return what was published last."""
+    return [diagnostic["code"] for diagnostic in published(client, uri)]
+
+
 def test_a_class_of_another_file_is_known_and_forgotten_with_it(start: Start, tmp_path: Path) -> None:
     models = tmp_path / "models.py"
     models.write_text(MODULE)
@@ -34,11 +52,10 @@ def test_a_class_of_another_file_is_known_and_forgotten_with_it(start: Start, tm
     client.initialize(tmp_path, options={"debounce": 0})
     uri = (tmp_path / "train.py").as_uri()
     client.open(uri, TRAIN)
-    client.wait(lambda message: published_codes(message, uri) == ["DG749"])
-    saved = time.monotonic()
+    until(client, uri, ["DG749"])
     models.write_text(OTHER)
     client.notify("textDocument/didSave", {"textDocument": {"uri": models.as_uri()}})
-    client.wait(lambda message: published_codes(message, uri) == [], since=saved)
+    until(client, uri, [])
 
 
 def test_what_is_installed_is_looked_up_beside_the_interpreter_of_the_editor(start: Start, tmp_path: Path) -> None:
@@ -54,4 +71,4 @@ def test_what_is_installed_is_looked_up_beside_the_interpreter_of_the_editor(sta
     assert client.checked(uri, TRAIN.replace(".models", "installed")) == []
     given["interpreter"] = str(tmp_path / "environment" / "bin" / "python")
     client.notify("workspace/didChangeConfiguration", {"settings": None})
-    client.wait(lambda message: published_codes(message, uri) == ["DG749"])
+    until(client, uri, ["DG749"])

@@ -28,7 +28,7 @@ def pick(x):
 """
 LINE, COLUMN = 5, TEXT.splitlines()[5].index("00")
 SAVES = KEPT_RUNS + 2
-SETTLED = 20.0
+SETTLED = 180.0
 OURS = ("drygrad.", "ast.", "builtins.dict", "builtins.list", "builtins.tuple")
 """What a leak would be made of; asyncio keeps timers that were cancelled until it has a hundred."""
 

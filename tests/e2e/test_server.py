@@ -109,4 +109,4 @@ def test_over_a_local_port() -> None:
                 wire.flush()
             assert receive(wire)["result"]["serverInfo"]["name"] == "drygrad"
             assert receive(wire)["id"] == 2
-        assert process.wait(30) == 0
+        assert process.wait(180) == 0

@@ -56,9 +56,9 @@ async def test_edits_wait_for_a_pause() -> None:
     host = Host("leak()\n")
     checker = checker_of(host)
     for host.version in range(2, 12):
-        checker.edited(0.05)
+        checker.edited(1.0)
         await asyncio.sleep(0)
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(1.5)
     await checker.fresh()
     assert host.accepted == [["DG101"]]
 

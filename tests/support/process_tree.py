@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-FOREVER = 30.0
+FOREVER = 180.0
 SOON = 2.0
 """Seconds in which no process of ours may be left; it takes about a tenth of one."""
 

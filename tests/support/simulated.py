@@ -99,5 +99,5 @@ class Simulated:
         """End the process."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(180)
         self._process.stdout.close()

@@ -16,6 +16,9 @@ from typing import Any
 
 from drygrad.dryrun import failures, wire
 
+PATIENCE = 300.0
+"""Seconds until a worker is given up, however busy the machine is."""
+
 WORKER = Path(__file__).parents[2] / "analyzers" / "drygrad" / "worker"
 
 
@@ -55,7 +58,7 @@ class WorkerClient:
         assert self.process.stdout
         self.process.stdin.close()
         try:
-            return self.process.wait(10)
+            return self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
@@ -69,7 +72,7 @@ class WorkerClient:
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
 
-    def receive(self, kind: str, run: str | None = None, timeout: float = 60.0) -> dict[str, Any]:
+    def receive(self, kind: str, run: str | None = None, timeout: float = PATIENCE) -> dict[str, Any]:
         """Return the next message of a kind (of one run); others are kept. EOFError when the worker has gone."""
         deadline = time.monotonic() + timeout
         while True:
@@ -78,7 +81,7 @@ class WorkerClient:
                     return self._unread.pop(number)
             self._read(deadline - time.monotonic())
 
-    def next_of(self, run: str, timeout: float = 60.0) -> dict[str, Any]:
+    def next_of(self, run: str, timeout: float = PATIENCE) -> dict[str, Any]:
         """Return the next message about a run, of whatever kind; for who reads all of one run before the next."""
         deadline = time.monotonic() + timeout
         while not any(message.get("run") == run for message in self._unread):
@@ -107,6 +110,14 @@ class WorkerClient:
     def run(self, plan: dict[str, Any]) -> dict[str, Any]:
         """Ask for a run and wait for its result."""
         return self.receive("result", self.start(plan))["result"]
+
+    def overdue(self, plan: dict[str, Any], line: int) -> dict[str, Any]:
+        """Run what does not end; where the machine was too busy to come to the line that hangs, with more time."""
+        for seconds in (1.0, 10.0, 100.0):
+            result = self.run({**plan, "timeout": seconds})
+            if any(fault["at"] and fault["at"]["line"] == line for fault in result["faults"]):
+                break
+        return result
 
 
 def _read_answer(message: dict[str, Any]) -> dict[str, Any]:

@@ -36,10 +36,10 @@ def test_a_run_finds_its_fault_and_leaves_nothing(worker: WorkerClient, tmp_path
     ready = worker.receive("ready")
     assert (ready["once"], ready["sim"]["works"]) == (True, False)
     assert [layer for layer, holds in ready["sandbox"].items() if holds is True] == []
-    result = worker.run(plan(tmp_path, TEXT, "f", arguments=[argument("torch.zeros(2)")], timeout=20.0))
+    result = worker.run(plan(tmp_path, TEXT, "f", arguments=[argument("torch.zeros(2)")], timeout=120.0))
     assert (result["outcome"], [fault["code"] for fault in result["faults"]]) == ("failed", ["DG302"])
     assert "loaded [0.0, 0.0]" in result["output"]["text"]
-    assert worker.process.wait(20) == 0
+    assert worker.process.wait(180) == 0
     assert [*tmp_path.iterdir()] == []
 
 
@@ -53,7 +53,7 @@ def test_a_folder_that_was_left_behind_is_no_obstacle(tmp_path: Path, monkeypatc
 def test_a_deadline(worker: WorkerClient, tmp_path: Path) -> None:
     worker.receive("ready")
     text = "def f():\n    while True:\n        pass\n"
-    result = worker.run(plan(tmp_path, text, "f", timeout=1.0))
+    result = worker.run(plan(tmp_path, text, "f", timeout=2.0))
     assert (result["outcome"], result["faults"][0]["code"]) == ("deadline", "DG902")
 
 

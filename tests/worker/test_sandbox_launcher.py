@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's la
 
 ALL = ("overlay", "landlock", "seccomp", "none")
 FILES = ("overlay", "landlock")
-UNTIL_DEAD = 20.0
+UNTIL_DEAD = 180.0
 
 
 def held() -> dict[str, bool | str]:
