@@ -11,6 +11,7 @@ import pytest
 from cli_harness import Cli, Outcome, run_program
 
 from drygrad.cli.arguments import parser
+from drygrad.cli.running import interpreter_of
 
 PROGRAM = """\
 import torch
@@ -211,3 +212,11 @@ def test_sizes_are_read(text: str, count: int) -> None:
 def test_wrong_values_are_refused(cli: Cli, option: list[str]) -> None:
     outcome = cli("run", "x.py", *option)
     assert (outcome.status, "usage: drygrad run" in outcome.err) == (2, True)
+
+
+def test_an_environment_is_named_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    for name in ("env", "env/bin/python"):
+        assert interpreter_of(tmp_path / "elsewhere", name).path == tmp_path / "env" / "bin" / "python"

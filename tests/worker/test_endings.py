@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from worker_client import WorkerClient, plan
+from worker_client import WORKER, WorkerClient, plan
 
 EXPECTED = [
     # name, text, outcome, (code, line) or None, words of the message
@@ -89,6 +92,24 @@ def test_an_endless_wait_for_what_comes_from_outside_is_no_warning(worker: Worke
     assert [(f["code"], f["severity"]) for f in result["faults"]] == [("DG902", "info")]
     result = worker.run(plan(tmp_path, "while True:\n    pass\n", timeout=2.0))
     assert [(f["code"], f["severity"]) for f in result["faults"]] == [("DG902", None)]
+
+
+QUEUED = """
+import os, threading, time
+from drygrad.worker import deadline
+del time.pthread_getcpuclockid  # what it asks where it does not find how long the thread stood in the queue
+if os.fork() == 0:
+    print(deadline.wanted_processor(threading.get_ident()) < 600, flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell")
+def test_a_forked_run_knows_how_long_it_stood_in_the_queue_of_a_busy_machine() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(WORKER.parents[1])}
+    done = subprocess.run([sys.executable, "-c", QUEUED], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
 
 
 def test_a_file_that_is_not_there_is_a_hint(worker: WorkerClient, tmp_path: Path) -> None:

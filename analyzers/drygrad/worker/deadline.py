@@ -50,20 +50,21 @@ def report(run: Run, main: int, seconds: float, stands_still: bool) -> None:
         message = f"{wait.reason}: nothing in this process can ever end the wait"
         fault = Fault("DG604", message, place, related=related)
     else:
-        severity = "info" if _wanted_processor(main) < _BUSY * seconds else None
+        severity = "info" if wanted_processor(main) < _BUSY * seconds else None
         fault = Fault("DG902", _sentence(run, frames.get(main), seconds, stands_still), at, severity=severity)
     run.report(fault)
     places = [{**_line(run.lines, i), "function": name} for i, name in stack[:_MAX_STACK]]
     run.result["error"] = {"type": "deadline", "message": fault.message, "at": at and at._asdict(), "stack": places}
 
 
-def _wanted_processor(main: int) -> float:
+def wanted_processor(main: int) -> float:
     """Return for how many seconds the main thread has computed, or stood in the queue of a machine with much to do.
 
     A thread that wants no processor waits for what comes from outside, as a server or a reporter does.
     """
     try:
-        with open(f"/proc/self/task/{threading.main_thread().native_id}/schedstat", encoding="ascii") as file:
+        # Of a forked process, the number of the main thread's object is that of its parent's.
+        with open(f"/proc/self/task/{os.getpid()}/schedstat", encoding="ascii") as file:
             computed, queued, _ = map(int, file.read().split())
     except (OSError, ValueError):
         clock = getattr(time, "pthread_getcpuclockid", None)

@@ -114,8 +114,8 @@ def interpreter_of(root: Path, chosen: str | None, file: Path | None = None) -> 
         inside = python_in(found.path)
         if inside is None:
             raise Failure(f"--python: there is no interpreter in {chosen}")
-        return Interpreter(inside, "--python")
+        return Interpreter(inside.absolute(), "--python")
     on_path = shutil.which(chosen)
     if on_path is None:
         raise Failure(f"--python: {chosen}: no such interpreter")
-    return Interpreter(Path(on_path), "--python")
+    return Interpreter(Path(on_path).absolute(), "--python")

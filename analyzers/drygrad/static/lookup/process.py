@@ -1,8 +1,8 @@
 """The helper process: reads questions as JSON lines, answers them as JSON lines, ends with its input.
 
 A request is ``{"id", "path", "root", "interpreter_paths", "names", "seconds", "each"}``; its answer is ``{"id",
-"answers", "late", "errors"}``, where ``late`` lists the names that time did not suffice for. With ``users_of``, a name that the
-file defines, in the place of ``names``, the answer is ``{"id", "users"}``.
+"answers", "late", "errors"}``, where ``late`` lists the names that time did not suffice for. With ``users_of``, a name
+that the file defines, in the place of ``names``, the answer is ``{"id", "users"}``.
 """
 
 from __future__ import annotations
