@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from drygrad.model import SEVERITIES, Rule
-from drygrad.static.registry import all_rules
+from drygrad.static.registry import SEEN_IN_RUNS, all_rules
 
 RULES = all_rules()
+ROOT = Path(__file__).parents[2]
 EACH = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 
 FAMILIES = {
@@ -39,6 +41,13 @@ def test_codes_and_names_are_unique() -> None:
     for attribute in ("code", "name"):
         values = [vars(rule)[attribute] for rule in ours if attribute in vars(rule)]
         assert sorted(values) == sorted(set(values))
+
+
+def test_the_rules_that_a_run_may_see_are_those_that_the_worker_names() -> None:
+    texts = [path.read_text() for path in (ROOT / "analyzers" / "drygrad" / "worker").rglob("*.py")]
+    named = {code for text in texts for code in re.findall(r'"(DG\d{3})"', text)}
+    static = {rule.code for rule in RULES if not rule.run_only and not rule.reports}
+    assert named & static == SEEN_IN_RUNS
 
 
 @EACH

@@ -11,7 +11,7 @@ from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import put_under
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import PARAMETERLESS
-from drygrad.static.facts.values import Constant, Number, Object, Reference
+from drygrad.static.facts.values import Constant, Number, Object, Reference, Value
 from drygrad.static.loops import iterates_over_loader, trains
 from drygrad.static.roles import role_of
 from drygrad.static.syntax import body_nodes, called, calls_in, follows
@@ -66,7 +66,7 @@ class EvaluationBuildsGraph(Rule):
             class Miner(nn.Module):
                 def __init__(self, margin=0.2):
                     super().__init__()
-                    self.margin = margin
+                    self.margin, self.relu = margin, nn.ReLU()
 
                 def forward(self, anchors, others):
                     return (torch.cdist(anchors, others) < self.margin).nonzero()
@@ -319,7 +319,14 @@ def _may_have_parameters(module: Object, ctx: Context) -> bool:
         return module.type.rpartition(".")[2] not in PARAMETERLESS
     bases = {base.name for cls in module.cls.lineage() for base in cls.bases if isinstance(base, Reference)}
     held = ctx.facts.attributes(module).values()
-    return bases != {"torch.nn.Module"} or not all(isinstance(value, (Constant, Number)) for value in held)
+    return bases != {"torch.nn.Module"} or not all(_has_none(value, ctx) for value in held)
+
+
+def _has_none(held: Value, ctx: Context) -> bool:
+    """Say whether an attribute of a module is or holds no parameter."""
+    if isinstance(held, Object):
+        return held.is_module and not _may_have_parameters(held, ctx)
+    return isinstance(held, (Constant, Number))
 
 
 def _has_unknown_decorator(function: FunctionNode) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.syntax import argument
+from drygrad.static.syntax import argument, class_around
 
 _CONSTANT = frozenset({f"torch.nn.init.{name}_" for name in ("constant", "zeros", "ones")})
 _LAYERS = frozenset(
@@ -70,6 +70,8 @@ class WeightsAllEqual(Rule):
                 def start(self, m):
                     if isinstance(m, nn.Linear):
                         nn.init.zeros_(m.weight)
+
+            other = nn.Linear(8, 8)
             """
         ),
         Valid(
@@ -127,7 +129,7 @@ class WeightsAllEqual(Rule):
             or statement not in condition.body
             or not _asks(condition.test, module, ctx)
             or _is_deliberate(node, ctx)
-            or ctx.derived(_has_one_layer)
+            or _is_for_one_layer(node, ctx)
         ):
             return
         text = f"{ctx.source_of(node.func).rpartition('.')[0]}.xavier_uniform_({ctx.source_of(node.args[0])})"
@@ -143,9 +145,11 @@ def _is_deliberate(node: ast.Call, ctx: Context) -> bool:
     return value is not None and not isinstance(value, (ast.Constant, ast.UnaryOp))
 
 
-def _has_one_layer(ctx: Context) -> bool:
-    """Say whether the file makes one such layer, which then is the last: its units differ in their targets."""
-    made = [call for call in ctx.nodes(ast.Call) if ctx.name(call.func) in _LAYERS]
+def _is_for_one_layer(node: ast.Call, ctx: Context) -> bool:
+    """Say whether the class, or the file, makes one such layer, which then is the last: its units differ in targets."""
+    layers = [call for call in ctx.nodes(ast.Call) if ctx.name(call.func) in _LAYERS]
+    own = class_around(node, ctx)
+    made = [call for call in layers if own is not None and own in ctx.ancestors(call)] or layers
     return len(made) == 1 and not any(isinstance(a, _REPEATS) for a in ctx.ancestors(made[0]))
 
 
