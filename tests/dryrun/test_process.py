@@ -28,3 +28,19 @@ async def test_what_the_launcher_has_started_ends_with_it(monkeypatch: pytest.Mo
     process.kill()
     await asyncio.wait_for(process.ended(), FOREVER)
     assert await asyncio.to_thread(all_end, below)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such children")
+async def test_a_process_that_ends_while_it_is_ended_is_no_unknown_child(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):  # the default from 3.12 on
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(asyncio.get_running_loop())
+        policy = asyncio.get_event_loop_policy()  # pyright: ignore[reportDeprecated]
+        monkeypatch.setattr(policy, "get_child_watcher", lambda: watcher)
+    process = await WorkerProcess.start(Launch((sys.executable, "-c", "import os; os._exit(3)"), "python"))
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and the event loop has not heard of it
+    process.kill()
+    assert "exit status 3" in await asyncio.wait_for(process.ended(), FOREVER)
+    assert "Unknown child" not in caplog.text

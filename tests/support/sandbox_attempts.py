@@ -172,6 +172,12 @@ def link_symbolically(place: Path) -> None:
 
 
 @attempt(runs_on=True)
+def make_a_pipe(place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    assert (place / "pipe").is_fifo()
+
+
+@attempt(runs_on=True)
 def link_to_a_folder(place: Path) -> None:
     """As programs link the folder of a data set: whoever removes the link must not touch the folder."""
     (place / "data").symlink_to(place / "sub")

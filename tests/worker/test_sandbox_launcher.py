@@ -335,3 +335,15 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
             assert Path(inner).exists()
             assert inner != other
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_launcher_whose_starter_has_gone_starts_nothing(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(writing)  # before the launcher can have asked the kernel to tell it
+    mark = tmp_path / "started"
+    command = [sys.executable, "-I", "-S", str(launch.SANDBOX), "--layers", "none", "--", "touch", str(mark)]
+    try:
+        assert subprocess.run(command, stdin=reading, timeout=60, check=False).returncode == 0
+    finally:
+        os.close(reading)
+    assert not mark.exists()

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from drygrad.children import KILL, send_signal
 from drygrad.dryrun import wire
 from drygrad.dryrun.launch import Launch
 from drygrad.dryrun.schema import Malformed
@@ -108,8 +109,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End it: its top, which clears up behind it, has ``LAST_WORDS`` seconds before the whole group is killed."""
-        with suppress(ProcessLookupError):
-            self._process.terminate()
+        send_signal(self._process, signal.SIGTERM)
         asyncio.get_running_loop().call_later(LAST_WORDS, self._kill_group)
 
     def _kill_group(self) -> None:
@@ -118,7 +118,7 @@ class WorkerProcess:
                 os.killpg(self.pid, signal.SIGKILL)
             else:  # the launcher ends, and the worker below it at the end of its input
                 self._input().close()
-                self._process.kill()
+                send_signal(self._process, KILL)
 
     async def leave(self, seconds: float) -> None:
         """Close its input, which asks it to end; kill it where it has not ended within some seconds."""

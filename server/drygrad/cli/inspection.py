@@ -253,8 +253,18 @@ def diff_of(shown: str, before: str, after: str) -> str:
 
 
 def prepare_worker() -> None:
-    """Make a worker process leave Ctrl-C to the process that started it."""
+    """Make a worker process leave Ctrl-C to the process that started it, and end with it, however that ends."""
     import signal  # noqa: PLC0415 - of no use to a check in one process
+    import threading  # noqa: PLC0415 - as above
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.close()
+    threading.Thread(target=_end_with_the_parent, name="drygrad", daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    from multiprocessing import parent_process  # noqa: PLC0415 - as above
+
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)

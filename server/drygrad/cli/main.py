@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from drygrad.children import hear_of_ends
+
 from .arguments import parser
 from .errors import Failure, complain
 
@@ -26,6 +28,7 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``drygrad``; return the exit status."""
     _print_anything()
+    hear_of_ends()
     try:
         arguments = parser().parse_args(argv)
         command = importlib.import_module(f"{__package__}.{COMMANDS[arguments.command]}")

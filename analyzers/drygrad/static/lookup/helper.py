@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from drygrad.children import KILL, send_signal
+
 MAX_LINE = 4 * 1024 * 1024
 FAREWELL_SECONDS = 1.0
 
@@ -91,14 +93,13 @@ class Helper:
         """End the process: by the end of its input, or at once."""
         with suppress(ProcessLookupError, OSError):
             if kill:
-                self._process.kill()
+                send_signal(self._process, KILL)
             elif self._process.stdin is not None:
                 self._process.stdin.close()
         try:
             await asyncio.wait_for(self._process.wait(), FAREWELL_SECONDS)
         except asyncio.TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            send_signal(self._process, KILL)
             await self._process.wait()
 
 

@@ -11,7 +11,9 @@ import contextlib
 import getopt
 import json
 import os
+import select
 import signal
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,7 +84,10 @@ def _on_linux(chosen: Options) -> int:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # it may have been ignored by whoever started this
     system.die_with_parent(signal.SIGTERM)
+    if _is_alone():
+        return 0
     system.adopt_orphans()
     _close_on_execution()
     found: dict[str, bool | str] = dict.fromkeys(LAYERS, "not asked for")
@@ -120,6 +125,19 @@ def _guarded(layer: str, chosen: Options, found: dict[str, bool | str]) -> int:
 
 def _environment(sandbox: Sandbox) -> dict[str, str]:
     return {**os.environ, **offline.variables(sandbox.private), VARIABLE: sandbox.to_json(), "PWD": str(Path.cwd())}
+
+
+def _is_alone() -> bool:
+    """Say whether whoever started this had gone before the kernel was asked to tell of it, and left nothing to read."""
+    import fcntl
+    import termios
+
+    poll = select.poll()
+    poll.register(0, 0)
+    if not any(event & select.POLLHUP for _, event in poll.poll(0)):
+        return False
+    unread = fcntl.ioctl(0, termios.FIONREAD, struct.pack("i", 0))
+    return struct.unpack("i", unread) == (0,)
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:

@@ -126,7 +126,7 @@ class _Entries:
 
 def _writers(shadow: Shadow) -> dict[str, Callable[..., Any]]:
     """Functions that change a copy."""
-    real: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in "open mkdir rmdir rename".split()}
+    real: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in "open rmdir rename".split()}
 
     def in_place(original: Callable[..., Any]) -> Callable[..., Any]:
         def change(path: Any, *arguments: Any, **options: Any) -> Any:
@@ -137,14 +137,6 @@ def _writers(shadow: Shadow) -> dict[str, Callable[..., Any]]:
             return original(shadow.owned(place), *arguments, **options)
 
         return change
-
-    def mkdir(path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
-        place = None if dir_fd is not None else shadow.outside(path)
-        if place is None:
-            real["mkdir"](path, mode, dir_fd=dir_fd)
-            return
-        _refuse_existing(shadow, place)
-        real["mkdir"](shadow.fresh(place), mode)
 
     def removing(original: Callable[..., Any]) -> Callable[..., Any]:
         def remove(path: Any, *, dir_fd: int | None = None) -> None:
@@ -194,7 +186,24 @@ def _writers(shadow: Shadow) -> dict[str, Callable[..., Any]]:
     remove = removing(os.unlink)
     renames = {"rename": rename, "replace": rename}
     removals = {"unlink": remove, "remove": remove, "rmdir": removing(os.rmdir)}
-    return {**changed, **links, **removals, **renames, "mkdir": mkdir, "open": opening}
+    return {**changed, **links, **removals, **renames, **_makers(shadow), "open": opening}
+
+
+def _makers(shadow: Shadow) -> dict[str, Callable[..., Any]]:
+    """Functions that make what was not there."""
+
+    def making(original: Callable[..., Any]) -> Callable[..., Any]:
+        def make(path: Any, *arguments: Any, **options: Any) -> None:
+            place = None if options.get("dir_fd") is not None else shadow.outside(path)
+            if place is None:
+                original(path, *arguments, **options)
+                return
+            _refuse_existing(shadow, place)
+            original(shadow.fresh(place), *arguments, **options)
+
+        return make
+
+    return {name: making(getattr(os, name)) for name in ("mkdir", "mkfifo", "mknod") if hasattr(os, name)}
 
 
 _IN_PLACE = "chmod lchmod chown lchown utime truncate setxattr removexattr".split()
