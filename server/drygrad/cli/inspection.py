@@ -13,7 +13,7 @@ from typing import Literal
 from drygrad.baseline import Baseline, keys_of
 from drygrad.files import read_file, write_atomically
 from drygrad.fixing import Fixed, fix_text
-from drygrad.model import Finding, Fix, Related
+from drygrad.model import Finding, Fix, Related, Span
 from drygrad.notebook import Notebook, in_cells, is_editable
 from drygrad.settings import Settings
 from drygrad.static.engine import Analysis, Analyzer
@@ -162,18 +162,18 @@ def _result(check: _Check, module: str, notebook: Notebook | None) -> FileResult
 
 def item_of(shown: str, source: Source, finding: Finding, notebook: Notebook | None = None) -> Item:
     """Return a finding with the lines that it is shown with; ``shown`` is the name of its file."""
+
+    def text(span: Span) -> str:
+        line = source.line_text(span.start.line)
+        return notebook.module.unmasked(line) if notebook else line
+
+    excerpt = text(finding.span)
+    beside = tuple(text(related.span) if related.path is None else None for related in finding.related)
     cell = None
-    offset = 0
     if notebook:
         cell, line = notebook.cell_number(finding.span.start.line)
-        offset = finding.span.start.line - line
-        finding = _in_cell(finding, notebook, cell, offset)
-    finding = _shown(finding, shown)
-    lines = {finding.span.start.line, *(r.span.start.line for r in finding.related if r.path is None)}
-    excerpts = {line: source.line_text(line + offset) for line in lines}
-    if notebook:
-        excerpts = {line: notebook.module.unmasked(text) for line, text in excerpts.items()}
-    return Item(shown, finding, cell, excerpts)
+        finding = _in_cell(finding, notebook, cell, finding.span.start.line - line)
+    return Item(shown, _shown(finding, shown), cell, excerpt, beside)
 
 
 def _shown(finding: Finding, shown: str) -> Finding:

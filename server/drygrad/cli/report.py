@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from drygrad.model import SEVERITIES, Finding, Safety, Severity
@@ -19,13 +18,14 @@ if TYPE_CHECKING:
 class Item:
     """A finding in its file. In a notebook, ``cell`` (from 1) is set and every position counts within the cell.
 
-    ``excerpts`` holds the lines, by number, that the finding and its related places begin in.
+    ``excerpt`` is the line that the finding begins in, ``beside`` those of its related places: None of another file's.
     """
 
     path: str
     finding: Finding
     cell: int | None = None
-    excerpts: Mapping[int, str] = field(default_factory=dict[int, str])
+    excerpt: str = ""
+    beside: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True)

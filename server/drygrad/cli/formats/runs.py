@@ -46,7 +46,9 @@ def blocks(runs: Sequence[Ran], *, coloured: bool) -> Iterator[str]:
         result = ran.outcome.result
         notes = [note for note in result.notes if note not in told and note not in outcome_words.ended(result)]
         told.update(notes)
-        lines = _block(ran, ran.outcome, notes, brief=len(runs) > 1, coloured=coloured)
+        again = result.reason in told
+        told.update([result.reason] if result.reason else [])
+        lines = _block(ran, ran.outcome, notes, brief=len(runs) > 1, again=again, coloured=coloured)
         yield ran.said("\n".join(lines)) + "\n"
 
 
@@ -71,9 +73,9 @@ def _outcome(ran: Ran) -> str:
     return "no-inputs" if isinstance(ran.outcome, Missing) else ran.outcome.result.outcome
 
 
-def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, coloured: bool) -> Iterator[str]:
+def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, again: bool, coloured: bool) -> Iterator[str]:
     result = record.result
-    words = one_line(outcome_words.ended(result))
+    words = result.outcome if again else one_line(outcome_words.ended(result))
     outcome = painted(words, _COLOURS.get(result.outcome, "1;33")) if coloured else words
     target = target_name(ran.path, record.plan.target)
     torch = f" with torch {result.torch}" if result.torch else ""
@@ -157,7 +159,11 @@ def _where(record: Record, path: object, line: object, shown: str) -> str:
 def _error(record: Record, shown: str) -> Iterator[str]:
     error = record.result.error
     faults = (finding for finding in (*record.findings, *record.elsewhere) if finding.code != NO_INPUTS)
-    if error is None or any(error.message in f"{f.message} {f.detail}" for f in faults):
+    if (
+        error is None
+        or error.type == record.result.outcome
+        or any(error.message in f"{f.message} {f.detail}" for f in faults)
+    ):
         return
     place = f" at {_where(record, error.at.path, error.at.line, shown)}" if error.at else ""
     text, _, more = error.message.partition("\n")

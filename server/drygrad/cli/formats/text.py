@@ -42,7 +42,8 @@ class Block:
         self._item = item
         self._tried = tried
         self._coloured = coloured
-        self._gutter = max((len(str(line)) for line in item.excerpts), default=1)
+        shown = [item.finding.span, *(related.span for related, _ in self._related_lines if related.path is None)]
+        self._gutter = max(len(str(span.start.line)) for span in shown)
 
     def lines(self) -> Iterator[str]:
         """Yield the lines."""
@@ -52,9 +53,9 @@ class Block:
         label = self._paint(f"{finding.severity}[{finding.code}]", style)
         seen = ", seen in a run" if finding.run else ""
         yield f"{place}: {label}: {self._paint(one_line(finding.message), '1')} ({finding.name}{seen})"
-        yield from self._excerpt(finding.span, "^", style)
-        for related in finding.related:
-            yield from self._related(related)
+        yield from self._excerpt(self._item.excerpt, finding.span, "^", style)
+        for related, line in self._related_lines:
+            yield from self._related(related, line)
         yield from (self._note(line) for line in (finding.detail or "").splitlines())
         yield from (self._note(self._fix(fix)) for fix in finding.fixes)
 
@@ -63,16 +64,19 @@ class Block:
             return f"fill in above it: {fix.edits[0].new_text.strip()}"
         return _fix(fix, tried=self._tried)
 
-    def _related(self, related: Related) -> Iterator[str]:
-        if related.path is not None or related.span.start.line not in self._item.excerpts:
+    @property
+    def _related_lines(self) -> list[tuple[Related, str | None]]:
+        return [*zip(self._item.finding.related, self._item.beside, strict=True)]
+
+    def _related(self, related: Related, line: str | None) -> Iterator[str]:
+        if line is None:
             yield self._note(f"{_place(related.path or self._item.path, None, related.span)}: {related.message}")
             return
         yield self._note(f"{related.message}:")
-        yield from self._excerpt(related.span, "-", _EDGE)
+        yield from self._excerpt(line, related.span, "-", _EDGE)
 
-    def _excerpt(self, span: Span, sign: str, style: str) -> Iterator[str]:
-        line = self._item.excerpts.get(span.start.line)
-        if line is None or not line.strip():
+    def _excerpt(self, line: str, span: Span, sign: str, style: str) -> Iterator[str]:
+        if not line.strip():
             return
         end = span.end.column if span.end.line == span.start.line else len(line.rstrip())
         shown, offset, width = mark(line, span.start.column, end)
