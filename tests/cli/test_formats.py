@@ -70,7 +70,7 @@ def test_what_lies_in_other_files_is_named() -> None:
     related = (Related("defined here", Span.of(3, 0, 3, 4), "b.py"),)
     fix = Fix("Do it", (), "unsafe", verified=True)
     finding = Finding("DG101", "x", "m", "error", Span.of(1, 0, 2, 1), related, (fix,), detail="torch\nsaid so")
-    lines = list(Block(Item("a.py", finding, None, {1: "x = (", 2: ""}), coloured=False).lines())
+    lines = list(Block(Item("a.py", finding, None, "x = (", (None,)), coloured=False).lines())
     assert "1 | x = (" in lines
     assert "  | ^^^^^" in lines
     assert "  = b.py:3:1: defined here" in lines
@@ -93,7 +93,7 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatc
 
 def test_coloured_text_says_the_same() -> None:
     finding = Finding("DG101", "x", "m", "error", Span.of(1, 0, 1, 1))
-    item = Item("a.py", finding, None, {1: "x"})
+    item = Item("a.py", finding, None, "x")
     coloured = "\n".join(Block(item, coloured=True).lines())
     assert "\x1b[1;31m" in coloured
 

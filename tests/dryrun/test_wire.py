@@ -36,6 +36,17 @@ IN_PROCESS, THROUGH_PIPES = 10_000, 300
 FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_worker.py"
 
 
+def test_what_runs_are_compared_by_can_be_said() -> None:
+    sample: dict[str, Any] = {"name": "net.w[0]['k']", "shape": [2], "elements": [0.5, None]}
+    said = {
+        "values": [{**sample, "line": 3, "number": 1}],
+        "state": [{**sample, "changed": True}],
+        "gradients": [sample],
+        "written": ["net.w"],
+    }
+    assert Result.read({"outcome": "passed", "comparison": said}).data["comparison"] == said
+
+
 def plan_of(known: Answer) -> Plan:
     source = Source(known.text)
     target = target_named(source, known.target)

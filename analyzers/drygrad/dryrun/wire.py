@@ -227,6 +227,16 @@ _SEARCH = record(
         "building": Optional(items(either("a name", _SIZE, _WORDS), 100)),
     }
 )
+_ELEMENTS = items(maybe(_NUMBER), 100)
+_COMPARED = {"name": line(1000), "shape": _SHAPE, "elements": _ELEMENTS}
+_COMPARISON = record(
+    {
+        "values": items(record({**_COMPARED, "line": _LINE, "number": _COUNT}), 1000),
+        "state": items(record({**_COMPARED, "changed": flag}), 1000),
+        "gradients": items(record(_COMPARED), 1000),
+        "written": items(line(1000), 1000),
+    }
+)
 _FAILURE = record({"instrument": _WORDS, "error": _SENTENCE, "at": line(1000)})
 _OUTPUT = record({"text": text(200_000), "cut": flag})
 
@@ -259,6 +269,7 @@ RESULT = record(
                 "memory": _MEMORY,
                 "truncated": items(record({"line": _LINE, "path": maybe(path), "iterations": _COUNT}), 1000),
                 "search": _SEARCH,
+                "comparison": _COMPARISON,
                 "output": _OUTPUT,
             }.items()
         },

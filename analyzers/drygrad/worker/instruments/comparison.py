@@ -7,7 +7,6 @@ At work only in runs that are made to try a fix. Tensors are compared at some of
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
@@ -25,6 +24,9 @@ _TIMES = 4
 _TENSORS = 300
 _ITEMS = 16
 _DEPTH = 3
+_HUGE = 1e300
+_LONGEST = 1000
+"""A longer name, of a key such as a text, is of no use to a reader, and not sent."""
 _OPAQUE = (str, bytes, type, ModuleType, FunctionType)
 
 Sample = dict[str, Any]
@@ -79,7 +81,7 @@ class Comparison(Instrument):
         if number > _TIMES:
             return
         tensors = ((path, part) for path, part in _parts(name, value, 1) if isinstance(part, torch.Tensor))
-        for path, part in tensors:
+        for path, part in (each for each in tensors if len(each[0]) <= _LONGEST):
             sample = _sampled(part) if len(self._values) < _VALUES else None
             if sample is not None:
                 self._values.append({"line": line, "name": path, "number": number, **sample})
@@ -114,6 +116,8 @@ class Comparison(Instrument):
                 if name.startswith("__") or isinstance(root, _OPAQUE):
                     continue
                 for path, value in _parts(name, root, _DEPTH):
+                    if len(path) > _LONGEST:
+                        continue
                     if isinstance(value, torch.Tensor) and id(value) in seen:
                         continue
                     seen.add(id(value))
@@ -157,7 +161,7 @@ def _of_module(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str,
 def _sampled(value: Any) -> Optional[Sample]:  # noqa: UP045 - evaluated in Python 3.9
     """Return the sizes of a tensor or number, and some elements; None in the place of one that is not finite."""
     if type(value) in (bool, int, float):
-        return {"shape": [], "elements": [_finite(float(value))]} if abs(value) < 1e300 else None
+        return {"shape": [], "elements": [_finite(float(value))]} if abs(value) < _HUGE else None
     if not isinstance(value, torch.Tensor) or not is_readable(value) or value.is_complex() or not value.numel():
         return None
     with quietly():
@@ -170,7 +174,7 @@ def _sampled(value: Any) -> Optional[Sample]:  # noqa: UP045 - evaluated in Pyth
 
 
 def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+    return number if abs(number) < _HUGE else None
 
 
 def _alike(one: Sample, other: Sample) -> bool:
