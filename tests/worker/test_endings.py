@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 from typing import Any
@@ -355,3 +356,32 @@ def test_a_killed_zygote_takes_its_runs_with_it(tmp_path: Path) -> None:
         children = _descendants(worker.process.pid)
         worker.process.kill()
         assert all(_gone(str(pid)) for pid in children)
+
+
+LAZY = """\
+import collections.abc
+import torch
+class Lazy(collections.abc.Mapping):
+    def __getitem__(self, key):
+        raise RuntimeError("nothing is there yet")
+    def __iter__(self):
+        return iter(["a"])
+    def __len__(self):
+        return 1
+values = Lazy()
+torch.ones(3) @ torch.ones(4)
+"""
+
+
+def test_values_that_cannot_be_read_hide_no_fault(worker: WorkerClient, tmp_path: Path) -> None:
+    result = worker.run(plan(tmp_path, LAZY))
+    assert [(f["code"], f["at"]["line"]) for f in result["faults"]] == [("DG314", 11)]
+    assert not [note for note in result["notes"] if "failed" in note]
+
+
+def test_a_parser_that_is_installed_and_ends_the_program_wants_arguments(worker: WorkerClient, tmp_path: Path) -> None:
+    folder = Path(sysconfig.get_path("purelib"))
+    installed = next(path for path in folder.glob("*/__init__.py"))
+    text = f"code = compile('raise SystemExit(2)', {str(installed)!r}, 'exec')\nexec(code)\n"
+    result = worker.run(plan(tmp_path, text))
+    assert (result["outcome"], [f["code"] for f in result["faults"]]) == ("blocked", ["DG903"])

@@ -198,7 +198,7 @@ class Plan:
     @property
     def module_name(self) -> str:
         """The name that the text's module has: ``__main__`` for a script, else by the packages around the file."""
-        if self.steps is None:
+        if self.steps is None or self.target.is_entry:
             return "__main__"
         return self.elsewhere.caller.module if self.elsewhere else _module_name(self.path, self._packages)
 

@@ -80,6 +80,9 @@ class _Planner:
             steps, arguments = _without_clashes(called.slice.steps, called.site.arguments, called.site.call)
             plan = self._plan(steps, arguments, called.site.receiver)
             return [replace(plan, partial=called.slice.partial)]
+        if self.target.is_entry:
+            plan = self._sliced((), None)
+            return plan if isinstance(plan, Missing) else [plan]
         if self._required(()) or (self.needs_receiver and self._receiver() is None):
             return self._guessed() or self._no_inputs(called.unresolved)
         if self._takes_any_number and (guessed := self._guessed()):

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 from drygrad.dryrun.aliases import Affected, affected_before, assignments, origin
 from drygrad.dryrun.filling import Fillers, calls_filler, filled_by
 from drygrad.dryrun.names import blocks, bound_names, late_names, needed_names, read_names
+from drygrad.dryrun.registering import Registries
 from drygrad.dryrun.setting import Setters, called_names, is_placeholder, set_directly, setters_of
 from drygrad.dryrun.targets import is_main_block
 from drygrad.static.source import Located
@@ -153,7 +154,8 @@ def backward_slice(
     fillers = {s.name: parameters for s in steps if isinstance(s, ast.FunctionDef) and (parameters := filled_by(s))}
     statements = [step for step in steps if isinstance(step, ast.stmt)]
     setters = setters_of(statements)
-    facts = [_Facts(step, imports, fillers, setters) for step in steps]
+    registries = Registries(statements)
+    facts = [_Facts(step, imports, fillers, setters, registries) for step in steps]
     for fact, affected in zip(facts, affected_before(fact.parsed for fact in facts), strict=True):
         fact.affected = affected
     wanted, late = set(wanted), set(called)
@@ -231,8 +233,11 @@ def _globals_of(facts: Sequence[_Facts], sets: Iterable[frozenset[str]]) -> _Glo
 class _Facts:
     """What a step reads, binds and changes."""
 
-    def __init__(self, step: Step, imports: Imports, fillers: Fillers, setters: Setters) -> None:
+    def __init__(
+        self, step: Step, imports: Imports, fillers: Fillers, setters: Setters, registries: Registries
+    ) -> None:
         self.step = step
+        self._registries = registries
         self._fillers = fillers
         self._setters = setters
         self.affected: Affected = {}
@@ -333,6 +338,8 @@ class _Facts:
         """Say whether the step changes one of the needed objects; what is imported or defined is only assigned to."""
         if not isinstance(self.step, ast.stmt):
             return False
+        if self._registries.makes_known(self.step, needed):
+            return True
         alike = {name for name, others in self.affected.items() if not others.isdisjoint(needed)}
         return _changes(self.step, needed | alike, (needed | alike) - fixed, self._fillers)
 

@@ -29,6 +29,8 @@ _DECLARING_CALLS = frozenset(
     "getLogger TypeVar ParamSpec NewType namedtuple NamedTuple Path device compile get_logger Literal".split()
 )
 
+_ENTRIES = frozenset(("hydra.main", "click.command", "click.group"))
+
 
 @dataclass(frozen=True)
 class Target:
@@ -53,6 +55,12 @@ class Target:
     def lens(self) -> Position:
         """Where an editor shows what can be done with the target: the line of its name."""
         return self.name_span.start
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether a decorator makes the function what a program starts with, which takes its arguments from outside."""
+        made = [d.func if isinstance(d, ast.Call) else d for d in getattr(self.node, "decorator_list", ())]
+        return any(ast.unparse(decorator) in _ENTRIES for decorator in made)
 
     @property
     def function(self) -> FunctionNode | None:

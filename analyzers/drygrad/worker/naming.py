@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import CodeType, FrameType, ModuleType
 from typing import Any, cast
 
@@ -329,12 +330,19 @@ def parts(value: object) -> Iterator[tuple[str, object]]:
         for position, item in enumerate(cast("list[object]", value)[:_ITEMS]):
             yield f"[{position}]", item
     elif isinstance(value, Mapping):
-        for key, item in list(cast("Mapping[object, object]", value).items())[:_ITEMS]:
+        for key, item in _entries(cast("Mapping[object, object]", value)):
             yield f"[{key!r}]", item
     elif type(value).__module__ != "builtins":
         for key, item in list(getattr(value, "__dict__", {}).items())[:_ITEMS]:
             if not key.startswith("_"):
                 yield f".{key}", item
+
+
+def _entries(mapping: Mapping[object, object]) -> list[tuple[object, object]]:
+    try:
+        return list(islice(mapping.items(), _ITEMS))
+    except Exception:  # noqa: BLE001 - a mapping of the user's own may raise anything: values that are missing
+        return []
 
 
 def _arguments(frame: FrameType) -> Iterator[tuple[Any, object]]:

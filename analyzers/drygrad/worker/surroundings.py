@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from types import FrameType
 from typing import Any
 
+from drygrad.worker.modules import third_party_folders
+
 _MOST = 50
 _REFUSED = re.compile(r"drygrad: (a dry run does not [^\n]*?)['\">]*$", re.MULTILINE)
 _NO_NETWORK = re.compile(
@@ -20,7 +22,10 @@ _NO_NETWORK = re.compile(
 )
 """What libraries say because a run has no network, and tells them so."""
 _ASKING = "EOF when reading a line"
-_USAGE = ("UsageError", "MissingParameter", "FireExit", "MissingMandatoryValue")
+_MISUSED = 2
+"""The status with which a parser of command lines ends a program by convention."""
+_UNSET = "MissingMandatoryValue"
+_USAGE = ("UsageError", "MissingParameter", "FireExit", _UNSET)
 """The errors of click, typer, absl, fire and omegaconf for what a command line leaves out."""
 _RANKS = re.compile(r"\b(?:world[ _]size|ranks?)\b")
 _TO_INSTALL = re.compile(r"\b(?:pip3?|conda|mamba|apt|apt-get|brew|uv|poetry) (?:pip )?(?:install|add)\b")
@@ -124,9 +129,11 @@ def _unasked(error: BaseException) -> str | None:
     ends = isinstance(error, SystemExit)
     asked = isinstance(sys.argv, Arguments) and sys.argv.asked
     for each in chain(error):
-        wanted = _wanted(each) if ends else None
+        wanted = _wanted(each) if ends or type(each).__name__ == _UNSET else None
         if wanted is not None:
             return f"a dry run has no arguments of the command line: {wanted}"
+    if isinstance(error, SystemExit) and error.code == _MISUSED and _is_installed(_innermost(error)):
+        return "a dry run has no arguments of the command line, and the program wants some"
     if asked and (ends or _reads_command_line(error)):
         return "a dry run has no arguments of the command line, which the program counts"
     return None
@@ -160,6 +167,10 @@ def _unset(error: BaseException) -> str | None:
 def _innermost(error: BaseException) -> FrameType | None:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return frames[-1] if frames else None
+
+
+def _is_installed(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_code.co_filename.startswith(third_party_folders())
 
 
 def _is_there(name: str) -> bool:

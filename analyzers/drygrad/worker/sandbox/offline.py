@@ -15,6 +15,7 @@ _SWITCHES = {
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TRANSFORMERS_OFFLINE": "1",
+    "HYDRA_FULL_ERROR": "1",  # else it ends the program where the error of the program's own should be
     "DO_NOT_TRACK": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }

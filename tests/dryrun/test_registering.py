@@ -1,0 +1,40 @@
+"""What makes something known by being executed is executed, though nothing reads the name that it binds."""
+
+from __future__ import annotations
+
+import pytest
+from plan_harness import plan
+
+DECORATOR = """\
+FOUND = {}
+def register(name):
+    def wrap(made):
+        FOUND[name] = made
+        return made
+    return wrap
+"""
+CASES = [
+    (DECORATOR + "@register('a')\nclass A: ...\ndef f(): return FOUND['a']\n", "class A", True),
+    (DECORATOR + "@register('a')\nclass A: ...\ndef f(): return 1\n", "class A", False),
+    ("import lib\n@lib.MODELS.register_module()\nclass A: ...\ndef f(): return 1\n", "class A", True),
+    ("import functools\n@functools.cache\ndef g(): ...\ndef f(): return 1\n", "def g", False),
+    ("from lib import Store\nStore.instance().store(name='a', node=1)\ndef f(): return 1\n", "Store.instance", True),
+    ("import lib\nlib.Config.register_new_resolver('x', abs)\ndef f(): return 1\n", "lib.Config", True),
+    ("import lib\nm = lib.Net()\nm.register_forward_hook(print)\ndef f(): return 1\n", "m.register", False),
+    ("class Base:\n    known = []\n    def __init_subclass__(cls): Base.known.append(cls)\n"
+     "class A(Base): ...\ndef f(): return Base.known\n", "class A", True),
+    ("class Base: ...\nclass A(Base): ...\ndef f(): return Base()\n", "class A", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "statement", "taken"), CASES)
+def test_registering_statements_are_taken(text: str, statement: str, taken: bool) -> None:
+    found = plan(text + "f()\n", "f")
+    lines = [found.source.line_text(step.lineno) for step in found.steps or () if hasattr(step, "lineno")]  # type: ignore
+    assert any(line.startswith(statement) for line in lines) == taken
+
+
+@pytest.mark.parametrize("decorator", ["hydra.main(config_name='c')", "click.command()"])
+def test_what_a_program_starts_with_runs_as_the_script(decorator: str) -> None:
+    found = plan(f"import hydra, click\n@{decorator}\ndef main(config): ...\n", "main")
+    assert (found.module_name, found.arguments) == ("__main__", ())
