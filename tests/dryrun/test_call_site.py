@@ -7,6 +7,7 @@ from plan_harness import arguments, missing, plan, steps
 
 MODEL = """\
 import torch, torch.nn as nn, numpy as np
+from torch.distributed.fsdp import fully_shard
 class Net(nn.Module):
     def __init__(self, n=2):
         super().__init__()
@@ -30,6 +31,10 @@ TABLE: list[tuple[str, str, list[str], list[str]]] = [
     ("x = 1\nif x: x = 2\nstep(x, 0)", "step", ["x = 1", "if x: x = 2"], ["x", "0"]),
     ("torch.manual_seed(0)\nnp.random.seed(0)\ntorch.backends.cudnn.benchmark = True\nlog('hi')\nstep(1, 2)", "step",
      ["torch.manual_seed(0)", "np.random.seed(0)", "torch.backends.cudnn.benchmark = True"], ["1", "2"]),
+    ("buffer = open('f')\ntorch.save(1, buffer)\nbuffer.seek(0)\ntorch.save(buffer, 'g')\nstep(buffer, 2)", "step",
+     ["buffer = open('f')", "torch.save(1, buffer)", "buffer.seek(0)"], ["buffer", "2"]),
+    ("net = Net()\nfully_shard(net, mesh=1)\nstep(net, 2)", "step",
+     ["net = Net()", "fully_shard(net, mesh=1)"], ["net", "2"]),
     ("torch.save(1, 'f')\nopen('f', 'w').write('x')\nstep(torch.ones(1), 2)", "step", [], ["torch.ones(1)", "2"]),
     ("net = Net()\nfor p in net.parameters():\n    p.requires_grad = False\nstep(net, 1)", "step",
      ["net = Net()", "for p in net.parameters():"], ["net", "1"]),

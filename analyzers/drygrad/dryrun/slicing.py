@@ -38,6 +38,14 @@ _IDLE_METHODS = frozenset(
 """Methods that a caller calls for their effect elsewhere: they build nothing that an argument is made of."""
 
 
+_CHANGING = frozenset(
+    "setattr delattr shuffle fully_shard replicate parallelize_module register_parametrization weight_norm "
+    "spectral_norm l1_unstructured random_unstructured ln_structured global_unstructured remove_parametrizations "
+    "apply_activation_checkpointing".split()
+)
+"""Functions that change the objects that they are given."""
+_WRITING = frozenset(("save", "dump"))
+"""Functions that write their first argument into the second: a buffer that is read later."""
 _BUILTINS = frozenset(dir(builtins))
 _WITHOUT_TRACE = (_IDLE_METHODS - {"fit"}) | frozenset(
     "train eval to cuda cpu parameters named_parameters modules children buffers state_dict forward size dim item "
@@ -399,7 +407,9 @@ def _call_changes(call: ast.Call, needed: set[str]) -> bool:
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     if isinstance(function, ast.Attribute) and _root(function) in needed:
         return name not in _IDLE_METHODS
-    in_place = (name.endswith("_") and not name.startswith("_")) or name in ("setattr", "delattr", "shuffle")
+    if name in _WRITING:
+        return len(call.args) > 1 and _root(call.args[1]) in needed
+    in_place = (name.endswith("_") and not name.startswith("_")) or name in _CHANGING
     return in_place and any(_root(argument) in needed for argument in call.args)
 
 
