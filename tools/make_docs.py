@@ -105,7 +105,7 @@ def manifest() -> str:
 def _property(option: Option) -> dict[str, Any]:
     path = option.name in ("interpreter", "launcher")
     scope = "machine-overridable" if path else "resource" if option.scope == "both" else "window"
-    unit = f" In {option.kind}." if option.kind in ("seconds", "milliseconds") else ""
+    unit = f" In {option.kind}." if option.kind in ("seconds", "milliseconds", "GiB") else ""
     described = {**option.schema, "scope": scope, "markdownDescription": option.description + unit}
     default = getattr(EditorSettings(), option.attribute, None)
     if isinstance(default, float) and default.is_integer():

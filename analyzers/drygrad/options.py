@@ -190,6 +190,12 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
+def _gibibytes(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _MAX_GIBIBYTES:
+        raise OptionError((f"expected GiB, from 0 to {_MAX_GIBIBYTES}, got {value!r}", None))
+    return float(value)
+
+
 def _switch(value: object) -> bool:
     if not isinstance(value, bool):
         raise OptionError((f"expected true or false, got {_toml_type(value)}", None))
@@ -207,6 +213,7 @@ def _toml_type(value: object) -> str:
 
 
 _MAX_SECONDS = 3600
+_MAX_GIBIBYTES = 65536
 
 _TEXT_LIST = {"type": "array", "items": {"type": "string"}}
 
@@ -347,6 +354,16 @@ OPTIONS: tuple[Option, ...] = (
         _seconds,
         {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},
         '"drygrad.timeout": 10',
+    ),
+    Option(
+        "memory-limit",
+        "GiB",
+        "0",
+        "How much memory a dry run may take before it is ended; 0: most of what is free when it begins.",
+        "editor",
+        _gibibytes,
+        {"type": "number", "minimum": 0, "maximum": _MAX_GIBIBYTES},
+        '"drygrad.memoryLimit": 8',
     ),
     Option(
         "search-time",

@@ -75,6 +75,7 @@ class EditorSettings:
     interpreter: str | None = None
     launcher: tuple[str, ...] = ()
     timeout: float = 30.0
+    memory_limit: float = 0.0
     verify_time: float = 10.0
     search_time: float = 2.0
     dry_run_on_save: bool = True

@@ -96,6 +96,9 @@ def _run(run: argparse.ArgumentParser) -> None:
     bounds.add_argument(
         "--verify-time", type=_seconds, default=10.0, metavar="S", help="seconds to try fixes after a run (default: 10)"
     )
+    bounds.add_argument(
+        "--memory-limit", type=_bytes, metavar="SIZE", help="that a run may take (default: most of what is free)"
+    )
     bounds.add_argument("--gpu-memory", type=_bytes, metavar="SIZE", help="of the GPU to simulate, or to use: 24GiB")
     fixes = run.add_argument_group("fixes")
     fixes.add_argument("--fix", action="store_true", help="apply the safe fixes that were tried and hold")
@@ -147,5 +150,5 @@ def _bytes(text: str) -> int:
     power = "kmgt".index(match[2].lower()) + 1 if match[2] else 0
     size = float(match[1]) * (1024 if match[3] else 1000) ** power
     if size >= _MOST_BYTES:
-        raise argparse.ArgumentTypeError("no GPU has so much")
+        raise argparse.ArgumentTypeError("no machine has so much")
     return int(size)

@@ -101,6 +101,7 @@ def _options(arguments: argparse.Namespace, buffers: dict[str, str]) -> RunOptio
         seed=arguments.seed,
         inputs=arguments.inputs,
         gpu_memory=arguments.gpu_memory,
+        memory_limit=arguments.memory_limit,
         buffers=buffers,
     )
 

@@ -22,6 +22,8 @@ class RunSettings:
     launcher: tuple[str, ...] = ()
     device: str = "auto"
     timeout: float = 30.0
+    memory_limit: float = 0.0
+    """GiB; 0: as the worker sees fit."""
     verify_time: float = 10.0
     search_time: float = 2.0
     settings: Settings = field(default_factory=Settings)

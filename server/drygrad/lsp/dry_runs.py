@@ -399,6 +399,7 @@ class DryRuns:
             launcher=resolved.personal.launcher,
             device=run.device or resolved.personal.device,
             timeout=resolved.personal.timeout,
+            memory_limit=resolved.personal.memory_limit,
             verify_time=resolved.personal.verify_time,
             search_time=resolved.personal.search_time,
             settings=resolved.settings,

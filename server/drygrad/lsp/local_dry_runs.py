@@ -129,8 +129,14 @@ class LocalDryRuns:
 
 def _options(how: RunSettings) -> RunOptions:
     buffers = {str(path): text for path, text in how.buffers.items()}
-    search = how.search_time
-    return RunOptions(how.device, timeout=how.timeout, root=how.root, buffers=buffers, search_seconds=search)
+    return RunOptions(
+        how.device,
+        timeout=how.timeout,
+        root=how.root,
+        buffers=buffers,
+        search_seconds=how.search_time,
+        memory_limit=int(how.memory_limit * (1 << 30)) or None,
+    )
 
 
 def _unplanned(missing: Missing, source: Source, path: Path, how: RunSettings) -> Unplanned:
