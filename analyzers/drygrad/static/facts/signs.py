@@ -21,6 +21,10 @@ _KEEPING = frozenset(
 """Operations whose result has the sign of its first operand."""
 _UNIT_INTERVAL = frozenset({"sigmoid", "softmax", "hardsigmoid", "rand", "rand_like", "bernoulli", "one_hot"})
 """Operations whose result lies between 0 and 1."""
+_AROUND_ZERO = frozenset({"tanh", "sin", "cos", "erf"})
+"""Operations whose result lies between -1 and 1."""
+_SMALLEST = 1e-7
+"""What is left of 1 in float32 where less has been taken away."""
 
 _SCALED = frozenset({"alpha", "rounding_mode"})
 """Arguments that change what a sum or a quotient is."""
@@ -109,27 +113,48 @@ def _add(values: tuple[Value, ...]) -> Sign | None:
 
 
 def _sub(values: tuple[Value, ...]) -> Sign | None:
-    """``1 - p`` for a probability p, or the square of a tanh."""
-    match values:
-        case (Constant(value=1), Tensor() as second) if second.made_by(*_UNIT_INTERVAL) or second.dtype == "bool":
-            return "nonnegative"
-        case (Constant(value=1), Tensor() as second) if tanh_squared(second) is not None:
-            return "nonnegative"
-        case (first, Constant(value=0)):
-            return sign_of(first)
+    """``1 - p`` for a probability p, the square of a tanh, or of what a clamp has bounded."""
+    if len(values) == 2 and values[1] == Constant(0):
+        return sign_of(values[0])
+    bounds = [_bounds(value) for value in values]
+    if len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
+        return None
+    least = bounds[0][0] - bounds[1][1]
+    return "positive" if least >= _SMALLEST else "nonnegative" if least >= 0 else None
+
+
+def _bounds(value: Value) -> tuple[float, float] | None:
+    """Return two numbers between which all elements lie."""
+    match value:
+        case Constant(value=int() | float() as number):
+            return float(number), float(number)
+        case Tensor() if value.dtype == "bool" or value.made_by(*_UNIT_INTERVAL):
+            return 0.0, 1.0
+        case Tensor() if value.made_by(*_AROUND_ZERO):
+            return -1.0, 1.0
+        case Tensor(origin=Origin(operation="clamp", call=TorchCall() as call)):
+            low, high = call.constant("min", None), call.constant("max", None)
+            return (low, high) if isinstance(low, (int, float)) and isinstance(high, (int, float)) else None
+        case Tensor() if (base := _squared(value)) is not None and (inner := _bounds(base)) is not None:
+            return 0.0, max(inner[0] ** 2, inner[1] ** 2)
         case _:
             return None
 
 
-def tanh_squared(tensor: Tensor) -> Origin | None:
-    """Return the tanh that a tensor is the square of."""
+def _squared(tensor: Tensor) -> Tensor | None:
+    """Return what a tensor is the square of."""
     origin = tensor.origin
     if origin is None or not origin.operands or origin.operation not in ("square", "pow", "mul"):
         return None
     base, *others = origin.operands
     exponent = {"square": [], "pow": [Constant(2)], "mul": [base]}[origin.operation]
-    is_square = others == exponent and isinstance(base, Tensor) and base.made_by("tanh")
-    return base.origin if is_square and isinstance(base, Tensor) else None
+    return base if others == exponent and isinstance(base, Tensor) else None
+
+
+def tanh_squared(tensor: Tensor) -> Origin | None:
+    """Return the tanh that a tensor is the square of."""
+    base = _squared(tensor)
+    return base.origin if base is not None and base.made_by("tanh") else None
 
 
 def _mul(values: tuple[Value, ...]) -> Sign | None:
