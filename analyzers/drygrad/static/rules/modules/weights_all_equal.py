@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.facts.iteration import contained_modules
+from drygrad.static.facts.values import Object
 from drygrad.static.syntax import argument, class_around
 
 _CONSTANT = frozenset({f"torch.nn.init.{name}_" for name in ("constant", "zeros", "ones")})
@@ -76,6 +78,18 @@ class WeightsAllEqual(Rule):
         ),
         Valid(
             """
+            class Attention(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.embed = nn.Linear(n, n)
+                    self.weigh = nn.Sequential(nn.Linear(n, 1), nn.Softmax(dim=1))
+                    for m in self.weigh.modules():
+                        if isinstance(m, nn.Linear):
+                            nn.init.zeros_(m.weight)
+            """
+        ),
+        Valid(
+            """
             def average(m):
                 if isinstance(m, nn.Linear):
                     nn.init.constant_(m.weight, 1 / m.in_features)
@@ -130,6 +144,7 @@ class WeightsAllEqual(Rule):
             or not _asks(condition.test, module, ctx)
             or _is_deliberate(node, ctx)
             or _is_for_one_layer(node, ctx)
+            or _goes_through_one_layer(node, module, ctx)
         ):
             return
         text = f"{ctx.source_of(node.func).rpartition('.')[0]}.xavier_uniform_({ctx.source_of(node.args[0])})"
@@ -151,6 +166,20 @@ def _is_for_one_layer(node: ast.Call, ctx: Context) -> bool:
     own = class_around(node, ctx)
     made = [call for call in layers if own is not None and own in ctx.ancestors(call)] or layers
     return len(made) == 1 and not any(isinstance(a, _REPEATS) for a in ctx.ancestors(made[0]))
+
+
+def _goes_through_one_layer(node: ast.Call, module: str, ctx: Context) -> bool:
+    """Say whether the loop around goes through the modules of an ``nn.Sequential`` with one such layer."""
+    for loop in ctx.loops(node):
+        match loop:
+            case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Attribute(value=owner, attr="modules"))):
+                held = ctx.value(owner)
+                parts = contained_modules(held) if isinstance(held, Object) else None
+                if name == module and parts is not None and parts.items is not None:
+                    return sum(isinstance(part, Object) and part.type in _LAYERS for part in parts.items) == 1
+            case _:
+                pass
+    return False
 
 
 def _asks(test: ast.expr, module: str, ctx: Context) -> bool:
