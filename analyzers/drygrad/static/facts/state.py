@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from drygrad.static.facts.events import Saved
-from drygrad.static.facts.values import UNKNOWN, Value, join
+from drygrad.static.facts.values import UNKNOWN, Tensor, Value, join
 
 Autocast: TypeAlias = str | None
 """``off``, or autocast's dtype (``float16``, ``bfloat16``; ``on``: one of them); None: unknown."""
@@ -61,9 +61,9 @@ class State:
 
     def without_changes_since(self, older: State) -> State:
         """Return what an older state and this one agree on; the rest is unknown."""
-        changed = {name for name, value in self.names.items() if older.names.get(name) != value}
+        names = {name: _unchanged(older.names.get(name, UNKNOWN), value) for name, value in self.names.items()}
         saved = {storage: kept for storage, kept in self.saved.items() if older.saved.get(storage) == kept}
-        return replace(self.without(changed), saved=saved)
+        return replace(self, names=names, saved=saved)
 
     def without(self, forgotten: Iterable[str]) -> State:
         """Return the state in which some names, and their attributes, may stand for anything."""
@@ -73,6 +73,17 @@ class State:
             for name, value in self.names.items()
         }
         return replace(self, names=names, saved={})
+
+
+def _unchanged(older: Value, newer: Value) -> Value:
+    """Return what has not changed: of a tensor its kind, where that has not."""
+    if older == newer:
+        return newer
+    if not isinstance(older, Tensor) or not isinstance(newer, Tensor):
+        return UNKNOWN
+    kept = join(older, newer)
+    assert isinstance(kept, Tensor)
+    return Tensor(dtype=kept.dtype, device=kept.device, requires_grad=kept.requires_grad, leaf=kept.leaf)
 
 
 def _one_sided(name: str, value: Value) -> Value:

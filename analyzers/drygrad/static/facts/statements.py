@@ -32,9 +32,9 @@ from drygrad.static.facts.values import (
 from drygrad.static.tree import walk
 
 MAX_JOINS = 3
-"""So often the ways into a loop are joined; what changes still after that is unknown."""
+"""So often the ways into a loop are joined, but once in deep ones; what still changes after that is unknown."""
 MAX_LOOP_DEPTH = 2
-"""In loops nested deeper they are joined once: every level doubles the work."""
+"""Loops nested deeper get fewer passes, for every level doubles the work."""
 MAX_PASSES = 10
 """A chain of names handed on needs a pass for each; after so many all that the body binds is unknown."""
 
@@ -314,8 +314,8 @@ def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While, enter: Callabl
 def _at_loop_head(frame: Frame, node: ast.For | ast.AsyncFor | ast.While, enter: Callable[[], None]) -> State:
     """Pass the body until what holds at its head, on every way in, changes no more."""
     entry = head = frame.state
-    joins = MAX_JOINS if frame.loops <= MAX_LOOP_DEPTH else 1
-    for passed in range(MAX_PASSES):
+    joins, passes = (MAX_JOINS, MAX_PASSES) if frame.loops <= MAX_LOOP_DEPTH else (1, MAX_JOINS)
+    for passed in range(passes):
         joined = head.joined(_end_of_pass(frame, node, head, enter))
         if joined.tells_as_much_as(head):
             return head
