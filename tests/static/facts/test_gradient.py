@@ -39,6 +39,8 @@ def tensor(text: str) -> Tensor:
         ("y = unseen * (torch.arange(3) < 2)", None, True),
         ("y = torch.where(torch.arange(3) < 2, unseen, 0.0)", None, True),
         ("y = torch.cat([torch.arange(3), unseen])", None, False),
+        ("y = abs(x * 2)", True, False),
+        ("y = round(x.detach())", False, True),
         ("y = (torch.arange(3) < 2).view(unseen)", False, True),
     ],
 )  # fmt: skip

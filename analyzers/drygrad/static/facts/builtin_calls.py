@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
+from drygrad.static.facts import transfer
 from drygrad.static.facts.effects import forget_items, forget_mutable
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.iteration import element
@@ -46,6 +48,8 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value
             return _as_sequence(name, first)
         case "next":
             return _first_parameter(first) if isinstance(first, ParameterList) else element(frame, first, node)
+        case "abs" | "round" if isinstance(first, Tensor):
+            return replace(transfer.make(frame, node, name, (first,), (first,)), shape=first.shape)
         case "int" | "float" | "round" | "abs" | "bool":
             return _number(first)
         case "isinstance" | "hasattr" | "print" | "id" | "type" | "str" | "repr" | "callable":
