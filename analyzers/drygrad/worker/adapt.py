@@ -7,7 +7,7 @@ from typing import Any, Callable
 import torch
 import torch.utils.data
 
-from drygrad.worker import loader_workers
+from drygrad.worker import loader_workers, trainers
 from drygrad.worker.compiled import OptimizedModule
 from drygrad.worker.loops import Batches, Loops
 from drygrad.worker.ragged import rest_of_loader
@@ -18,6 +18,7 @@ def adapt(run: Run, loops: Loops) -> None:
     """Change torch for the rest of this process."""
     _bound_loaders(run, loops)
     loader_workers.install(run)
+    trainers.install(run, loops.limit)
     _compile_nothing(run)
     _take_lengths_anywhere()
     if torch.distributed.is_available():

@@ -25,7 +25,7 @@ from drygrad.worker.infinities import WRITING, Infinities
 from drygrad.worker.lines import Instruction
 from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.naming import call_here
-from drygrad.worker.reading import at_hand, is_plain, is_readable, quietly
+from drygrad.worker.reading import at_hand, is_plain, is_readable, quietly, storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import text_of
 from drygrad.worker.watch import Op
@@ -446,4 +446,5 @@ def _tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
 
 
 def _memory(tensor: Any) -> int:
-    return tensor.untyped_storage()._cdata
+    storage = storage_of(tensor)
+    return storage._cdata if storage is not None else 0

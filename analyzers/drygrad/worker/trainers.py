@@ -1,0 +1,73 @@
+"""Trainers that loop by themselves: they are told how many batches there are, for they do more after the last one."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from functools import wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
+from types import ModuleType
+from typing import Any
+
+from drygrad.worker.run import Run
+
+_MODULES = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
+_LIMITS = ("limit_train_batches", "limit_val_batches", "limit_test_batches", "limit_predict_batches")
+_OTHERWISE = ("overfit_batches", "fast_dev_run")
+
+
+def install(run: Run, limit: int) -> None:
+    """Bound the loops of Lightning's trainers, now or when Lightning is imported."""
+    late = _Late(run, limit)
+    for name in _MODULES:
+        module = sys.modules.get(name)
+        if module is not None:
+            late.bound(module)
+    sys.meta_path.insert(0, late)
+
+
+class _Late(MetaPathFinder):
+    def __init__(self, run: Run, limit: int) -> None:
+        self._run = run
+        self._limit = limit
+
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
+        """Find such a module as Python does; its trainer is bounded after its own code ran."""
+        spec = PathFinder.find_spec(fullname, path) if fullname in _MODULES else None
+        loader: Any = spec.loader if spec is not None else None
+        if loader is None:
+            return None
+        execute = loader.exec_module
+
+        def execute_and_bound(module: ModuleType) -> None:
+            execute(module)
+            self.bound(module)
+
+        loader.exec_module = execute_and_bound
+        return spec
+
+    def bound(self, module: Any) -> None:
+        """Give each trainer limits of batches where the program gives none."""
+        construct = module.Trainer.__init__
+
+        @wraps(construct)
+        def __init__(trainer: Any, *args: Any, **given: Any) -> None:
+            if not any(given.get(name) for name in _OTHERWISE):
+                given = self._limited(given, inspect.signature(construct).parameters)
+            construct(trainer, *args, **given)
+
+        module.Trainer.__init__ = __init__
+
+    def _limited(self, given: dict[str, Any], known: Any) -> dict[str, Any]:
+        limit = max(self._limit, int(given.get("accumulate_grad_batches") or 1))
+        for name in _LIMITS:
+            asked = given.get(name)
+            whole = asked is None or (isinstance(asked, float) and asked == 1.0)
+            if name in known and (whole or (isinstance(asked, int) and asked > limit)):
+                given[name] = limit
+        every = given.get("val_check_interval")
+        if isinstance(every, int) and every > limit:
+            given["val_check_interval"] = limit
+        self._run.note(f"the trainer was told to take {limit} batches of each loader")
+        return given

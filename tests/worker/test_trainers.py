@@ -1,0 +1,48 @@
+"""Trainers with loops of their own take few batches, and do what they do after the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from worker_client import WorkerClient, plan
+
+TRAINER = """\
+class Trainer:
+    def __init__(self, *, max_epochs=1, limit_train_batches=None, limit_val_batches=None,
+                 accumulate_grad_batches=1, val_check_interval=None, fast_dev_run=False):
+        self.seen = (limit_train_batches, limit_val_batches, val_check_interval)
+"""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[WorkerClient]:
+    with WorkerClient() as client:
+        client.receive("ready")
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seen"),
+    [
+        ("max_epochs=5", "(3, 3, None)"),
+        ("limit_train_batches=1.0, limit_val_batches=0", "(3, 0, None)"),
+        ("limit_train_batches=1, limit_val_batches=0.5", "(1, 0.5, None)"),
+        ("limit_train_batches=100, val_check_interval=50", "(3, 3, 3)"),
+        ("accumulate_grad_batches=4", "(4, 4, None)"),
+        ("fast_dev_run=True", "(None, None, None)"),
+    ],
+)
+@pytest.mark.parametrize("package", ["lightning/pytorch", "pytorch_lightning"])
+def test_a_trainer_of_lightning_is_told_how_many_batches_there_are(
+    worker: WorkerClient, tmp_path: Path, package: str, arguments: str, seen: str
+) -> None:
+    folder = tmp_path / "installed" / package / "trainer"
+    folder.mkdir(parents=True)
+    (folder / "trainer.py").write_text(TRAINER)
+    name = package.replace("/", ".")
+    text = f"import sys\nsys.path.insert(0, {str(tmp_path / 'installed')!r})\n"
+    text += f"from {name}.trainer.trainer import Trainer\nprint(Trainer({arguments}).seen)\n"
+    result = worker.run(plan(tmp_path, text, loop_limit=3))
+    assert (result["outcome"], result["output"]["text"]) == ("passed", seen + "\n"), result["faults"]
