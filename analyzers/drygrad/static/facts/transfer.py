@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from drygrad.static.facts import saving, shapes, signs
-from drygrad.static.facts.dtypes import LISTED, flat, result_dtype
+from drygrad.static.facts.dtypes import RECORDED, flat, result_dtype
 from drygrad.static.facts.events import DeviceMismatch, ShapeMismatch
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
@@ -298,6 +298,6 @@ def _requires_grad(
     if operation in NOT_DIFFERENTIABLE or frame.state.grad is False or dtype in INTEGERS or dtype == "bool":
         return False
     if any(t.requires_grad for t in tensors):
-        return True if frame.state.grad and operation in LISTED else None
+        return True if frame.state.grad and operation in RECORDED else None
     certain = all(isinstance(v, (Tensor, Constant, Number, Device, Object)) for v in values)
     return False if tensors and certain and all(t.requires_grad is False for t in tensors) else None
