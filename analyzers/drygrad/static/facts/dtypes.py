@@ -69,18 +69,11 @@ _FLOATS = frozenset(MODULE_OPERATIONS.values()) | frozenset(
 """Operations on floats of one dtype; what their integers are (indices, lengths) does not matter."""
 _SUMS = frozenset("cumprod cumsum nansum prod sum sum_to_size trace".split())
 """Operations that make int64 of integers and bool, else keep the dtype."""
-RECORDED = (
-    _OF_THE_FIRST
-    | _COMMON
-    | _COMMON_FLOAT
-    | _FLOATS
-    | _SUMS
-    | frozenset(CASTS)
-    | frozenset(
-        "affine_grid complex cov cumulative_trapezoid fft fft2 fftn float_power fold gradient hfft ifft ifft2 ifftn irfft "
-        "irfft2 irfftn istft polar rfft rfft2 rfftn stft to type view_as_complex view_as_real".split()
-    )
+_OF_UNKNOWN_DTYPE = frozenset(
+    "affine_grid complex cov cumulative_trapezoid fft fft2 fftn float_power fold gradient hfft ifft ifft2 ifftn irfft "
+    "irfft2 irfftn istft polar rfft rfft2 rfftn stft to type view_as_complex view_as_real".split()
 )
+RECORDED = _OF_THE_FIRST | _COMMON | _COMMON_FLOAT | _FLOATS | _SUMS | frozenset(CASTS) | _OF_UNKNOWN_DTYPE
 """Operations that autograd records where they give floats; of others it is not known."""
 
 _ARITHMETIC = frozenset(
