@@ -69,3 +69,35 @@ def test_operators_that_take_functions_pass(worker: WorkerClient, tmp_path: Path
     result = worker.run(plan(tmp_path, text, device=device, timeout=60.0))
     assert result["outcome"] == "passed", result["error"]
     assert not [note for note in result["notes"] if "failed" in note]
+
+
+SPARSE = """\
+import torch
+embedding = torch.nn.Embedding(10, 4, sparse=True)
+optimizer = torch.optim.SparseAdam(embedding.parameters())
+edges = torch.sparse_coo_tensor([[0, 1, 1], [1, 0, 2]], torch.ones(3), (3, 3)).coalesce()
+for _ in range(2):
+    optimizer.zero_grad()
+    (torch.sparse.mm(edges, torch.ones(3, 4)).sum() * embedding(torch.tensor([1, 2]))).sum().backward()
+    optimizer.step()
+print(edges.to_sparse_csr() @ torch.ones(3, 1))
+"""
+PULLED_BACK = """\
+import torch
+from torch.func import grad, hessian, jvp, vjp
+f = lambda x: (x ** 3).sum()
+x = torch.rand(3, device=DEVICE)
+value, pullback = vjp(f, x)
+torch.testing.assert_close(pullback(torch.ones_like(value))[0], grad(f)(x))
+torch.testing.assert_close(jvp(grad(f), (x,), (x,))[1], hessian(f)(x) @ x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "device"), [(SPARSE, "cpu"), (PULLED_BACK, "cpu"), (PULLED_BACK.replace("DEVICE", "'cuda'"), "sim")]
+)
+def test_no_instrument_fails_at_tensors_without_memory_of_their_own(
+    worker: WorkerClient, tmp_path: Path, text: str, device: str
+) -> None:
+    result = worker.run(plan(tmp_path, text.replace("DEVICE", "'cpu'"), device=device))
+    assert (result["outcome"], result["instrument_failures"]) == ("passed", [])

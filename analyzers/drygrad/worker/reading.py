@@ -47,7 +47,7 @@ def is_plain(value: Any) -> bool:
 
 
 def _is_dense(value: Any) -> bool:
-    if _is_wrapped(value) or value.layout is not torch.strided:
+    if _is_wrapped(value) or value.layout is not torch.strided or not _has_storage(value):
         return False
     return not (value.is_nested or value.is_quantized or value._is_zerotensor())
 

@@ -310,7 +310,7 @@ class Births(Instrument):
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Look whether the loss is finite."""
-        lost = [root for root in roots if _is_float(root) and not math.isfinite(_sum(root))]
+        lost = [r for r in roots if is_readable(r) and _is_float(r) and not math.isfinite(_sum(r))]
         for root in lost if not self._spoilt else ():
             birth = self._births.get(_memory(root)) or self._written(root)
             if birth is not None or not self.run.probing:  # a mask that is returned has its infinity on purpose
