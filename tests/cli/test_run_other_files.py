@@ -151,3 +151,37 @@ def test_comments_and_settings_of_the_other_file_hold(tmp_path: Path) -> None:
     told = json.loads(call(tmp_path, "train.py", "--device", "cpu", "--output-format", "json").out)
     assert [(f["path"], f["code"]) for f in told["findings"]] == [("told.py", "DG302")]
     assert [run["outcome"] for run in told["runs"]] == ["failed", "failed", "failed"]
+
+
+LAYERS = """\
+import torch
+
+
+def scaled(x):
+    hidden = x.exp()
+    {write}
+    return hidden.sum()
+"""
+USES = """\
+import torch
+from layers import scaled
+
+
+def step(w):
+    scaled(w).backward()
+    return w.grad
+
+
+if __name__ == "__main__":
+    step(torch.ones(3, requires_grad=True))
+"""
+
+
+def test_a_fix_changes_the_other_file(tmp_path: Path) -> None:
+    layers = tmp_path / "layers.py"
+    layers.write_text(LAYERS.format(write="hidden.add_(1)"))
+    (tmp_path / "train.py").write_text(USES)
+    outcome = call(tmp_path, "train.py", "--device", "cpu", "--fix")
+    assert layers.read_text() == LAYERS.format(write="hidden = hidden.add(1)")
+    assert (tmp_path / "train.py").read_text() == USES
+    assert (outcome.status, "2 runs: 2 passed" in outcome.out) == (0, True), outcome.out

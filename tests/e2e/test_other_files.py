@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from dry_run_client import answering, published, ran, settings, shown
-from lsp_client import JSON, Client, Start, edit
+from lsp_client import JSON, Client, Start, apply_edits, edit
 
 pytest.importorskip("torch")
 
@@ -114,3 +114,27 @@ def test_closing_the_file_leaves_it_shown_and_closing_what_was_run_does_not(
     shown(client, losses.as_uri(), faulty)
     client.close(train)
     shown(client, losses.as_uri(), nothing)
+
+
+LAYERS = "def scaled(x):\n    hidden = x.exp()\n    hidden.add_(1)\n    return hidden.sum()\n"
+USES = "import torch\nfrom layers import scaled\n\nscaled(torch.ones(3, requires_grad=True)).backward()\n"
+
+
+def test_a_fix_that_was_tried_is_offered_in_the_open_file(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    layers, uses = tmp_path / "layers.py", (tmp_path / "uses.py").as_uri()
+    layers.write_text(LAYERS)
+    given = settings(device="cpu")
+    client = start(settings=answering(given))
+    client.initialize(tmp_path, options=given)
+    client.checked(uses, USES)
+    client.checked(layers.as_uri(), LAYERS)
+    ran(client, uses)
+
+    def verified(items: list[JSON]) -> bool:
+        return [fix["verified"] for item in items for fix in item["data"]["fixes"]][:1] == [True]
+
+    (item,) = shown(client, layers.as_uri(), verified)
+    (change,) = client.actions(layers.as_uri(), [item])[0]["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": layers.as_uri(), "version": 1}
+    assert apply_edits(LAYERS, change["edits"]) == LAYERS.replace("hidden.add_(1)", "hidden = hidden.add(1)")

@@ -25,7 +25,8 @@ UNNAMED = "a parameter"
 _NEEDS_NO_GRAPH = frozenset({"DG506"})
 """Faults that are a graph which nobody needs: that the backward probe finds none any more is the repair."""
 
-Key: TypeAlias = tuple[str, int]
+Key: TypeAlias = tuple[str, int, str | None]
+"""Code, line, and the file where that is another than the text's."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +42,17 @@ class Seen:
     def of(cls, record: Record, static: Sequence[Finding]) -> Seen:
         """Merge what a check and a run say of the run's text."""
         merged = merge(static, [record], record.plan.source).findings
-        return cls(record, merged, Comparison.read(record.result))
+        return cls(record, (*merged, *record.elsewhere), Comparison.read(record.result))
 
     @cached_property
     def keys(self) -> Counter[Key]:
         """The findings, counted by code and line."""
-        return Counter((finding.code, finding.span.start.line) for finding in self.findings)
+        return Counter((finding.code, finding.span.start.line, finding.path) for finding in self.findings)
 
     @cached_property
     def grave(self) -> Counter[Key]:
         """Those of the findings that count as new where a repair has brought them."""
-        return Counter((f.code, f.span.start.line) for f in self.findings if f.severity in GRAVE)
+        return Counter((f.code, f.span.start.line, f.path) for f in self.findings if f.severity in GRAVE)
 
 
 class Verdict(NamedTuple):
@@ -77,7 +78,7 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     new = after.grave - known
     if new:
         holds = None if _gets_further(trial, before, after) else False
-        return Verdict(holds, "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line in new))
+        return Verdict(holds, "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line, _ in new))
     missed = [statement for statement in trial.statements() if not ran(statement, after.record)]
     if missed:
         avoided = outcome == "passed" and any(_was_called(statement, after.record) for statement in missed)
@@ -95,8 +96,12 @@ def _broken(trial: Trial, before: Seen, after: Seen, code: str) -> Verdict | Non
     """Return the verdict on a fix that changes what was right, or of which nobody can tell that; None: it does not."""
     if before.comparison is None or after.comparison is None:
         return Verdict(None, "the two runs could not be compared")
-    source = before.record.plan.source
-    changed = lost(before.comparison, after.comparison, code, trial.fix.edits, lambda line: trial.line(line, source))
+    source, here = before.record.plan.source, before.record.plan.within is None  # values are those of the target's file
+
+    def moved(line: int) -> int:
+        return trial.line(line, source) if here else line
+
+    changed = lost(before.comparison, after.comparison, code, trial.fix.edits if here else (), moved)
     return Verdict(False, changed) if changed is not None else None
 
 
@@ -146,7 +151,8 @@ def _moved(before: Seen, trial: Trial) -> Counter[Key]:
 
 
 def _key(finding: Finding, trial: Trial, before: Seen) -> Key:
-    return finding.code, trial.line(finding.span.start.line, before.record.plan.source)
+    line = finding.span.start.line
+    return finding.code, trial.line(line, before.record.plan.source) if finding.path is None else line, finding.path
 
 
 def _names(result: Result, entry: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -115,11 +115,15 @@ class Plan:
     """What the worker is to search the inputs from, where nothing gives them."""
     elsewhere: Elsewhere | None = None
     """Where the inputs come from, if that is another file."""
+    within: Plan | None = None
+    """The run that is looked at from a file that it only imports; ``source`` and ``path`` are then that file's."""
     partial: bool = False
     """Whether the state of an input may not be the one that the program has it in: a list that a loop would fill."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as it crosses the wire."""
+        if self.within is not None:
+            return self.executed.as_json()
         options = self.options
         return {
             "path": str(self.path),
@@ -153,6 +157,14 @@ class Plan:
         if self.proposal is None:
             return None
         return {"inputs": dict(self.proposal.inputs), "seconds": self.options.search_seconds}
+
+    @property
+    def executed(self) -> Plan:
+        """The plan that is executed: itself, or the run that this file takes part in, with the text it has here."""
+        if self.within is None:
+            return self
+        buffers = {**self.options.buffers, str(self.path): self.source.text}
+        return replace(self.within, options=replace(self.options, buffers=buffers))
 
     @property
     def input_sources(self) -> frozenset[str]:

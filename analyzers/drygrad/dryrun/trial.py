@@ -81,6 +81,9 @@ def compared(plan: Plan, result: Result) -> Plan:
 
 def with_inputs(plan: Plan, inputs: str) -> Plan | None:
     """Return the plan of the same target, with other inputs."""
+    if plan.within is not None:
+        again = with_inputs(plan.within, inputs)
+        return replace(plan, within=again, options=again.options) if again is not None else None
     planned = plan_runs(plan.source, plan.path, plan.target, replace(plan.options, inputs=inputs, compare=True))
     return None if isinstance(planned, Missing) or not planned else planned[0]
 
@@ -90,6 +93,9 @@ def _same_run(plan: Plan, result: Result, source: Source, *, anew: bool) -> Plan
 
     Inputs that were searched are given as they were found; where the code itself ended the search, it goes on.
     """
+    if plan.within is not None:
+        again = _same_run(plan.within, result, plan.within.source, anew=anew)
+        return replace(plan, source=source, within=again, options=again.options) if again is not None else None
     target = target_named(source, plan.target.qualname)
     known = was_found(result) and not anew
     options = replace(plan.options, compare=True, inputs=written(result) if known else plan.options.inputs)

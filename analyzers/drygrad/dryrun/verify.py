@@ -12,14 +12,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from drygrad.dryrun.comparing import Comparison
-from drygrad.dryrun.findings import USER_ERROR, findings, statement_of
+from drygrad.dryrun.findings import USER_ERROR, findings, findings_elsewhere, statement_of
 from drygrad.dryrun.fixes import Candidates
 from drygrad.dryrun.inventions import is_of_devices, was_found, written
 from drygrad.dryrun.judging import GRAVE, Seen, Verdict, gone, ran, verdict
 from drygrad.dryrun.lane import in_turn
-from drygrad.dryrun.merge import Record
+from drygrad.dryrun.merge import Record, seen_in
+from drygrad.dryrun.other_files import other_text
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.reaching import further, unreached
 from drygrad.dryrun.result import Result
@@ -74,7 +76,36 @@ async def verify(record: Record, static: Sequence[Finding], run: Run, settings: 
     end = asyncio.get_running_loop().time() + budget
     judged, missed = await _tried(_Trials(record, static, run, settings), end)
     judged += await _tried_further(record, static, missed, run, settings, end) if missed else []
-    return _with_fixes(record, judged) if judged else record
+    record = _with_fixes(record, judged) if judged else record
+    for path in sorted({str(finding.path) for finding in record.elsewhere}):
+        record = await _tried_in(Path(path), record, run, settings, end)
+    return record
+
+
+async def _tried_in(path: Path, record: Record, run: Run, settings: Settings, end: float) -> Record:
+    """Return a record with the fixes tried of its findings in another file, whose text they change."""
+    source = await in_turn(other_text, path, record.plan)
+    if source is None:
+        return record
+    view = seen_from(record, replace(record.plan, source=source, path=path, steps=None, within=record.plan))
+    static = (await in_turn(Analyzer(settings).check, source)).findings
+    seen = await in_turn(Seen.of, view, static)
+    wanted = {(finding.code, finding.span) for finding in seen.findings if finding.run and finding.path is None}
+    judged, _ = await _tried(_Trials(view, static, run, settings, wanted), end)
+    fixed = iter(_with_fixes(view, judged).findings)
+    elsewhere = (replace(f, fixes=next(fixed).fixes) if f.path == str(path) else f for f in record.elsewhere)
+    return replace(record, elsewhere=tuple(elsewhere))
+
+
+def seen_from(record: Record, plan: Plan) -> Record:
+    """Return a record as one of another file's, of which a plan is made: its own findings are those of that file."""
+    path, home = str(plan.path), str(record.plan.path)
+    own = tuple(seen_in(finding, path) for finding in record.elsewhere if finding.path == path)
+    others = [finding for finding in record.elsewhere if finding.path != path]
+    others += [replace(finding, path=home) for finding in record.findings]
+    blocks = (e["lines"] for e in record.result.data.get("blocks_elsewhere", ()) if e["path"] == path)
+    result = replace(record.result, blocks=frozenset(line for lines in blocks for line in lines))
+    return Record(record.run_id, plan, result, own, elsewhere=tuple(others))
 
 
 async def _tried_further(
@@ -117,7 +148,7 @@ async def _tried(trials: _Trials, end: float) -> tuple[list[_Judged], list[Findi
         if isinstance(error, Exception):
             _log.error("a fix could not be tried", exc_info=error)
     trials.share(judged)
-    return judged, await in_turn(unreached, before.findings, before.record)
+    return judged, await in_turn(unreached, [f for f in before.findings if f.path is None], before.record)
 
 
 class _Trials:
@@ -140,7 +171,8 @@ class _Trials:
         before = Seen.of(self._record, self._static)
         think = Candidates(self._record, self._static, self._settings)
         only = self._only
-        told = [f for f in before.findings if only is None or (f.code, f.span) in only]
+        here = [finding for finding in before.findings if finding.path is None]
+        told = [f for f in here if only is None or (f.code, f.span) in only]
         telling = [finding for finding in told if _can_tell(finding, self._record)]
         seen_first = sorted(telling, key=lambda finding: finding.witness == "static")
         return before, [_Judged(finding, tuple(think.of(finding))) for finding in seen_first]
@@ -202,8 +234,7 @@ class _Trials:
     async def _look_before(self, plan: Plan) -> Seen:
         """Run the text as it is, with other inputs."""
         result = await self._run(plan)
-        found = await in_turn(findings, result, plan, plan.source, self._settings)
-        return Seen.of(Record("", plan, result, tuple(found)), self._static)
+        return await in_turn(self._seen_in, plan, result, self._static)
 
     async def _look(self, trial: Trial) -> Seen:
         """Run a repaired text, and check it."""
@@ -211,9 +242,15 @@ class _Trials:
         return await in_turn(self._judge_text, trial, result)
 
     def _judge_text(self, trial: Trial, result: Result) -> Seen:
-        found = findings(result, trial.plan, trial.source, self._settings)
         analyzer = Analyzer(self._settings)
-        return Seen.of(Record("", trial.plan, result, tuple(found)), analyzer.check(trial.source).findings)
+        return self._seen_in(trial.plan, result, analyzer.check(trial.source).findings)
+
+    def _seen_in(self, plan: Plan, result: Result, static: Sequence[Finding]) -> Seen:
+        run = plan.executed
+        found = findings(result, run, run.source, self._settings)
+        elsewhere = findings_elsewhere(result, run, self._settings)
+        record = Record("", run, result, tuple(found), elsewhere=tuple(elsewhere))
+        return Seen.of(seen_from(record, plan) if plan.within is not None else record, static)
 
     def share(self, judged: Iterable[_Judged]) -> None:
         """Offer a fix that holds at the findings, too, that came of the same fault and have none of their own."""

@@ -259,6 +259,7 @@ RESULT = record(
                 "instrument_failures": items(_FAILURE, 100),
                 "called": flag,
                 "blocks": items(_LINE, 100_000),
+                "blocks_elsewhere": items(record({"path": path, "lines": items(_LINE, 100_000)}), 1000),
                 "backward": one_of(("target", "probe", "none"), "who called backward"),
                 "inputs": items(_INPUT, 1000),
                 "shapes": items(_ROW, 10_000),

@@ -120,7 +120,9 @@ class Execution:
         sys.argv = surroundings.Arguments([plan["path"]])
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
         around = folders_around(plan["path"], root)
-        sys.meta_path.insert(0, WorkspaceFinder(self.run.lines, buffers, self.launch.read, around))
+        finder = WorkspaceFinder(self.run.lines, buffers, self.launch.read, around)
+        finder.tells_blocks = plan.get("compare") is True
+        sys.meta_path.insert(0, finder)
         give_source(plan["path"], plan["text"])
         if os.path.isdir(root):
             os.chdir(root)
@@ -258,6 +260,7 @@ class Execution:
             "faults": [fault.as_json() for fault in list(self.run.faults)],
             "called": self._called is not None,
             "blocks": sorted(self.hooks.blocks),
+            "blocks_elsewhere": [{"path": p, "lines": sorted(at)} for p, at in list(self.hooks.blocks_of.items())],
             "backward": self.backward,
             "notes": list(self.run.notes),
             "instrument_failures": list(self.run.failures),

@@ -21,6 +21,8 @@ class Hooks:
 
     def __init__(self, run: Run, loops: Loops, instruments: list[Instrument]) -> None:
         self.blocks: set[int] = set()
+        self.blocks_of: dict[str, set[int]] = {}
+        """Those of other files, where they are asked for."""
         self.last_return: int | None = None
         """The line of the return statement that has run last."""
         self._run = run
@@ -32,12 +34,17 @@ class Hooks:
         known: dict[str, Any] = {
             weave.LOOP: self._loops.loop,
             weave.BLOCK: self.blocks.add,
+            weave.BLOCK_OF: self.entered,
             weave.ASSIGNED: self.assigned,
             weave.RETURNED: self.returned,
             weave.SWALLOWED: self.swallowed,
         }
         for name, value in known.items():
             setattr(builtins, name, value)
+
+    def entered(self, path: str, line: int) -> None:
+        """Take note of a block of another file that runs."""
+        self.blocks_of.setdefault(path, set()).add(line)
 
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Tell the instruments of a name that was bound."""

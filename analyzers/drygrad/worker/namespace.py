@@ -50,8 +50,9 @@ class PackageLoader(SourceFileLoader):
 class WovenLoader(PackageLoader):
     """Loads a module of the user's: the editor's text before the disk's, with bounded loops."""
 
-    def __init__(self, name: str, path: str, text: str | None, heard: Heard) -> None:
+    def __init__(self, name: str, path: str, text: str | None, heard: Heard, *, tells_blocks: bool) -> None:
         super().__init__(name, path)
+        self._tells_blocks = tells_blocks
         self._text = text
         self._heard = heard
 
@@ -61,7 +62,8 @@ class WovenLoader(PackageLoader):
         source = self._text.encode("utf-8") if self._text is not None else self.get_data(path)
         tree = ast.parse(source, path)
         self._heard(path, self._text if self._text is not None else decode_source(source), tree)
-        return compile(weave(tree, observe=False), path, "exec", dont_inherit=True)
+        woven = weave(tree, observe=False, blocks_of=path if self._tells_blocks else None)
+        return compile(woven, path, "exec", dont_inherit=True)
 
     def get_source(self, fullname: str) -> str | None:
         """Return the text."""
@@ -73,6 +75,8 @@ class WorkspaceFinder:
 
     def __init__(self, lines: Lines, buffers: dict[str, str], read: Read, around: Sequence[str] = ()) -> None:
         self._lines = lines
+        self.tells_blocks = False
+        """Whether the blocks that run are told of the modules that it finds, too."""
         self._around = list(around)
         self._read = read
         self._buffers = {os.path.abspath(path): text for path, text in buffers.items()}
@@ -91,7 +95,7 @@ class WorkspaceFinder:
             spec.loader = PackageLoader(spec.name, origin)
         elif type(spec.loader) is SourceFileLoader:
             text = self._buffers.get(os.path.abspath(origin))
-            spec.loader = WovenLoader(spec.name, origin, text, self._heard)
+            spec.loader = WovenLoader(spec.name, origin, text, self._heard, tells_blocks=self.tells_blocks)
             if text is not None:
                 give_source(origin, text)
         return spec

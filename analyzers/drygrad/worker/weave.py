@@ -11,6 +11,7 @@ from typing import Any, Union, cast
 
 LOOP = "__drygrad_loop__"
 BLOCK = "__drygrad_block__"
+BLOCK_OF = "__drygrad_block_of__"
 ASSIGNED = "__drygrad_assigned__"
 RETURNED = "__drygrad_returned__"
 SWALLOWED = "__drygrad_swallowed__"
@@ -23,15 +24,20 @@ _TELLING = frozenset(
 )
 
 
-def weave(tree: ast.Module, observe: bool) -> ast.Module:
-    """Weave into a tree, in place. ``observe`` also tells the blocks that ran and what names were bound to."""
-    _Weaver(observe).module(tree)
+def weave(tree: ast.Module, observe: bool, blocks_of: str | None = None) -> ast.Module:
+    """Weave into a tree, in place. ``observe`` also tells the blocks that ran and what names were bound to.
+
+    ``blocks_of`` is the file whose blocks are told, where it is not the target's.
+    """
+    _Weaver(observe, blocks_of).module(tree)
     return ast.fix_missing_locations(tree)
 
 
 class _Weaver:
-    def __init__(self, observe: bool) -> None:
+    def __init__(self, observe: bool, blocks_of: str | None) -> None:
         self._observe = observe
+        self._blocks_of = blocks_of
+        self._tells_blocks = observe or blocks_of is not None
         self._in_class = False
 
     def module(self, tree: ast.Module) -> None:
@@ -40,7 +46,7 @@ class _Weaver:
     def _suite(self, body: list[ast.stmt], *before: ast.stmt) -> list[ast.stmt]:
         """Weave a block: what is told first, then its statements."""
         first = body[0]
-        told = [self._block(first)] if self._observe else []
+        told = [self._block(first)] if self._tells_blocks else []
         if _is_text(first):
             return [first, *told, *before, *self._statements(body[1:])]
         return [*told, *before, *self._statements(body)]
@@ -48,7 +54,7 @@ class _Weaver:
     def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         woven: list[ast.stmt] = []
         for number, statement in enumerate(body):
-            if self._observe and number and _may_leave(body[number - 1]):
+            if self._tells_blocks and number and _may_leave(body[number - 1]):
                 woven.append(self._block(statement))
             woven += self._statement(statement)
         return woven
@@ -116,7 +122,9 @@ class _Weaver:
         return [ast.copy_location(_expression(_telling(name)), name) for name in names]
 
     def _block(self, first: ast.stmt) -> ast.stmt:
-        return _at(first, [_expression(_call(BLOCK, ast.Constant(first.lineno)))])[0]
+        line = ast.Constant(first.lineno)
+        call = _call(BLOCK, line) if self._observe else _call(BLOCK_OF, ast.Constant(self._blocks_of), line)
+        return _at(first, [_expression(call)])[0]
 
 
 def _at(place: ast.stmt, statements: list[ast.stmt]) -> list[ast.stmt]:

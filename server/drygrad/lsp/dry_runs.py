@@ -369,7 +369,7 @@ class DryRuns:
 
     def _verify_later(self, checker: Checker, outcome: Outcome, how: RunSettings) -> None:
         """Have the fixes of an outcome tried while the user reads it; a newer run of the target ends that."""
-        if any(seen.findings for seen in outcome.seen):
+        if any(seen.findings or seen.elsewhere for seen in outcome.seen):
             name = f"trying fixes of {outcome.qualname or 'the script'}"
             self._verifying[checker.uri, outcome.qualname] = self._server.spawn(
                 self._verify(checker, outcome, how), name
