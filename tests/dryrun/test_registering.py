@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from plan_harness import plan
+from plan_harness import arguments, missing, plan
 
 DECORATOR = """\
 FOUND = {}
@@ -38,3 +38,10 @@ def test_registering_statements_are_taken(text: str, statement: str, taken: bool
 def test_what_a_program_starts_with_runs_as_the_script(decorator: str) -> None:
     found = plan(f"import hydra, click\n@{decorator}\ndef main(config): ...\n", "main")
     assert (found.module_name, found.arguments) == ("__main__", ())
+
+
+def test_what_a_command_line_would_give_is_given() -> None:
+    text = "import typer\ndef main(lr: float = typer.Option(0.1), *, n=typer.Argument(default=3), m=4): ...\n"
+    assert arguments(plan(text, "main")) == [("lr", "0.1"), ("n", "3")]
+    text = "import typer\ndef main(path: str = typer.Argument(...), n=typer.Option(3)): ...\n"
+    assert missing(text, "main").names == ("path",)

@@ -280,6 +280,7 @@ def fetch():
         "raise OwnError('cannot connect')",
         "raise OwnError(str(error)) from None",
         "raise OwnError(error) from None",
+        "raise OwnError(f'Max retries (Caused by {error!r})') from None",
     ],
 )
 def test_a_refusal_is_one_however_it_is_wrapped(worker: WorkerClient, tmp_path: Path, wrap: str) -> None:

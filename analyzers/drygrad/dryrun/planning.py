@@ -8,7 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drygrad.dryrun.inputs.arguments import Argument, Problem, listed, missing_parameters, unknown_argument
+from drygrad.dryrun.inputs.arguments import (
+    Argument,
+    Problem,
+    listed,
+    missing_parameters,
+    told_defaults,
+    unknown_argument,
+)
 from drygrad.dryrun.inputs.call_site import Found, find_call, stands_alone
 from drygrad.dryrun.inputs.callers import find_call_elsewhere
 from drygrad.dryrun.inputs.classes import constructor_text, objects_of
@@ -82,6 +89,12 @@ class _Planner:
             return [replace(plan, partial=called.slice.partial)]
         if self.target.is_entry:
             plan = self._sliced((), None)
+            return plan if isinstance(plan, Missing) else [plan]
+        told, untold = told_defaults(function)
+        if untold:
+            return self._missing(f"the command line gives {listed(untold)} of `{self.target.qualname}`", untold)
+        if told and not self._required(told):
+            plan = self._sliced(told, None)
             return plan if isinstance(plan, Missing) else [plan]
         if self._required(()) or (self.needs_receiver and self._receiver() is None):
             return self._guessed() or self._no_inputs(called.unresolved)

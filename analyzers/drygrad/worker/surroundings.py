@@ -112,7 +112,8 @@ def missing_package(error: BaseException) -> str | None:
 
 def _refusal(error: BaseException) -> str | None:
     """Return what the sandbox has refused, however the refusal was wrapped."""
-    for each in chain(error):
+    inmost_first = sorted(chain(error), key=lambda each: type(each).__name__ != "Blocked")
+    for each in inmost_first:
         refused = _REFUSED.search(_said(each))
         if refused is not None:
             return refused.group(1)

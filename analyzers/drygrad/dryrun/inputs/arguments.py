@@ -11,6 +11,7 @@ from drygrad.model import Span
 from drygrad.options import did_you_mean
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+_TOLD = frozenset(("typer.Option", "typer.Argument", "Option", "Argument"))
 
 
 @dataclass(frozen=True)
@@ -73,3 +74,22 @@ def listed(names: Iterable[str]) -> str:
     """Return names for a sentence: x, y and z, each quoted."""
     *first, last = [f"`{name}`" for name in names]
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def told_defaults(function: FunctionNode) -> tuple[tuple[Argument, ...], tuple[str, ...]]:
+    """Return the defaults that ``typer.Option(0.1)`` stands for, and the parameters that the command line must give."""
+    positional = [*function.args.posonlyargs, *function.args.args]
+    defaults = function.args.defaults
+    pairs = [*zip(positional[len(positional) - len(defaults) :], defaults, strict=True)]
+    pairs += [(p, d) for p, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None]
+    found: list[Argument] = []
+    missing: list[str] = []
+    for parameter, default in pairs:
+        if not isinstance(default, ast.Call) or ast.unparse(default.func) not in _TOLD:
+            continue
+        value = next(iter(default.args), None) or next((k.value for k in default.keywords if k.arg == "default"), None)
+        if value is None or (isinstance(value, ast.Constant) and value.value is ...):
+            missing.append(parameter.arg)
+        else:
+            found.append(Argument(parameter.arg, ast.unparse(value), "default"))
+    return tuple(found), tuple(missing)
