@@ -170,6 +170,34 @@ def test_a_long_text_is_cut_and_a_lone_surrogate_replaced() -> None:
     assert len(result.notes) < 1000
 
 
+@pytest.mark.parametrize(
+    ("path", "outcome"),
+    [
+        ("/project/program.py", "failed"),
+        ("/project/package/module.py", "failed"),
+        ("/elsewhere/calls.py", "failed"),
+        ("/etc/shadow", "error"),
+        ("/project/../etc/shadow", "error"),
+        ("etc/shadow", "error"),
+        ("/projects/other.py", "error"),
+    ],
+)
+async def test_a_place_is_in_a_file_of_the_project(path: str, outcome: str) -> None:
+    known = {"path": "/project/program.py", "root": "/project", "elsewhere": {"path": "/elsewhere/calls.py"}}
+    place = {"path": path, "line": 1}
+    faults = [
+        {"code": "DG907", "message": "m", "at": place},
+        {"code": "DG907", "message": "m", "at": None, "related": [{"message": "see", "at": place}]},
+    ]
+    supervisor = Supervisor(Launch((sys.executable, str(FAKE)), "python3.99"))
+    try:
+        for fault in faults:
+            raw = json.dumps({"outcome": "failed", "faults": [fault]})
+            assert (await supervisor.run(Request({**known, "raw": raw}))).outcome == outcome
+    finally:
+        await supervisor.close()
+
+
 async def test_hundreds_of_broken_answers_end_their_own_runs_alone() -> None:
     launch = Launch((sys.executable, str(FAKE)), "python3.99")
     states: list[State] = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Set
+from pathlib import Path
 from typing import Any
 
 from drygrad.dryrun import failures, wire
@@ -185,12 +187,25 @@ class Conversation:
         del self._flights[flight.run]
         try:
             result = Result.read({**wire.decoded(message["answer"]), **_output(message)})
+            _require_own(result.files(), flight.request)
         except Malformed as error:
             flight.end("error", f"the run's answer is malformed: {error}")
         else:
             failures.record(result.data)
             flight.settle(result)
         flight.gone.set()
+
+
+def _require_own(files: Set[str], request: Mapping[str, Any]) -> None:
+    """Raise Malformed for a place in a file that is not of the run's project: what stands there may be shown."""
+    root = request.get("root")
+    if not isinstance(root, str):
+        return
+    other: Mapping[str, Any] = request.get("elsewhere") or {}
+    inside = [Path(os.path.normpath(folder)) for folder in (Path(root).absolute(), Path(root).resolve())]
+    for file in files - {request.get("path"), other.get("path")}:
+        if not any(Path(os.path.normpath(file)).is_relative_to(folder) for folder in inside):
+            raise Malformed(f"{file!r} is not a file of the project")
 
 
 def _output(message: Mapping[str, Any]) -> dict[str, Any]:

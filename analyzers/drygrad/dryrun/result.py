@@ -98,6 +98,12 @@ class Result:
     interpreter: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    def files(self) -> set[str]:
+        """Return the files in which the run says that something is."""
+        faults = (place for fault in self.faults for place in (fault.at, *(place for _, place in fault.related)))
+        stack = (self.error.at, *self.error.stack) if self.error is not None else ()
+        return {place.path for place in (*faults, *stack) if place is not None}
+
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Result:
         """Read the answer of a run; what it does not say has its default. Raises Malformed."""
