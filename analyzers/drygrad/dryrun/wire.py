@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from functools import cache
 from typing import Any, Literal, NoReturn, cast, get_args
 
@@ -53,6 +54,7 @@ Outcome = Literal[
 DTYPES = frozenset(
     "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex32 complex64 "
     "complex128 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
+    "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 "
     "qint8 qint32 quint8 quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8 bits16".split()
 )
 """The dtypes of torch, as they are called behind ``torch.``."""
@@ -60,7 +62,7 @@ DTYPES = frozenset(
 _MOST_DIGITS = 30
 _SIZE = integer(-(1 << 63), (1 << 63) - 1)
 _COUNT = integer(0, (1 << 63) - 1)
-_NUMBER = number(-1e308, 1e308)
+_NUMBER = number(-sys.float_info.max, sys.float_info.max)
 _SECONDS = number(0, 1e9)
 _LINE = integer(0, 10_000_000)
 _COLUMN = integer(0, 10_000_000)
@@ -71,7 +73,9 @@ _SENTENCE = text(4000)
 _SHAPE = items(_SIZE, 64)
 
 DTYPE = one_of(DTYPES, "a dtype of torch")
-DEVICE = matching(r"(cpu|cuda|meta|mps|xpu|hip|mtia|hpu|lazy|vulkan|privateuseone)(:\d{1,3})?", "a device of torch")
+DEVICE = matching(
+    r"(cpu|cuda|meta|mps|xpu|xla|hip|mtia|maia|hpu|ipu|ve|lazy|vulkan|privateuseone)(:\d{1,3})?", "a device of torch"
+)
 
 
 @cache
