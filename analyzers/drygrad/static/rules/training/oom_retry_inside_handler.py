@@ -64,6 +64,16 @@ class OomRetryInsideHandler(Rule):
     code, name, since = "DG711", "oom-retry-inside-handler", "0.1"
     severity = "warning"
     VALID = [
+        Valid(
+            """
+            def train(model, x, tell):
+                try:
+                    loss = model(x).mean()
+                    tell(f"loss {loss}")
+                except torch.OutOfMemoryError as error:
+                    tell(f"out of memory: {error}")
+            """
+        ),
         Valid("""
             def step(train_step, batch):
                 out_of_memory = False
@@ -248,7 +258,14 @@ def _retry(node: ast.Try, handler: ast.ExceptHandler, ctx: Context) -> ast.Call 
     if function is not None:
         tried |= {function.name, f"self.{function.name}"}
     again = (call for call in _calls(handler.body) if _called_text(call) in tried or _calls_for(call, tried, ctx))
-    return next((call for call in again if called(call) not in _HARMLESS), None)
+    return next((call for call in again if called(call) not in _HARMLESS and not _only_tells(call)), None)
+
+
+def _only_tells(call: ast.Call) -> bool:
+    """Say whether a call is given nothing but text: it logs."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    texts = (isinstance(a, ast.JoinedStr) or (isinstance(a, ast.Constant) and isinstance(a.value, str)) for a in given)
+    return bool(given) and all(texts)
 
 
 def _calls_for(call: ast.Call, tried: set[str], ctx: Context) -> bool:
