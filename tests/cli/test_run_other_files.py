@@ -126,7 +126,8 @@ def uri_and_line(location: dict[str, Any]) -> tuple[str, int]:
 
 def test_waits_notes_and_errors_name_the_file(folder: Path) -> None:
     out = call(folder, "train.py::slow", "--device", "sim").out
-    assert out.startswith("parts/model.py:21:5: error[DG907]: KeyError: 'none'")
+    assert out.startswith("parts/model.py:21:5: ")
+    assert "[DG907]: KeyError: 'none'" in out.splitlines()[0]
     assert "train.py:10:5: the run came from here" in out
     assert "  waits    parts/model.py:20: a value is read from the device" in out
     assert "the loop at parts/model.py:19 was stopped after 3 of 100 batches" in out
@@ -185,3 +186,40 @@ def test_a_fix_changes_the_other_file(tmp_path: Path) -> None:
     assert layers.read_text() == LAYERS.format(write="hidden = hidden.add(1)")
     assert (tmp_path / "train.py").read_text() == USES
     assert (outcome.status, "2 runs: 2 passed" in outcome.out) == (0, True), outcome.out
+
+
+KEPT = """\
+class History:
+    def __init__(self):
+        self.values = []
+
+    def note(self, value):
+        self.values.append(value)
+"""
+KEEPS = """\
+import torch
+from kept import History
+
+
+def train(history):
+    net = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(5):
+        loss = net(torch.randn(8, 4)).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        history.note(loss)
+
+
+if __name__ == "__main__":
+    train(History())
+"""
+
+
+def test_what_a_class_of_another_file_keeps_is_told_at_the_call(tmp_path: Path) -> None:
+    (tmp_path / "kept.py").write_text(KEPT)
+    (tmp_path / "train.py").write_text(KEEPS)
+    told = json.loads(call(tmp_path, "train.py", "--device", "cpu", "--output-format", "json").out)
+    kept = [(f["path"], f["start"]["line"]) for f in told["findings"] if f["code"] == "DG501"]
+    assert kept == [("train.py", 13)]

@@ -62,6 +62,11 @@ class Lines:
         """Return the lines of a file whose text is known."""
         return self._source.get(path)
 
+    @property
+    def texts(self) -> dict[str, list[str]]:
+        """The lines of all files whose text is known."""
+        return self._source
+
     def is_user(self, code: CodeType) -> bool:
         """Say whether the code stands in a file of the user's."""
         known = self._is_user.get(id(code))

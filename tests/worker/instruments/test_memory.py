@@ -296,3 +296,15 @@ for number in range(5):
     optimizer.step()
 """
     assert watch(tmp_path, text, Memory).notes == []
+
+
+@pytest.mark.parametrize("call", ["note(losses, 'loss', loss)", "note(value=loss, name='loss', history=losses)"])
+def test_what_a_function_stores_in_a_list_is_told_at_its_call(tmp_path: Path, call: str) -> None:
+    helper = "def note(history, name, value):\n    history.setdefault(name, []).append(value)\n"
+    body = STEP.format(steps=4, after=call)
+    body = body.replace("losses, outputs, total = [], [], 0.0", "losses = {}")
+    run = watch(tmp_path, f"{helper}\ndef train():\n{indent(body, '    ')}\ntrain()\n", Memory)
+    (fault,) = run.faults
+    assert fault.code == "DG501"
+    assert fault.at is not None
+    assert run.lines.text(fault.at) == call

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import torch
 
 from drygrad.worker.explain.chains import Chains
-from drygrad.worker.explain.storing import stored_here, stored_in_method
+from drygrad.worker.explain.storing import stored_by_function, stored_here, stored_in_method
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.naming import locals_of, parts, tensors_in
 from drygrad.worker.run import Place
@@ -149,7 +149,7 @@ def _adds_up_steps(tensor: torch.Tensor, step_of: StepOf) -> bool:
 
 def _stored(lines: Lines, frame: FrameType, name: str, made: Instruction | None = None) -> Place | None:
     """Return where the text stores what a name holds; where that is not clear, where it was made or the step stands."""
-    place = stored_here(lines, frame, name)
+    place = stored_here(lines, frame, name) or stored_by_function(lines, frame, name)
     if place is None and "." in name:
         method = made.code.co_name if made is not None and made.code is not frame.f_code else None
         place = stored_in_method(lines, frame, name, method)

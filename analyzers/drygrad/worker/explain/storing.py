@@ -44,20 +44,64 @@ def stored_here(lines: Lines, frame: FrameType, name: str) -> Place | None:
 
 
 def stored_in_method(lines: Lines, frame: FrameType, name: str, function: str | None = None) -> Place | None:
-    """Return the one statement of the file that stores under an attribute; the call, where that was handed what it is.
+    """Return the one statement of the file, else of all, that stores under an attribute; its call, if that gives what.
 
     ``function`` is the name of the function that did it, where it is known.
     """
-    path, attribute = frame.f_code.co_filename, re.sub(r"(\[[^]]*\])+$", "", name).rpartition(".")[2]
-    source = lines.source(path)
-    if source is None or attribute == name:
+    attribute = re.sub(r"(\[[^]]*\])+$", "", name).rpartition(".")[2]
+    if attribute == name:
         return None
-    stores = [s for s in _stores("\n".join(source), attribute) if s.function is not None]
-    stores = [s for s in stores if function in (None, s.function.name)]
+    texts = {path: "\n".join(source) for path, source in lines.texts.items()}
+    found = [(path, store) for path, text in texts.items() for store in _stores(text, attribute) if store.function]
+    found = [(path, store) for path, store in found if function in (None, store.function.name)]
+    stores = [each for each in found if each[0] == frame.f_code.co_filename] or found
     if len(stores) != 1:
         return None
-    store = stores[0]
+    path, store = stores[0]
     return _handing_call(lines, frame, name, store) or _place(lines, path, store.statement)
+
+
+def stored_by_function(lines: Lines, frame: FrameType, name: str) -> Place | None:
+    """Return the one call, in the function at hand, that hands a name to a function which stores in it."""
+    path = frame.f_code.co_filename
+    tree = tree_of("\n".join(lines.source(path) or []))
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+    near = [call for call in calls if _is_within(call, frame) and any(map(_stores_in, *_handed(lines, call, name)))]
+    return _place(lines, path, near[0]) if len(near) == 1 else None
+
+
+def _handed(lines: Lines, call: ast.Call, name: str) -> tuple[list[Any], list[str]]:
+    """Return the functions that a call may mean, each with its parameter that stands for a name there."""
+    called: Any = call.func
+    functions: list[Any] = []
+    parameters: list[str] = []
+    for source in lines.texts.values():
+        for node in ast.walk(tree_of("\n".join(source))):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == called.id:
+                own = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+                given = [*zip(own, call.args), *((str(k.arg), k.value) for k in call.keywords)]
+                for parameter, value in given:
+                    if isinstance(value, ast.Name) and value.id == name:
+                        functions.append(node)
+                        parameters.append(parameter)
+    return functions, parameters
+
+
+def _stores_in(function: ast.AST, parameter: str) -> bool:
+    """Say whether a function stores something in what a parameter is."""
+    for node in ast.walk(function):
+        target: Any = None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS:
+            target = node.func.value
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            target = node.targets[0].value
+        elif isinstance(node, ast.AugAssign):
+            target = node.target
+        while isinstance(target, (ast.Subscript, ast.Attribute, ast.Call)):
+            target = target.func if isinstance(target, ast.Call) else target.value
+        if isinstance(target, ast.Name) and target.id == parameter:
+            return True
+    return False
 
 
 def _handing_call(lines: Lines, frame: FrameType, name: str, store: _Store) -> Place | None:
