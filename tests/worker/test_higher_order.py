@@ -92,9 +92,23 @@ torch.testing.assert_close(pullback(torch.ones_like(value))[0], grad(f)(x))
 torch.testing.assert_close(jvp(grad(f), (x,), (x,))[1], hessian(f)(x) @ x)
 """
 
+LAZY = """\
+import torch
+net = torch.nn.Sequential(torch.nn.LazyLinear(4), torch.nn.ReLU()).to(DEVICE)
+net.eval()
+net(torch.ones(2, 3, device=DEVICE)).sum().backward()
+"""
+
 
 @pytest.mark.parametrize(
-    ("text", "device"), [(SPARSE, "cpu"), (PULLED_BACK, "cpu"), (PULLED_BACK.replace("DEVICE", "'cuda'"), "sim")]
+    ("text", "device"),
+    [
+        (LAZY, "cpu"),
+        (LAZY.replace("DEVICE", "'cuda'"), "sim"),
+        (SPARSE, "cpu"),
+        (PULLED_BACK, "cpu"),
+        (PULLED_BACK.replace("DEVICE", "'cuda'"), "sim"),
+    ],
 )
 def test_no_instrument_fails_at_tensors_without_memory_of_their_own(
     worker: WorkerClient, tmp_path: Path, text: str, device: str

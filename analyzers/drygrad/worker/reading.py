@@ -16,6 +16,7 @@ _torch_c: Any = torch._C
 _is_wrapped: Any = _torch_c._functorch.is_functorch_wrapped_tensor
 _has_storage: Any = _torch_c._has_storage
 _overriding_modes: Any = _torch_c._len_torch_function_stack
+_is_lazy: Any = torch.nn.parameter.is_lazy
 _Tensor: Any = torch.Tensor
 HALVES = (torch.float16, torch.bfloat16)
 """The floating dtypes of two bytes."""
@@ -40,7 +41,7 @@ def is_plain(value: Any) -> bool:
     """Say whether a value is a dense tensor of torch's own, or a subclass that leaves the operations to torch."""
     if type(value) in _EXACT and not _overriding_modes():
         return _is_dense(value)  # the usual case, without a context to enter
-    if not isinstance(value, _Tensor) or _dispatch_of(type(value)) is not _plain_dispatch:
+    if not isinstance(value, _Tensor) or _dispatch_of(type(value)) is not _plain_dispatch or _is_lazy(value):
         return False
     with _torch_c.DisableTorchFunction():
         return _is_dense(value)
