@@ -386,3 +386,15 @@ def test_a_parser_that_is_installed_and_ends_the_program_wants_arguments(worker:
     text = f"code = compile('raise SystemExit(2)', {str(installed)!r}, 'exec')\nexec(code)\n"
     result = worker.run(plan(tmp_path, text))
     assert (result["outcome"], [f["code"] for f in result["faults"]]) == ("blocked", ["DG903"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"text": None}, {"text": 7}, {"path": ["p"]}, {"timeout": "soon"}, {"sys_path": "/"}, {"memory_limit": "much"}],
+    ids=str,
+)
+def test_a_request_that_is_none_ends_alone(worker: WorkerClient, tmp_path: Path, wrong: dict[str, Any]) -> None:
+    result = worker.run({**plan(tmp_path, "x = 1\n"), **wrong})
+    assert result["outcome"] == "error"
+    assert next(iter(wrong)) in result["notes"][0]
+    assert worker.run(plan(tmp_path, "x = 1\n"))["outcome"] == "passed"

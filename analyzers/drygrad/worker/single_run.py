@@ -7,7 +7,7 @@ import tempfile
 import threading
 from typing import Any
 
-from drygrad.worker import capture, child, devices, outcomes
+from drygrad.worker import capture, child, devices, outcomes, requests
 from drygrad.worker.wire import Channel, untagged
 
 
@@ -35,7 +35,12 @@ def serve(channel: Channel) -> int:
     message = _first_run(channel)
     if message is None:
         return 0
-    plan, run = message["plan"], str(message["run"])
+    plan: Any = message.get("plan")
+    run = str(message.get("run"))
+    wrong = requests.problem(plan)
+    if wrong is not None:
+        channel.send(outcomes.message(run, outcomes.told({}, "error", wrong)))
+        return 0
     why = devices.prepare(str(plan.get("device") or "cpu"), plan)
     if why is not None:
         channel.send(outcomes.message(run, outcomes.told(plan, "unsupported", why)))

@@ -7,9 +7,9 @@ import selectors
 import socket
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
-from drygrad.worker import outcomes, processes, stage
+from drygrad.worker import outcomes, processes, requests, stage
 from drygrad.worker.modules import third_party_imports
 from drygrad.worker.wire import Channel
 
@@ -77,11 +77,12 @@ class Zygote:
                 self._up.closed = True
 
     def _run(self, message: dict[str, Any]) -> None:
-        plan: dict[str, Any] = message.get("plan") or {}
-        run = str(message.get("run"))
-        if not isinstance(plan.get("text"), str):
-            self._result(run, {}, "error", "the request has no plan")
+        plan, run = message.get("plan"), str(message.get("run"))
+        why = requests.problem(plan)
+        if why is not None:
+            self._result(run, {}, "error", why)
             return
+        plan = cast("dict[str, Any]", plan)
         modules = frozenset(third_party_imports(plan)) - self._shunned
         chosen = self._stage(str(plan.get("device") or "cpu"), _options(plan), modules)
         if chosen.why is not None:
