@@ -144,6 +144,8 @@ BASE: dict[str, Any] = {}
         ("DG103", 14, BASE, False),  # the function ran no backward itself
         ("DG103", 14, {"backward": "target"}, True),
         ("DG205", 14, BASE, True),
+        ("DG723", 14, {"backward": "target"}, True),
+        ("DG723", 14, {"backward": "target", "device": "cpu"}, False),
         ("DG205", 14, {"device": "cpu"}, False),
         ("DG302", 14, BASE, False),  # depends on values
         ("DG401", 14, BASE, False),

@@ -58,7 +58,7 @@ def test_a_test_in_which_an_instrument_fails_fails(tmp_path: Path) -> None:
         "def test_that_fails():\n    failures.record({'instrument_failures': [{'instrument': 'births'}]})\n\n"
         "def test_after_it():\n    failures.record({'instrument_failures': []})\n"
     )
-    path = os.pathsep.join(str(ROOT / name) for name in ("server", "analyzers"))
+    path = os.pathsep.join(str(ROOT / name) for name in ("server", "analyzers", "tests/support"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
     assert "2 passed, 1 error" in done.stdout

@@ -47,6 +47,7 @@ REFUTABLE: Mapping[str, frozenset[Need]] = {
     "DG314": frozenset(),  # the operation raises
     "DG315": frozenset(),
     "DG317": frozenset(),
+    "DG723": frozenset({"own backward", "grad", "device"}),  # the scaler raises, unless it is off for want of a GPU
     "DG740": frozenset(),  # the assignment raises
 }
 """The codes of the faults of structure that show in every run that meets them, and what the run must have had."""

@@ -6,6 +6,8 @@ import os
 from collections import deque
 from typing import Any
 
+from drygrad.worker.frames import without_ours
+
 HEAD = 48 << 10
 TAIL = 16 << 10
 _CHUNK = 1 << 16
@@ -43,7 +45,7 @@ class Excerpt:
         text = _text(bytes(self._head))
         if left_out:
             text += f"\n[... {left_out:,} bytes ...]\n"
-        return {"text": text + _text(tail[-TAIL:]), "cut": left_out > 0}
+        return {"text": without_ours(text + _text(tail[-TAIL:])), "cut": left_out > 0}
 
 
 def _text(data: bytes) -> str:

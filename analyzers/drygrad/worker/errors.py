@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import Any
 
-from drygrad.worker import surroundings
+from drygrad.worker import frames, surroundings
 from drygrad.worker.run import Fault, Instrument, Place, Run
 
 MAX_MESSAGE = 300
@@ -34,7 +34,12 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
     run.result["error"] = described(run, error, place)
     outcome = outcome_of(error, run)
     if outcome == "unsupported":
-        run.because(first_line(error))
+        ours = frames.is_ours(error)
+        run.because(
+            f"drygrad cannot follow what is called here ({type(error).__name__})" if ours else first_line(error)
+        )
+        if ours:
+            run.result["error"]["message"] = run.result["reason"]
         return outcome
     if outcome == "missing-package":
         run.result["reason"] = surroundings.missing_package(error)
@@ -67,6 +72,8 @@ def outcome_of(error: BaseException, run: Run) -> str:
     kind = type(error)
     text = text_of(error)
     if kind.__name__ == "Unsupported" and kind.__module__.startswith("drygrad."):
+        return "unsupported"
+    if frames.is_ours(error):
         return "unsupported"
     if run.device != "cuda" and any(phrase in text for phrase in _MISSING_CUDA):
         return "unsupported"
