@@ -9,7 +9,7 @@ READY := .venv/.ready-for-tests
 unexport PYTHONDONTWRITEBYTECODE
 
 # A file's tests share what they start; files run side by side.
-PYTEST = $(BIN)/python -m pytest -q --dist loadfile
+PYTEST = $(BIN)/python -m pytest -q --dist loadfile --no-loadscope-reorder
 
 # $(call installed,PROGRAM,PACKAGES): install Debian's packages where the program is missing.
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \

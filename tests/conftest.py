@@ -44,6 +44,20 @@ def _no_instrument_fails(request: pytest.FixtureRequest, _failures_file: Path) -
         pytest.fail(f"an instrument failed:\n{told}", pytrace=False)
 
 
+SLOWEST = ("corpus", "e2e", "cli", "dryrun", "server", "worker", "sim", "docs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the folders that take longest, so that none of them is waited for in the end."""
+    ranks = {name: rank for rank, name in enumerate(SLOWEST)}
+
+    def rank(item: pytest.Item) -> int:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        return ranks.get(folder, len(ranks))
+
+    items.sort(key=rank)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many processes run tests: more than cores, for most tests wait for a process of theirs."""
