@@ -16,6 +16,7 @@ from hostile_answers import DREADFUL, LONG, MARK, Answer, broken, recorded
 from drygrad.dryrun import wire
 from drygrad.dryrun.findings import findings
 from drygrad.dryrun.fixes import Candidates
+from drygrad.dryrun.inputs import conventions
 from drygrad.dryrun.launch import Launch
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing, Plan, RunOptions
@@ -45,6 +46,15 @@ def test_what_runs_are_compared_by_can_be_said() -> None:
         "written": ["net.w"],
     }
     assert Result.read({"outcome": "passed", "comparison": said}).data["comparison"] == said
+
+
+@pytest.mark.parametrize(
+    "own", [conventions.SILENT, conventions.FOLDER, f"f({conventions.SILENT})", "Net.__new__(Net)"]
+)
+def test_what_drygrad_proposes_itself_may_come_back(own: str) -> None:
+    assert wire.EXPRESSION(own) == own
+    with pytest.raises(Malformed):
+        wire.EXPRESSION(f"f({own}, __import__('os'))")
 
 
 def plan_of(known: Answer) -> Plan:

@@ -85,7 +85,7 @@ def test_what_is_not_pinned_is_outdated_and_not_run(client: Client, train: str, 
 
 def test_a_file_that_was_missing_comes(client: Client, train: str, layers: Path) -> None:
     layers.unlink()
-    assert ran(client, train, "pick")["outcome"] == "failed"
+    assert ran(client, train, "pick")["outcome"] == "missing-package"
     layers.write_text(RIGHT)
     changed(client, layers, kind=1)
     assert finished(client, "run-2")["outcome"] == "passed"
