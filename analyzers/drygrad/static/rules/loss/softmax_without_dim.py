@@ -103,9 +103,9 @@ class SoftmaxWithoutDim(Rule):
         chosen = "dimension 0 of tensors with 0, 1 or 3 dimensions, else 1"
         if rank is not None:
             chosen = f"dimension {dim} of a tensor with {rank}"
-        fix = (
-            None if dim is None else ctx.fix(f"Add dim={dim}", with_keyword(ctx, node, "dim", str(dim)), safety="safe")
-        )
+        nothing = next((a for a in node.args if isinstance(a, ast.Constant) and a.value is None), None)
+        edit = ctx.replace(nothing, str(dim)) if nothing is not None else with_keyword(ctx, node, "dim", str(dim))
+        fix = None if dim is None else ctx.fix(f"Add dim={dim}", edit, safety="safe")
         yield ctx.finding(
             self,
             node,

@@ -343,7 +343,7 @@ def _fix(node: ast.Call, kind: str, exponential: Origin, total: TorchCall | None
 def _names_dimensions(dim: Value | None) -> bool:
     """Say whether a ``dim`` is known to be a number or some of them: ``sum`` takes None for all, ``logsumexp`` not."""
     if isinstance(dim, Sequence):
-        return dim.items is not None and all(map(_names_dimensions, dim.items))
+        return bool(dim.items) and all(map(_names_dimensions, dim.items or ()))
     return isinstance(dim, Constant) and isinstance(dim.value, int)
 
 
