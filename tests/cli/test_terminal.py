@@ -37,7 +37,7 @@ def report() -> Report:
         fixes=(Fix(HOSTILE, ()),),
         detail=HOSTILE,
     )
-    item = Item(f"a\n{HOSTILE}.py", finding, None, {1: f"x = '{HOSTILE}'"})
+    item = Item(f"a\n{HOSTILE}.py", finding, None, f"x = '{HOSTILE}'", (HOSTILE, None))
     return Report((FileResult(f"{HOSTILE}.py", (item,), diff=f"+{HOSTILE}\n"),))
 
 

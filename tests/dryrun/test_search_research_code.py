@@ -426,9 +426,28 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("qualname", ["build", "weigh"])
-async def test_a_call_that_cannot_be_made_here_gives_way_to_a_search(tmp_path: Path, qualname: str) -> None:
-    source = source_of(IMPORTS + SCRIPT)
+FIRST_ANOTHER = """\
+class Dynamics(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(2, 2)
+    def forward(self, y):
+        return self.net(y)
+def step(f, y):
+    return y + f(y)
+if __name__ == "__main__":
+    step(lambda y: -y, torch.randn(4, 2))
+    step(Dynamics(), torch.randn(4, 2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "qualname"), [(SCRIPT, "build"), (SCRIPT, "weigh"), (FIRST_ANOTHER, "Dynamics.forward")]
+)
+async def test_a_call_that_cannot_be_made_here_gives_way_to_a_search(
+    tmp_path: Path, program: str, qualname: str
+) -> None:
+    source = source_of(IMPORTS + program)
     target = target_named(source, qualname)
     assert target is not None
     runs = DryRuns()

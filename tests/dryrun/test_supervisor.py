@@ -177,6 +177,14 @@ async def test_a_cancelled_run_ends_and_its_worker_serves_on(tmp_path: Path) -> 
     assert (tmp_path / "starts").read_text() == "1"
 
 
+async def test_a_run_that_begins_anew_elsewhere_can_be_cancelled_as_the_first_could(tmp_path: Path) -> None:
+    async with supervising("--counter", str(tmp_path / "starts")) as supervisor:
+        await soon(supervisor.run(Plan(), run="one"))
+        task = await in_flight(supervisor, {"hang": True})  # of the same name, while the first is still put away
+        assert supervisor.cancel("one")
+        assert (await soon(task)).outcome == "cancelled"
+
+
 @pytest.mark.parametrize("deaf", [(), ("--ignore-sigterm",)])
 async def test_a_worker_that_ignores_cancel_is_killed_and_replaced(deaf: tuple[str, ...]) -> None:
     async with supervising("--hang", "--ignore-cancel", *deaf) as supervisor:

@@ -294,7 +294,7 @@ def test_a_missing_package_is_named_with_what_installs_it(worker: WorkerClient, 
     result = worker.run(plan(tmp_path, "import torch\nimport absent_xyz.models\n"))
     assert (result["outcome"], result["faults"], result["error"]["at"]["line"]) == ("missing-package", [], 2)
     assert result["error"]["message"].startswith(
-        "cannot run here: package `absent-xyz` is missing from the environment"
+        "cannot run here: module `absent_xyz` is neither in the project nor in the environment"
     )
     assert "pip install absent-xyz" in result["error"]["message"]
 

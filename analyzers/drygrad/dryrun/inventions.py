@@ -192,7 +192,7 @@ def is_unmade(plan: Plan, result: Result) -> bool:
         return False
     if result.data.get("called") is not True:
         absent = result.error is not None and result.error.type in _ABSENT
-        return result.outcome == "blocked" or (result.outcome == "failed" and absent)
+        return result.outcome in ("blocked", "no-inputs") or (result.outcome == "failed" and absent)
     weak = (fault.code in OF_VALUES or fault.code == _ERROR for fault in result.faults)
     return plan.partial and result.outcome == "failed" and all(weak)
 

@@ -54,7 +54,7 @@ class Supervisor:
         self._slots = asyncio.Semaphore(parallel)
         self._living: asyncio.Task[None] | None = None
         self._spare: Conversation | None = None
-        self._busy: dict[str, tuple[Flight, Conversation | None]] = {}
+        self._busy: dict[Flight, Conversation | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
 
@@ -72,15 +72,14 @@ class Supervisor:
 
     def cancel(self, run: str) -> bool:
         """Answer a run with ``cancelled``, and end what works on it; say whether there was such a run."""
-        flight, conversation = self._busy.get(run, (None, None))
-        if flight is None:
-            return False
-        if conversation:
-            conversation.cancel(flight)
-        else:
-            flight.end("cancelled", "cancelled before it began")
-        self._tell()
-        return True
+        flights = [flight for flight in self._busy if flight.run == run]  # one may go on elsewhere as another ends
+        for flight in flights:
+            if conversation := self._busy[flight]:
+                conversation.cancel(flight)
+            else:
+                flight.end("cancelled", "cancelled before it began")
+            self._tell()
+        return bool(flights)
 
     def start(self) -> None:
         """Start the worker, unless it was started."""
@@ -113,9 +112,9 @@ class Supervisor:
             with suppress(asyncio.CancelledError):
                 await living
         spare = [self._spare] if self._spare else []
-        talks = {conversation for _, conversation in self._busy.values() if conversation} | {*spare}
+        talks = {conversation for conversation in self._busy.values() if conversation} | {*spare}
         self._spare = None
-        for flight, _ in self._busy.values():
+        for flight in self._busy:
             flight.end("cancelled", "the worker was stopped")
         self._change("stopped")
         await asyncio.gather(*(conversation.leave() for conversation in talks), *self._tasks)
@@ -126,14 +125,14 @@ class Supervisor:
         return self._spare.log if self._spare else ""
 
     async def _fly(self, flight: Flight) -> None:
-        self._busy[flight.run] = (flight, None)
+        self._busy[flight] = None
         try:
             flight.phase("waiting")
             async with self._slots:
                 conversation = await self._worker_for(flight)
                 if conversation is None:
                     return
-                self._busy[flight.run] = (flight, conversation)
+                self._busy[flight] = conversation
                 self._change("busy")
                 await conversation.serve(flight)
                 if flight.answer.result().outcome != "crashed":
@@ -141,8 +140,8 @@ class Supervisor:
                 if self._launch.once:
                     await conversation.leave()
         finally:
-            del self._busy[flight.run]
-            if self.state.name == "busy" and not any(talk for _, talk in self._busy.values()):
+            del self._busy[flight]
+            if self.state.name == "busy" and not any(self._busy.values()):
                 self._change("ready" if self._spare else "starting")
 
     async def _worker_for(self, flight: Flight) -> Conversation | None:
@@ -208,7 +207,7 @@ class Supervisor:
         finally:
             if self._spare is conversation:
                 self._spare = None
-            if all(conversation is not talk for _, talk in self._busy.values()):
+            if all(conversation is not talk for talk in self._busy.values()):
                 await conversation.leave()
 
     async def _death_or_departure(self, conversation: Conversation) -> str | None:
@@ -234,7 +233,7 @@ class Supervisor:
         self, name: StateName, why: str | None = None, *, unusable: bool = False, ready: Mapping[str, Any] | None = None
     ) -> None:
         said = ready if ready is not None else self.state.ready
-        if name == "ready" and any(talk for _, talk in self._busy.values()):
+        if name == "ready" and any(self._busy.values()):
             name = "busy"
         state = State(name, self._launch.interpreter, why, unusable, said)
         if state == self.state:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class CallFailed(Exception):
-    """The other file's call cannot be made, for a reason that is not in the target's file."""
+    """The call that was to give the inputs cannot be made, for a reason that is not in the target."""
 
 
 class Elsewhere:

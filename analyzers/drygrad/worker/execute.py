@@ -288,6 +288,8 @@ def resolve(names: dict[str, Any], target: str, owner: Any) -> Callable[..., Any
     """Return what to call: a module's ``forward`` is called through the module, so that its hooks run."""
     parts = target.split(".")
     if owner is not None:
+        if not hasattr(owner, parts[-1]):  # a name that was taken for the object is, here, another's
+            raise CallFailed(f"the call is one of a {type(owner).__name__}, which has no `{parts[-1]}`")
         forward = isinstance(owner, torch.nn.Module) and parts[-1] == "forward"
         return owner if forward else getattr(owner, parts[-1])
     found = names[parts[0]]

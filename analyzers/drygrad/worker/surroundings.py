@@ -103,8 +103,8 @@ def missing_package(error: BaseException) -> str | None:
         if isinstance(each, ModuleNotFoundError) and name and not _is_there(name):
             package = _DISTRIBUTIONS.get(name, name.replace("_", "-"))
             where = sys.prefix if sys.prefix != sys.base_prefix else sys.executable
-            how = f"`{sys.executable} -m pip install {package}` installs it"
-            return f"package `{package}` is missing from the environment {where}; {how}"
+            how = f"if it is a package, `{sys.executable} -m pip install {package}` installs it"
+            return f"module `{name}` is neither in the project nor in the environment {where}; {how}"
         if _TO_INSTALL.search(_said(each)):
             return _said(each).strip().splitlines()[0]
     return None
