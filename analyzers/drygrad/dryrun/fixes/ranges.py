@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from drygrad.dryrun.fixes.layers import argument_of, maker
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Edit, Fix
-from drygrad.static.editing import as_operand, written_as
+from drygrad.static.editing import as_operand, with_keyword, written_as
+
+_MARKS = (255, -1)
+"""What datasets write where there is no class: the void of segmentation masks, and a label that is not known."""
+_CLASS_LOSSES = frozenset({"torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss"})
 
 
 def fixes(site: Site) -> Iterator[Fix | None]:
@@ -35,6 +39,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
             rows = int(_highest(site, operand, value)) + 1
             yield site.fix(f"Make room for {rows} rows (changes the model)", site.ctx.replace(size, str(rows)))
             yield site.fix("Make room for one row more (changes the model)", *_one_more(site, size))
+    if value in _MARKS:
+        yield _left_out(site, int(value))
     if operand is None:
         return
     text = as_operand(site.ctx, operand)
@@ -43,6 +49,17 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         yield site.fix("Count from 0: subtract 1 (changes which class is meant)", edit)
     limit = f"clamp({int(low)}, {int(high) - 1})"
     yield site.fix(f"Limit it with .{limit} (changes what the others mean)", site.with_call(operand, limit))
+
+
+def _left_out(site: Site, mark: int) -> Fix | None:
+    """Return the loss that leaves out what is marked as no class; None where it leaves out another one already."""
+    call = site.expression
+    is_function = isinstance(call, ast.Call) and site.ctx.name(call.func) in _CLASS_LOSSES
+    loss = call if is_function else maker(site, "CrossEntropyLoss", "NLLLoss")
+    if not isinstance(loss, ast.Call) or any(k.arg == "ignore_index" for k in loss.keywords):
+        return None
+    title = f"Leave {mark} out of the loss: ignore_index={mark}"
+    return site.fix(title, with_keyword(site.ctx, loss, "ignore_index", str(mark)))
 
 
 def _counted(site: Site) -> Fix | None:
