@@ -28,6 +28,16 @@ CASES = {
         + "Trainer().step(images, masks).backward()\n",
         ["nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=255)"],
     ),
+    "an expression beside what another function has made": (
+        "DG205",
+        "class Scores:\n    def __init__(self, values):\n        self.values = values\n\n\n"
+        "def make():\n    return torch.zeros(3)\n\n\n"
+        "def score(scores, prior):\n    return (scores.softmax(dim=-1) * prior).sum()\n\n\n"
+        "place = getattr(torch, 'device')('cuda')\n"
+        "held = Scores(torch.randn(3, requires_grad=True).to(*[place]))\nprior = make()\n"
+        "score(held.values, prior).backward()\n",
+        ["scores.softmax(dim=-1) * prior.to(scores.device)"],
+    ),
 }
 """The code of a finding, the program below torch's imports, and what a verified fix writes."""
 

@@ -16,6 +16,7 @@ from drygrad.static.syntax import block_of
 
 _REFERENCES = 2
 _FAILS = "it fails here"
+_MOVING = frozenset({"to", "cpu", "cuda", "type", "type_as", "numpy", "tolist", "item"})
 
 
 def fixes(site: Site) -> Iterator[Fix | None]:
@@ -84,8 +85,8 @@ def _made_behind_the_move(site: Site, statement: ast.stmt) -> Fix | None:
 def _where_it_fails(site: Site) -> Iterator[Fix | None]:
     """Yield the fixes in the function that was handed the operand: there the device of the others may be at hand."""
     failing = next((at for message, at in site.fault.related if message == _FAILS), None)
-    inner = site.fact("inner")
-    if failing is not None and isinstance(inner, str):
+    inner = site.fact("inner") or site.fact("operand")
+    if failing not in (None, site.fault.at) and isinstance(inner, str):
         facts = {**site.fault.facts, "operand": inner, "inner": None}
         yield from fixes(replace(site, fault=replace(site.fault, at=failing, facts=facts)))
 
@@ -114,9 +115,10 @@ def references(site: Site, node: ast.expr) -> Iterator[tuple[str, bool]]:
     """
     here = site.statement is not None and site.ctx.function(node) is site.function
     other = site.fact("other")
-    read = site.written(other) if here else None
-    if read is not None and "(" not in (text := site.ctx.source_of(read)):
-        yield f"{text}.device", True
+    read = site.written(other) or _beside(site) if here else None
+    held = _held(site, read) if read is not None else None
+    if held is not None:
+        yield f"{held}.device", True
     function = site.ctx.function(node)
     names = _parameters(function)
     own = [name for name in names if name != site.ctx.text(node) and _reads_shape(function, name, site)]
@@ -125,6 +127,27 @@ def references(site: Site, node: ast.expr) -> Iterator[tuple[str, bool]]:
     yield from ((f"{name}.device", False) for name in names if name not in own and name not in ("self", "device"))
     if names[:1] == ["self"]:
         yield "next(self.parameters()).device", False
+
+
+def _beside(site: Site) -> ast.expr | None:
+    """Return what an operator applies to together with the operand: an expression has no name that a worker tells."""
+    node = site.expression
+    match node, site.operand:
+        case ast.BinOp(left=left, right=right), ast.expr() as operand if operand in (left, right):
+            return right if operand is left else left
+        case _:
+            return None
+
+
+def _held(site: Site, node: ast.expr) -> str | None:
+    """Return the name of a tensor on the device of an expression: what its methods and functions were applied to."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        is_function = site.ctx.name(node.func) is not None
+        given = (node.args[0] if node.args else None) if is_function else node.func.value
+        if given is None or node.func.attr in _MOVING or _factory(node, site) is not None:
+            return None
+        node = given
+    return site.ctx.source_of(node) if site.ctx.text(node) is not None else None
 
 
 def _parameters(function: ast.AST | None) -> list[str]:
