@@ -14,7 +14,8 @@ MASKS = "masks = torch.randint(0, 5, (2, 8, 8))\nmasks[:, 0] = 255\nimages = tor
 CASES = {
     "a void that a function counts": (
         "DG302",
-        "model = nn.Conv2d(3, 5, 1)\n\n\ndef step(images, masks):\n    return F.cross_entropy(model(images), masks)\n\n\n"
+        "model = nn.Conv2d(3, 5, 1)\n\n\n"
+        "def step(images, masks):\n    return F.cross_entropy(model(images), masks)\n\n\n"
         + MASKS
         + "step(images, masks).backward()\n",
         ["F.cross_entropy(model(images), masks, ignore_index=255)"],
