@@ -145,6 +145,29 @@ class ClipWithoutUnscale(Rule):
                         print(norm)
             """,
         ),
+        Invalid(
+            """
+            def clip(model):
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+            def f(loss, model, optimizer, scaler):
+                scaler.scale(loss).backward()
+                clip(model)
+                scaler.step(optimizer)
+                scaler.update()
+            """,
+            """
+            def clip(model):
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+            def f(loss, model, optimizer, scaler):
+                scaler.scale(loss).backward()
+                scaler.unscale_(optimizer)
+                clip(model)
+                scaler.step(optimizer)
+                scaler.update()
+            """,
+        ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
@@ -175,7 +198,10 @@ class ClipWithoutUnscale(Rule):
 
     def _fix(self, ctx: Context, clip: Event, step: Event) -> Fix | None:
         scaler, optimizer = text_of_scaler(ctx, step), text_of_optimizer(ctx, step)
-        if clip.via != step.via or scaler is None or optimizer is None:
+        shared = len(step.via)
+        if clip.via[:shared] != step.via or scaler is None or optimizer is None:
             return None
+        # a helper that clips need not know the scaler: its caller, who steps, does
+        clipping = clip.statement if clip.via == step.via else ctx.statement(clip.via[shared])
         text = f"{scaler}.unscale_({optimizer})"
-        return ctx.fix(f"Insert {text} before clipping", inserted(ctx, clip.statement, text))
+        return ctx.fix(f"Insert {text} before clipping", inserted(ctx, clipping, text))
