@@ -42,10 +42,216 @@ CASES = {
 }
 """The code of a finding, the program below torch's imports, and what a verified fix writes."""
 
+FORMS = {
+    "a training without gradients, by its decorator": (
+        "DG103",
+        """
+        @torch.no_grad()
+        def train():
+            net = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = net(torch.randn(2, 4)).pow(2).mean()
+                loss.backward()
+                optimizer.step()
 
-@pytest.mark.parametrize("name", CASES)
+        train()
+        """,
+        ["\ndef train():"],
+    ),
+    "a loss that a function computes without gradients": (
+        "DG103",
+        """
+        def losses(net, x):
+            with torch.no_grad():
+                return net(x).pow(2).mean()
+
+        def train():
+            net = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = losses(net, torch.randn(2, 4))
+                loss.backward()
+                optimizer.step()
+
+        train()
+        """,
+        ["losses(net, x):\n    return net(x)"],
+    ),
+    "a training that is called without gradients": (
+        "DG103",
+        """
+        def train(net, optimizer):
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = net(torch.randn(2, 4)).pow(2).mean()
+                loss.backward()
+                optimizer.step()
+
+        def main():
+            net = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            with torch.no_grad():
+                train(net, optimizer)
+
+        main()
+        """,
+        ["lr=0.1)\n    train(net, optimizer)"],
+    ),
+    "gradients that a function clears at each micro-batch": (
+        "DG704",
+        """
+        def micro(net, optimizer, x):
+            optimizer.zero_grad()
+            loss = net(x).pow(2).mean() / 4
+            loss.backward()
+
+        def train():
+            net = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for step in range(8):
+                micro(net, optimizer, torch.randn(2, 4))
+                if (step + 1) % 4 == 0:
+                    optimizer.step()
+
+        train()
+        """,
+        ["def micro(net, optimizer, x):\n    loss =", "optimizer.step()\n            optimizer.zero_grad()"],
+    ),
+    "a backward in a function that autocast ends with": (
+        "DG707",
+        """
+        def update(loss, optimizer):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        def train():
+            net = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for step in range(8):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    loss = net(torch.randn(2, 4)).pow(2).mean()
+                    update(loss, optimizer)
+
+        train()
+        """,
+        ["mean()\n        update(loss, optimizer)"],
+    ),
+    "a backward under a decorator's autocast": (
+        "DG707",
+        """
+        @torch.autocast("cpu", dtype=torch.bfloat16)
+        def learn(net, optimizer, x):
+            loss = net(x).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+
+        net = nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(8):
+            optimizer.zero_grad()
+            learn(net, optimizer, torch.randn(2, 4))
+        """,
+        ['with torch.autocast("cpu", enabled=False):\n        loss.backward()'],
+    ),
+    "float16 that a function's backward does not scale": (
+        "DG724",
+        """
+        def update(optimizer, loss):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        def train():
+            net = nn.Linear(4, 1).cuda()
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(3):
+                with torch.autocast("cuda", dtype=torch.float16):
+                    loss = net(torch.randn(2, 4).cuda()).pow(2).mean()
+                update(optimizer, loss)
+
+        train()
+        """,
+        ['torch.autocast("cuda", dtype=torch.bfloat16)'],
+    ),
+    "a loss handed to a function that keeps it": (
+        "DG501",
+        """
+        def keep(values, value):
+            values.append(value)
+
+        def train():
+            net = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            losses = []
+            for step in range(8):
+                loss = net(torch.randn(2, 4)).pow(2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                keep(losses, loss)
+
+        train()
+        """,
+        ["keep(losses, loss.detach())"],
+    ),
+    "a loss handed on by its name": (
+        "DG501",
+        """
+        def log(history, **values):
+            for name, value in values.items():
+                history.setdefault(name, []).append(value)
+
+        def train():
+            net = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            history = {}
+            for step in range(8):
+                loss = net(torch.randn(2, 4)).pow(2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                log(history, loss=loss)
+
+        train()
+        """,
+        ["log(history, loss=loss.detach())"],
+    ),
+    "a total in an object that a loss is handed to": (
+        "DG502",
+        """
+        class Mean:
+            def __init__(self):
+                self.total, self.count = 0.0, 0
+
+            def add(self, value, n):
+                self.total = self.total + value * n
+                self.count += n
+
+        def train():
+            net = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            mean = Mean()
+            for step in range(8):
+                loss = net(torch.randn(2, 4)).pow(2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                mean.add(loss, 2)
+
+        train()
+        """,
+        ["mean.add(loss.detach(), 2)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*CASES, *FORMS])
 def test_a_fix_holds_and_leaves_no_such_finding(name: str, lab: Lab) -> None:
-    code, program, expected = CASES[name]
+    code, program, expected = {**CASES, **FORMS}[name]
     source = written(program)
     finding = next(f for f in lab.tried(source) if f.code == code and f.status == "confirmed")
     texts = [apply_edits(source, fix.edits) for fix in finding.fixes if fix.verified]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from textwrap import dedent
 
 from drygrad.model import Edit, Position, Span
 from drygrad.static.context import Context
@@ -157,6 +158,23 @@ def put_under(ctx: Context, first: ast.stmt, last: ast.stmt, head: str, *foot: s
     deeper = [unit_of(margin) + line if line.strip() else line for line in lines]
     text = newline.join([margin + head, *deeper, *(margin + line for line in foot)])
     return Edit(Span(Position(start, 0), Position(end, len(lines[-1]))), text)
+
+
+def unwrapped(ctx: Context, block: ast.With) -> Edit | None:
+    """Put what a ``with`` block holds in its place, a comment at its head included.
+
+    None where the block has one line only, or a string over several lines would change.
+    """
+    first, last = block.body[0].lineno, block.end_lineno or block.lineno
+    if first == block.lineno or has_multiline_string(block):
+        return None
+    lines = ctx.source.lines[block.lineno : last]
+    comment = ctx.source.line_text(block.lineno).partition("#")[2]
+    outer = ctx.source.indentation(block.lineno)
+    head = f"{outer}#{comment}{ctx.source.newline}" if comment else ""
+    body = "".join(outer + line if line.strip() else line for line in dedent("".join(lines)).splitlines(keepends=True))
+    span = Span(Position(block.lineno, 0), Position(last, len(ctx.source.line_text(last))))
+    return Edit(span, (head + body).rstrip("\r\n"))
 
 
 def unit_of(indentation: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from drygrad.dryrun.fixes import (
     activations,
     arrays,
+    autocasting,
     carried,
     checkpoints,
     devices,
@@ -25,6 +26,7 @@ from drygrad.dryrun.fixes import (
     padding,
     queues,
     ranges,
+    recording,
     residents,
     shapes,
     writing,
@@ -43,7 +45,7 @@ from drygrad.static.tree import Tree
 Propose = Callable[[Site], Iterator[Fix | None]]
 
 _PROPOSALS: dict[str, tuple[Propose, ...]] = {
-    "DG1": (writing.fixes, carried.fixes, graph.fixes),
+    "DG1": (writing.fixes, carried.fixes, graph.fixes, recording.fixes),
     "DG2": (devices.fixes,),
     "DG3": (activations.fixes, dtypes.fixes, ranges.fixes, shapes.fixes, layers.fixes, padding.fixes),
     "DG4": (half.fixes, exponentials.fixes, numerics.fixes),
@@ -51,7 +53,7 @@ _PROPOSALS: dict[str, tuple[Propose, ...]] = {
     "DG507": (distances.fixes, residents.fixes),
     "DG604": (queues.fixes,),
     "DG609": (arrays.fixes,),
-    "DG7": (order.fixes,),
+    "DG7": (order.fixes, autocasting.fixes),
     "DG805": (checkpoints.fixes,),
     "DG907": (devices.fixes, dtypes.fixes, shapes.fixes, order.fixes),
 }

@@ -31,10 +31,24 @@ def _kept_values(site: Site) -> Iterator[Fix | None]:
     statement = site.statement
     if isinstance(statement, ast.AugAssign):
         yield site.fix("Add the number, not its graph: .detach()", site.with_call(statement.value, "detach()"))
-    for node in site.expressions(statement) if isinstance(statement, ast.Expr) else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-            edit = site.with_call(node.args[0], "detach()") if node.args else None
-            yield site.fix("Keep the number, not its graph: .detach()", edit)
+    calls = (
+        [n for n in site.expressions(statement) if isinstance(n, ast.Call)] if isinstance(statement, ast.Expr) else []
+    )
+    appends = [n for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "append"]
+    for node in appends:
+        edit = site.with_call(node.args[0], "detach()") if node.args else None
+        yield site.fix("Keep the number, not its graph: .detach()", edit)
+    if calls and not appends:
+        yield from _handed_over(site, calls[0])
+
+
+def _handed_over(site: Site, call: ast.Call) -> Iterator[Fix | None]:
+    """Yield the detach of what a call hands to a function that keeps it, of tensors that the run has seen."""
+    seen = {shape.name for shape in site.result.shapes}
+    for given in (*call.args, *(keyword.value for keyword in call.keywords)):
+        if site.ctx.text(given) in seen:
+            title = f"Hand over `{site.ctx.text(given)}` without its graph: .detach()"
+            yield site.fix(title, site.with_call(given, "detach()"))
 
 
 def _detaching(site: Site, name: str) -> Iterator[str]:

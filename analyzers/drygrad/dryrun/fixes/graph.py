@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from drygrad.dryrun.fixes.site import Site
 from drygrad.dryrun.names import bound_names, read_names
 from drygrad.model import Edit, Fix, Position, Span
+from drygrad.static.context import FunctionNode
 from drygrad.static.editing import as_operand, moved, with_keyword, written_as
 from drygrad.static.rules.autograd.non_leaf_in_optimizer import as_leaf
 from drygrad.static.syntax import block_of
@@ -23,7 +24,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     if site.finding.code not in _CODES or site.statement is None:
         return
     if isinstance(site.statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        yield from _recorded(site, site.statement)
+        yield from recorded(site, site.statement)
     elif isinstance(site.statement, (ast.Assign, ast.AnnAssign)):
         yield from _of_assignment(site, site.statement)
     for node in site.expressions(site.statement):
@@ -33,7 +34,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
             yield site.fix("Keep the graph: remove .data", site.ctx.replace(node, site.ctx.source_of(node.value)))
 
 
-def _recorded(site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Fix | None]:
+def recorded(site: Site, function: FunctionNode) -> Iterator[Fix | None]:
     """Yield the function without the decorator that switches gradients off."""
     for decorator in function.decorator_list:
         name = site.ctx.name(decorator.func if isinstance(decorator, ast.Call) else decorator)

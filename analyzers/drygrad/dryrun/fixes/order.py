@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix
-from drygrad.static.editing import inserted, moved
+from drygrad.static.editing import inserted, is_plain, moved
 from drygrad.static.syntax import block_of, called
 
 
@@ -16,7 +16,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     statement = site.statement
     if statement is None:
         return
-    related = [found for _, at in site.fault.related if (found := site.statement_at(at.line)) is not None]
+    here = (at.line for _, at in site.fault.related if at.path == site.path)
+    related = [found for line in here if (found := site.statement_at(line)) is not None]
     code = site.finding.code
     if code == "DG703":
         name = _receiver(statement, "step", site)
@@ -29,6 +30,8 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     elif code in ("DG704", "DG708", "DG701", "DG709") and related:
         yield site.fix("Move it behind the step", *moved(site.ctx, statement, related[-1], after=True))
         yield site.fix("Move it before backward()", *moved(site.ctx, statement, related[0]))
+        if code == "DG704":
+            yield _cleared_after(site, statement, related[-1])
     elif code == "DG715":
         yield from _made_later(site, statement, related)
     elif code == "DG722":
@@ -37,6 +40,17 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         yield from _unscaled_at_the_step(site, statement)
     elif "before Module.__init__() call" in site.finding.message:
         yield from _initialised(site)
+
+
+def _cleared_after(site: Site, clearing: ast.stmt, step: ast.stmt) -> Fix | None:
+    """Return what clears where the step is taken, in whatever function that is, and nowhere else."""
+    optimizer = _receiver(step, "step", site)
+    if optimizer is None or not isinstance(clearing, ast.Expr) or not is_plain(site.ctx, clearing):
+        return None
+    block = block_of(site.ctx, step)
+    cleared = any(_receiver(later, "zero_grad", site) for later in block[block.index(step) + 1 :])
+    again = [] if cleared else [inserted(site.ctx, step, f"{optimizer}.zero_grad()", after=True)]
+    return site.fix("Clear the gradients after the step only", site.ctx.delete_statement(clearing), *again)
 
 
 def _made_later(site: Site, statement: ast.stmt, related: list[ast.stmt]) -> Iterator[Fix | None]:

@@ -181,7 +181,7 @@ class Site:
 
     def _call_of(self, function: FunctionNode) -> ast.Call | None:
         """Return the call on the stack that entered a function."""
-        lines = [place.line for place in self._stack]
+        lines = [place.line for place in self.stack]
         inside = [i for i, line in enumerate(lines) if function.lineno <= line <= (function.end_lineno or line)]
         if not inside or inside[-1] + 1 >= len(lines):
             return None
@@ -194,7 +194,7 @@ class Site:
         return unknown[-1] if unknown else None
 
     @property
-    def _stack(self) -> list[Place]:
+    def stack(self) -> list[Place]:
         """The places on the stack in this file, the innermost first."""
         error = self.result.error
         return [place for place in error.stack if place.path == self.path] if error is not None else []

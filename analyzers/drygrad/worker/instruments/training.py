@@ -138,13 +138,15 @@ class Training(Instrument):
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Note a backward pass, and whether autocast is on."""
         self._note("backward", place)
-        if any(torch.is_autocast_enabled(root.device.type) for root in roots):
+        active = [root.device.type for root in roots if torch.is_autocast_enabled(root.device.type)]
+        if active:
             self.run.report(
                 Fault(
                     "DG707",
                     "backward() runs under autocast, which is meant for forward and loss only: "
                     "gradients of float32 parts are computed in half precision",
                     place,
+                    facts={"device": active[0]},
                 )
             )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from textwrap import dedent
 
-from drygrad.model import Edit, Finding, Fix, Invalid, Position, Rule, Span, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.editing import unwrapped
 from drygrad.static.facts.values import UNKNOWN, Origin, Tensor
 from drygrad.static.rules.autograd.graph import ancestors, no_grad_block, recorded
-from drygrad.static.syntax import has_multiline_string, last_assignment
+from drygrad.static.syntax import last_assignment
 
 _LOSS = re.compile(r"loss|criterion|cross_entropy", re.IGNORECASE)
 _TARGET = re.compile(r"target|label|truth|^y|^gt", re.IGNORECASE)
@@ -175,13 +175,5 @@ def _fix(ctx: Context, block: ast.With | None, backward: ast.Call, origin: ast.e
     """Remove the block, where it holds all of forward, loss and backward."""
     if block is None or len(block.items) > 1 or any(no_grad_block(ctx, n) is not block for n in (backward, origin)):
         return None
-    first, last = block.body[0].lineno, block.end_lineno or block.lineno
-    if first == block.lineno or has_multiline_string(block):
-        return None
-    lines = ctx.source.lines[block.lineno : last]
-    comment = ctx.source.line_text(block.lineno).partition("#")[2]
-    outer = ctx.source.indentation(block.lineno)
-    head = f"{outer}#{comment}{ctx.source.newline}" if comment else ""
-    body = "".join(outer + line if line.strip() else line for line in dedent("".join(lines)).splitlines(keepends=True))
-    span = Span(Position(block.lineno, 0), Position(last, len(ctx.source.line_text(last))))
-    return ctx.fix("Remove the no_grad block", Edit(span, (head + body).rstrip("\r\n")))
+    edit = unwrapped(ctx, block)
+    return ctx.fix("Remove the no_grad block", edit) if edit is not None else None
