@@ -111,10 +111,11 @@ def test_beside_the_error_that_is_sure_nothing_is() -> None:
     beside = Fault("DG303", "the sides of the loss broadcast", Place("/project/train.py", 5))
     sure = Fault("DG314", "the shapes do not fit", end, severity="error")
     zero = Fault("DG401", "a division by zero", Place("/project/train.py", 6))
+    error: dict[str, Any] = {"type": "RuntimeError", "message": "", "at": end.__dict__, "stack": []}
     data: dict[str, Any] = {
         "outcome": "failed",
-        "error": {"type": "RuntimeError", "message": "", "at": end.__dict__, "stack": []},
-        "search": {"independent": True, "inputs": [], "error": {"type": "RuntimeError"}},
+        "error": error,
+        "search": {"found": False, "why": "", "inputs": [], "independent": True, "error": error},
     }
     found = plan("def f(x):\n    return x\n\nf(1)\n", "f")
     invented = replace(found, proposal=Proposal({}, frozenset()))

@@ -37,7 +37,8 @@ def test_from_opening_a_file_to_the_file_mended(start: Start, tmp_path: Path) ->
     ignore = next(action for action in actions if action["title"] == "Ignore DG304 on this line")
     text = apply_edits(WRONG, ignore["edit"]["documentChanges"][0]["edits"])
     assert client.published(uri, client.change(uri, {"text": text})) == []
-    mended = text.replace("F.softmax(logits, dim=1)", "logits")
+    # A run may see DG304, so that only runs could tell that its suppression silences nothing.
+    mended = text.replace("F.softmax(logits, dim=1)", "logits").replace("ignore[DG304]", "ignore[DG312]")
     (unused,) = client.published(uri, client.change(uri, {"text": mended}))
     assert unused["code"] == "DG904"
     (action,) = client.actions(uri, [], ["source.fixAll"])

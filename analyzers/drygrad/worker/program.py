@@ -6,7 +6,9 @@ import os
 import platform
 import signal
 import sys
+import tempfile
 import traceback
+from contextlib import suppress
 from typing import Any, Callable
 
 from drygrad.worker import allocation, outcomes, processes
@@ -108,6 +110,8 @@ def _say_imported(fd: int) -> None:
 def import_torch() -> str | None:
     """Import torch, and what an optimizer would import at its first use; return why that cannot be, if so."""
     allocation.keep_freed_memory()
+    with suppress(FileNotFoundError):
+        tempfile.gettempdir()  # Python finds it by writing there, which not every run may do
     # Threads that spin while they wait for each other make small operations slow wherever the cores are busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("KMP_BLOCKTIME", "0")
