@@ -85,7 +85,8 @@ def _made_behind_the_move(site: Site, statement: ast.stmt) -> Fix | None:
 def _where_it_fails(site: Site) -> Iterator[Fix | None]:
     """Yield the fixes in the function that was handed the operand: there the device of the others may be at hand."""
     failing = next((at for message, at in site.fault.related if message == _FAILS), None)
-    inner = site.fact("inner") or site.fact("operand")
+    own = site.finding.code == "DG204"  # an attribute that is no buffer: one is wanted, not a move at each use
+    inner = site.fact("inner") or (None if own else site.fact("operand"))
     if failing not in (None, site.fault.at) and isinstance(inner, str):
         facts = {**site.fault.facts, "operand": inner, "inner": None}
         yield from fixes(replace(site, fault=replace(site.fault, at=failing, facts=facts)))
@@ -115,7 +116,7 @@ def references(site: Site, node: ast.expr) -> Iterator[tuple[str, bool]]:
     """
     here = site.statement is not None and site.ctx.function(node) is site.function
     other = site.fact("other")
-    read = site.written(other) or _beside(site) if here else None
+    read = _beside(site) or site.written(other) if here else None
     held = _held(site, read) if read is not None else None
     if held is not None:
         yield f"{held}.device", True
@@ -130,7 +131,7 @@ def references(site: Site, node: ast.expr) -> Iterator[tuple[str, bool]]:
 
 
 def _beside(site: Site) -> ast.expr | None:
-    """Return what an operator applies to together with the operand: an expression has no name that a worker tells."""
+    """Return what an operator applies to together with the operand: a worker tells no more than a name."""
     node = site.expression
     match node, site.operand:
         case ast.BinOp(left=left, right=right), ast.expr() as operand if operand in (left, right):
