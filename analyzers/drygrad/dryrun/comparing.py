@@ -6,7 +6,7 @@ Two runs are compared, before and after it, by what the worker's instrument ``co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from drygrad.dryrun.result import Result
@@ -18,7 +18,8 @@ _SAME_VALUES = frozenset(
 _SAME_FAMILIES = ("DG5", "DG6")
 """Faults whose repair changes no value that is finite: of the others only what precedes the repair is compared."""
 _SAME_GRADIENTS = ("DG4", "DG6")
-_RELATIVE, _ABSOLUTE = 1e-2, 1e-4
+_RELATIVE, _ABSOLUTE = 1e-2, 2e-4
+"""A customary epsilon of 1e-8 under a root is 1e-4."""
 _AS_GOOD_AS_INFINITE = 1e8
 """Numbers so large stand for infinity, in masks above all."""
 
@@ -61,6 +62,11 @@ class Comparison:
             frozenset({*changed, *map(str, _list(found.get("written")))}),
             {str(entry.get("name")): _sample(entry) for entry in _objects(found.get("gradients"))},
         )
+
+    @property
+    def effects(self) -> Comparison:
+        """What the program changes: all that runs with different inputs can be compared by."""
+        return replace(self, values={}, gradients={})
 
 
 def lost(

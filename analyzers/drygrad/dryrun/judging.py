@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias, cast
 
 from drygrad.dryrun.comparing import Comparison, lost
+from drygrad.dryrun.inventions import written
 from drygrad.dryrun.merge import Record, merge
 from drygrad.dryrun.refuting import entered, way
 from drygrad.dryrun.result import Result
@@ -101,7 +102,9 @@ def _broken(trial: Trial, before: Seen, after: Seen, code: str) -> Verdict | Non
     def moved(line: int) -> int:
         return trial.line(line, source) if here else line
 
-    changed = lost(before.comparison, after.comparison, code, trial.fix.edits if here else (), moved)
+    searched_alike = written(before.record.result) == written(after.record.result)
+    kept = before.comparison if searched_alike else before.comparison.effects
+    changed = lost(kept, after.comparison, code, trial.fix.edits if here else (), moved)
     return Verdict(False, changed) if changed is not None else None
 
 

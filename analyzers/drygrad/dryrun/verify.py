@@ -17,7 +17,7 @@ from pathlib import Path
 from drygrad.dryrun.comparing import Comparison
 from drygrad.dryrun.findings import USER_ERROR, findings, findings_elsewhere, statement_of
 from drygrad.dryrun.fixes import Candidates
-from drygrad.dryrun.inventions import is_of_devices, was_found, written
+from drygrad.dryrun.inventions import is_of_devices, rests_on_inputs, was_found, written
 from drygrad.dryrun.judging import GRAVE, Seen, Verdict, gone, ran, verdict
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record, seen_in
@@ -269,9 +269,10 @@ class _Trials:
 def _can_tell(finding: Finding, record: Record) -> bool:
     """Say whether a run can tell of a finding's fixes: it has seen the fault, or executed all that makes it one.
 
-    Of a hint only the rule's own fixes are tried.
+    Of a hint only the rule's own fixes are tried, unless it is one for want of what the program does before.
     """
-    if finding.witness == "dry-run" and finding.severity != "hint":
+    unprepared = record.plan.partial and rests_on_inputs(finding.code, record.plan, record.result)
+    if finding.witness == "dry-run" and (finding.severity != "hint" or unprepared):
         return True
     spans = [finding.span, *(related.span for related in finding.related if related.path is None)]
     statements = [statement_of(record.plan.source, span.start) for span in spans]
