@@ -43,7 +43,7 @@ def page(rule: type[Rule]) -> str:
 
 def _facts(rule: type[Rule]) -> str:
     """Return what there is to say of a rule besides its text: severity, fix, versions."""
-    fix = "a fix is offered" if rule.has_fix() else "no fix"
+    fix = "a fix is offered" if rule.has_fix() else "no fix from the text"
     parts = [f"Severity: {rule.severity}", fix, f"since drygrad {rule.since}"]
     since, until = rule.torch
     if since:

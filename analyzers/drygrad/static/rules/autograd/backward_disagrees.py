@@ -30,6 +30,9 @@ class BackwardDisagrees(Rule):
         (s,) = ctx.saved_tensors
         return grad * s * (1 - s)
     ```
+
+    ## Fix safety
+    No fix: which of the two is wrong, forward or backward, only its author knows.
     """
 
     code, name, since = "DG123", "backward-disagrees", "0.1"

@@ -31,6 +31,10 @@ class BackwardTwice(Rule):
     penalty = regularise(model)
     (loss + penalty).backward()
     ```
+
+    ## Fix safety
+    A dry run proposes and tries a `detach` of what is carried on, and `retain_graph`. Unsafe: which of them is meant
+    decides how far gradients go back.
     """
 
     code, name, since = "DG113", "backward-twice", "0.1"

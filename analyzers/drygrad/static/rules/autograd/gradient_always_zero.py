@@ -25,6 +25,9 @@ class GradientAlwaysZero(Rule):
     nn.init.zeros_(layer.bias)
     hidden = F.relu(layer(x))
     ```
+
+    ## Fix safety
+    No fix: what takes the place of a step function, or of units that are dead, is another model.
     """
 
     code, name, since = "DG114", "gradient-always-zero", "0.1"

@@ -30,6 +30,10 @@ class ParameterWithoutGradient(Rule):
     hidden = self.encoder(x)
     return self.head(hidden)
     ```
+
+    ## Fix safety
+    A dry run proposes and tries what keeps the graph: without the decorator or the `detach` that ends it. Unsafe: more
+    is trained then.
     """
 
     code, name, since = "DG112", "parameter-without-gradient", "0.1"

@@ -25,6 +25,10 @@ class DtypeMismatch(Rule):
     x = torch.from_numpy(array).float()
     out = nn.Linear(10, 5)(x)
     ```
+
+    ## Fix safety
+    A dry run proposes and tries conversions, where the tensor is made or where it is used. Safe only where no value
+    changes.
     """
 
     code, name, since = "DG317", "dtype-mismatch", "0.1"

@@ -36,6 +36,9 @@ class LanguageModelCopies(Rule):
     logits = model(tokens[:, :-1])
     loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
     ```
+
+    ## Fix safety
+    No fix: tokens can be shifted in the data, in the model's input or in the loss, but only in one of them.
     """
 
     code, name, since = "DG331", "language-model-copies", "0.1"

@@ -41,6 +41,9 @@ class OneClass(Rule):
     score = nn.Linear(16, 1)
     weights = score(hidden).softmax(dim=1)
     ```
+
+    ## Fix safety
+    No fix: two outputs, or one with a binary loss: either changes the model or its targets.
     """
 
     code, name, since = "DG326", "one-class", "0.1"

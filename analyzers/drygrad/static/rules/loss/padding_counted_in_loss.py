@@ -25,6 +25,9 @@ class PaddingCountedInLoss(Rule):
     targets = pad_sequence(sequences, batch_first=True, padding_value=PAD)
     loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=PAD)
     ```
+
+    ## Fix safety
+    A dry run proposes and tries `ignore_index`. Unsafe: the loss becomes another one.
     """
 
     code, name, since = "DG319", "padding-counted-in-loss", "0.1"

@@ -25,6 +25,9 @@ class ProbabilityOutOfRange(Rule):
     weights = scores.softmax(dim=-1)
     picked = torch.multinomial(weights, 1)
     ```
+
+    ## Fix safety
+    No fix: whether a sigmoid, a softmax or a limit is missing depends on what the values are.
     """
 
     code, name, since = "DG316", "probability-out-of-range", "0.1"

@@ -34,6 +34,9 @@ class ShapeMismatchInOperation(Rule):
     hidden = nn.Linear(10, 20)(torch.randn(8, 10))
     out = nn.Linear(20, 5)(hidden)
     ```
+
+    ## Fix safety
+    A dry run proposes and tries what makes the sizes meet. Unsafe: sizes that meet need not be the ones that are meant.
     """
 
     code, name, since = "DG314", "shape-mismatch", "0.1"

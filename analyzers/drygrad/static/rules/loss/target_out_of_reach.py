@@ -29,6 +29,9 @@ class TargetOutOfReach(Rule):
     labels = (scores > 0).float()
     loss = F.binary_cross_entropy_with_logits(logits, labels)
     ```
+
+    ## Fix safety
+    No fix: whether the labels are to be mapped to others, or the loss is the wrong one, depends on what they mean.
     """
 
     code, name, since = "DG329", "target-out-of-reach", "0.1"

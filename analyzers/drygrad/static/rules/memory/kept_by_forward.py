@@ -37,6 +37,9 @@ class KeptByForward(Rule):
         weights = self.attention(x)
         self.last_map = weights.detach()
     ```
+
+    ## Fix safety
+    No fix: the text does not say when the list is to be emptied.
     """
 
     code, name, since = "DG513", "kept-by-forward", "0.1"

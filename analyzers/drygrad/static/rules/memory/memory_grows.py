@@ -43,6 +43,9 @@ class MemoryGrows(Rule):
         out = model(x)
         outputs.append(out.detach().cpu())
     ```
+
+    ## Fix safety
+    A dry run proposes and tries a `detach` of what is kept. Unsafe: no gradient goes through it any more.
     """
 
     code, name, since = "DG508", "memory-grows", "0.1"

@@ -25,6 +25,10 @@ class OutOfMemory(Rule):
     mixed = F.scaled_dot_product_attention(queries, keys, values)
     ```
 
+    ## Fix safety
+    For distances, and for data that stays on the device, a dry run proposes and tries what needs less memory. Unsafe:
+    rounding may differ.
+
     ## References
     - [Understanding CUDA memory usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html)
     """

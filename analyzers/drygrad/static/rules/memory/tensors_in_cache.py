@@ -32,6 +32,9 @@ class TensorsInCache(Rule):
     @functools.lru_cache(maxsize=None)
     def rotation(angle: float) -> torch.Tensor: ...
     ```
+
+    ## Fix safety
+    No fix: what takes the place of the cache depends on what is to be remembered.
     """
 
     code, name, since = "DG512", "tensors-in-cache", "0.1"

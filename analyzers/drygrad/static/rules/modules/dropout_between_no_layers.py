@@ -31,6 +31,9 @@ class DropoutBetweenNoLayers(Rule):
     self.lstm = nn.LSTM(64, 128, batch_first=True)
     self.dropout = nn.Dropout(0.5)
     ```
+
+    ## Fix safety
+    No fix: a second layer, a `Dropout` behind it, or none at all: these are different models.
     """
 
     code, name, since = "DG754", "dropout-between-no-layers", "0.1"

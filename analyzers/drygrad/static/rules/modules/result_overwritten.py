@@ -38,6 +38,9 @@ class ResultOverwritten(Rule):
         out = self.conv2(out)
         return out
     ```
+
+    ## Fix safety
+    No fix: which of the two results is meant, the text does not say.
     """
 
     code, name, since = "DG757", "result-overwritten", "0.1"

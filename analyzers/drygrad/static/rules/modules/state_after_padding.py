@@ -41,6 +41,9 @@ class StateAfterPadding(Rule):
     out, (h, c) = lstm(packed)
     features = h[-1]
     ```
+
+    ## Fix safety
+    No fix: the lengths that packing needs may not be at hand there.
     """
 
     code, name, since = "DG768", "state-after-padding", "0.1"

@@ -24,6 +24,9 @@ class ConversionOutOfRange(Rule):
     ```python
     image = (x * 255).round().clamp(0, 255).to(torch.uint8)
     ```
+
+    ## Fix safety
+    No fix: whether to limit, to scale or to take another dtype depends on what the numbers are.
     """
 
     code, name, since = "DG420", "conversion-out-of-range", "0.1"

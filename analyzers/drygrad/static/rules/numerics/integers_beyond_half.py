@@ -28,6 +28,9 @@ class IntegersBeyondHalf(Rule):
     angle = position[:, None] * frequency.float()
     table = angle.cos().to(x.dtype)
     ```
+
+    ## Fix safety
+    No fix: the numbers can stay integers or become float32, and what follows must agree.
     """
 
     code, name, since = "DG421", "integers-beyond-half", "0.1"

@@ -37,6 +37,9 @@ class MeanOfSelection(Rule):
     positive = labels > 0
     loss = F.smooth_l1_loss(box[positive], target[positive], reduction="sum") / positive.sum().clamp(min=1)
     ```
+
+    ## Fix safety
+    No fix: what an empty selection counts is a choice.
     """
 
     code, name, since = "DG424", "mean-of-selection", "0.1"

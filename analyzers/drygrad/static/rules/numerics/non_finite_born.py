@@ -31,6 +31,10 @@ class NonFiniteBorn(Rule):
     scores = scores.masked_fill(~mask, -torch.inf)
     weights = scores.softmax(dim=-1)
     ```
+
+    ## Fix safety
+    A dry run proposes and tries a limit, or a small number, at the operation itself. Unsafe unless only rows that are
+    masked throughout change.
     """
 
     code, name, since = "DG410", "non-finite-born", "0.1"

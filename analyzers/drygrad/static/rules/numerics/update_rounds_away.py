@@ -26,6 +26,9 @@ class UpdateRoundsAway(Rule):
     ```python
     ema = copy.deepcopy(model).float()
     ```
+
+    ## Fix safety
+    No fix: weights kept in float32 need memory, and a place to be kept in.
     """
 
     code, name, since = "DG423", "update-rounds-away", "0.1"

@@ -33,6 +33,9 @@ class VarianceByDifference(Rule):
     ```python
     std = x.std(dim=0, correction=0)
     ```
+
+    ## Fix safety
+    No fix: `var` needs the values themselves, which running sums no longer have.
     """
 
     code, name, since = "DG415", "variance-by-difference", "0.1"

@@ -30,6 +30,9 @@ class BceUnderAutocast(Rule):
     with torch.autocast("cuda"):
         loss = F.binary_cross_entropy_with_logits(logits, target)
     ```
+
+    ## Fix safety
+    No fix: the sigmoid has to leave the model, which others may ask for probabilities.
     """
 
     code, name, since = "DG725", "bce-under-autocast", "0.1"

@@ -34,6 +34,9 @@ class Fp16WithoutScaler(Rule):
     scaler.step(optimizer)
     scaler.update()
     ```
+
+    ## Fix safety
+    A dry run proposes and tries bfloat16. Unsafe: it has fewer digits, and old GPUs do not compute in it.
     """
 
     code, name, since = "DG724", "fp16-without-scaler", "0.1"

@@ -52,6 +52,9 @@ class GeneratorCopiedToWorkers(Rule):
         def __getitem__(self, index):
             return crop(self.images[index], torch.randint(32, ()).item())
     ```
+
+    ## Fix safety
+    No fix: what the seed of each worker is made of is a choice.
     """
 
     code, name, since = "DG731", "generator-copied-to-workers", "0.1"

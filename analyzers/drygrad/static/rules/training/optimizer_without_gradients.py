@@ -29,6 +29,9 @@ class OptimizerWithoutGradients(Rule):
     model = copy.deepcopy(model)
     optimizer = torch.optim.Adam(model.parameters())
     ```
+
+    ## Fix safety
+    No fix: whether the optimizer holds the wrong parameters, or the loss is of the wrong model, a run cannot tell.
     """
 
     code, name, since = "DG738", "optimizer-without-gradients", "0.1"

@@ -27,6 +27,9 @@ class ParametersInNoOptimizer(Rule):
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
     loss = criterion(decoder(encoder(x)), y)
     ```
+
+    ## Fix safety
+    No fix of its own: a run cannot tell whether they are meant to be trained.
     """
 
     code, name, since = "DG739", "parameters-in-no-optimizer", "0.1"

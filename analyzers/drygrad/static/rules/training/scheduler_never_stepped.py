@@ -37,6 +37,9 @@ class SchedulerNeverStepped(Rule):
         train(model, optimizer)
         scheduler.step()
     ```
+
+    ## Fix safety
+    No fix: whether it steps after each batch or each epoch depends on what its numbers count.
     """
 
     code, name, since = "DG761", "scheduler-never-stepped", "0.1"

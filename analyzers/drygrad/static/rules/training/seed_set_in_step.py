@@ -41,6 +41,9 @@ class SeedSetInStep(Rule):
         loss = criterion(model(x), y)
         loss.backward()
     ```
+
+    ## Fix safety
+    No fix: whether the seed belongs before the loop, or nowhere, depends on what is to be repeated.
     """
 
     code, name, since = "DG728", "seed-set-in-step", "0.1"

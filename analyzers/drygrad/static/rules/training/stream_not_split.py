@@ -43,6 +43,9 @@ class StreamNotSplit(Rule):
             for line in itertools.islice(open(self.path), first, None, step):
                 yield parse(line)
     ```
+
+    ## Fix safety
+    No fix: how the data is split depends on where it comes from.
     """
 
     code, name, since = "DG732", "stream-not-split", "0.1"
