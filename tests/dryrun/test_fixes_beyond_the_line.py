@@ -43,6 +43,24 @@ CASES = {
 """The code of a finding, the program below torch's imports, and what a verified fix writes."""
 
 FORMS = {
+    "a checkpoint of inputs without gradients": (
+        "DG119",
+        """
+        from torch.utils.checkpoint import checkpoint
+
+        def train():
+            net = nn.Linear(4, 4)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = checkpoint(net, torch.randn(2, 4), use_reentrant=True).pow(2).mean()
+                loss.backward()
+                optimizer.step()
+
+        train()
+        """,
+        ["checkpoint(net, torch.randn(2, 4), use_reentrant=False)"],
+    ),
     "a training without gradients, by its decorator": (
         "DG103",
         """

@@ -13,9 +13,10 @@ from drygrad.static.editing import as_operand, moved, with_keyword, written_as
 from drygrad.static.rules.autograd.non_leaf_in_optimizer import as_leaf
 from drygrad.static.syntax import block_of
 
-_CODES = ("DG105", "DG106", "DG110", "DG112", "DG116", "DG117", "DG118")
+_CODES = ("DG105", "DG106", "DG110", "DG112", "DG116", "DG117", "DG118", "DG119")
 _SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _UNDONE = frozenset({"item", "detach"})
+_CHECKPOINTS = frozenset({"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"})
 _COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.Tensor"})
 
 
@@ -76,6 +77,9 @@ def _of_call(site: Site, node: ast.Call) -> Iterator[Fix | None]:
     if name == "torch.autograd.grad":
         edit = with_keyword(site.ctx, node, "create_graph", "True")
         yield site.fix("Record the graph of the gradient", edit)
+    elif name in _CHECKPOINTS:
+        edit = with_keyword(site.ctx, node, "use_reentrant", "False")
+        yield site.fix("Checkpoint without reentrant autograd: use_reentrant=False", edit)
     elif name in _COPIES and len(node.args) == 1:
         yield from _stacked(site, node)
     elif isinstance(node.func, ast.Attribute) and node.func.attr in _UNDONE and not _is_meant(site, node):

@@ -23,6 +23,9 @@ class CheckpointWithoutGradient(Rule):
     ```python
     h = checkpoint(self.block, x, use_reentrant=False)
     ```
+
+    ## Fix safety
+    A dry run proposes and tries `use_reentrant=False`. Unsafe: what was not trained is trained then.
     """
 
     code, name, since = "DG119", "checkpoint-without-gradient", "0.1"
