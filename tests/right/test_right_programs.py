@@ -109,13 +109,13 @@ class Answers:
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
 
     def of(self, command: str, path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the errors and warnings about a file, and its runs."""
+        """Return the findings in a file, and its runs."""
         style, name = style_of(path), name_of(path)
         if (command, style) not in self._known:
             options = ("--python", PYTHON, "--device", "sim") if command == "run" else ()
             self._known[command, style] = answer_of(command, style, *options, folder=self._folder)
         answer = self._known[command, style]
-        findings = [f for f in answer["findings"] if f["path"] == name and f["severity"] in ("error", "warning")]
+        findings = [finding for finding in answer["findings"] if finding["path"] == name]
         return findings, [run for run in answer["runs"] if run["target"].partition("::")[0] == name]
 
 
@@ -125,7 +125,9 @@ def answers(folder: Path) -> Answers:
 
 
 def said(findings: Sequence[dict[str, Any]]) -> list[str]:
-    return [f"{f['start']['line']}: {f['severity']}[{f['code']}] {f['message']}" for f in findings]
+    """Return the errors and warnings in words."""
+    grave = [finding for finding in findings if finding["severity"] in ("error", "warning")]
+    return [f"{f['start']['line']}: {f['severity']}[{f['code']}] {f['message']}" for f in grave]
 
 
 @each(FILES)
@@ -140,7 +142,9 @@ def test_runs_say_nothing_against_it(path: Path, answers: Answers) -> None:
     assert said(findings) == []
     outcomes = {run["target"]: run["outcome"] for run in runs}
     script = outcomes.pop(name_of(path), "passed")
-    assert script in ("passed", "unsupported"), outcomes
+    # One that asserts what it has learnt fails where its loops were left early; a hint says so.
+    left = any("which a dry run leaves early" in finding["message"] for finding in findings)
+    assert script in ("passed", "unsupported", *(("failed",) if left else ())), findings
     # A function called alone may fail for want of what the program does before; that is a hint.
     assert set(outcomes.values()) <= {"passed", "failed", "no-inputs", "blocked", "unsupported"}, outcomes
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drygrad.dryrun import failures, wire
+from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.process import WireError, WorkerProcess, within
 from drygrad.dryrun.result import Outcome, Result
 from drygrad.dryrun.schema import Malformed
@@ -77,6 +78,7 @@ class Conversation:
         self._process = process
         self._limits = limits
         self._flights: dict[str, Flight] = {}
+        self._answering: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._reason: str | None = None
         self._reading = asyncio.create_task(self._read())
@@ -180,20 +182,28 @@ class Conversation:
         elif kind == "phase":
             flight.phase(message["phase"])
         elif kind == "result":
-            self._answer(flight, message)
+            del self._flights[flight.run]
+            task = asyncio.create_task(self._answer(flight, message))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
 
-    def _answer(self, flight: Flight, message: Mapping[str, Any]) -> None:
+    async def _answer(self, flight: Flight, message: Mapping[str, Any]) -> None:
         """Read what a run says of itself: an answer that is none ends this run alone."""
-        del self._flights[flight.run]
         try:
-            result = Result.read({**wire.decoded(message["answer"]), **_output(message)})
-            _require_own(result.files(), flight.request)
+            result = await in_turn(_result_in, message, flight.request)  # it has expressions, which are parsed
         except Malformed as error:
             flight.end("error", f"the run's answer is malformed: {error}")
         else:
             failures.record(result.data)
             flight.settle(result)
         flight.gone.set()
+
+
+def _result_in(message: Mapping[str, Any], request: Mapping[str, Any]) -> Result:
+    """Return what a message says of a run. Raises Malformed where it is no answer."""
+    result = Result.read({**wire.decoded(message["answer"]), **_output(message)})
+    _require_own(result.files(), request)
+    return result
 
 
 def _require_own(files: Set[str], request: Mapping[str, Any]) -> None:

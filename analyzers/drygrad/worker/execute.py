@@ -221,6 +221,10 @@ class Execution:
             self.run.probing = True
             try:
                 probe.backward(roots, int(self.plan.get("seed") or 0))
+            except RuntimeError as error:
+                # The target has freed no graph: who calls it did, and goes backward no more.
+                if self.backward != "probe" or graphs.SECOND not in str(error):
+                    raise
             finally:
                 self.run.probing = False
 
@@ -292,6 +296,8 @@ def resolve(names: dict[str, Any], target: str, owner: Any) -> Callable[..., Any
             raise CallFailed(f"the call is one of a {type(owner).__name__}, which has no `{parts[-1]}`")
         forward = isinstance(owner, torch.nn.Module) and parts[-1] == "forward"
         return owner if forward else getattr(owner, parts[-1])
+    if parts[0] not in names:  # what defines it is behind a condition
+        raise CallFailed(f"`{parts[0]}` is not defined in this environment")
     found = names[parts[0]]
     for part in parts[1:]:
         found = getattr(found, part)

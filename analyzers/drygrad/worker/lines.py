@@ -97,6 +97,16 @@ class Lines:
             frame = frame.f_back
         return None
 
+    def is_inside_a_package(self, depth: int = 1) -> bool:
+        """Say whether an installed package other than torch, not the user's code, is what asks torch for something."""
+        frame: FrameType | None = sys._getframe(depth)
+        while frame is not None and not self.is_user(frame.f_code):
+            package = str(frame.f_globals.get("__name__")).partition(".")[0]
+            if package not in _OURS and _INSTALLED.search(frame.f_code.co_filename):
+                return True
+            frame = frame.f_back
+        return False
+
     def here(self, depth: int = 1) -> Instruction | None:
         """Return the instruction of the user's that the caller serves; not across the autograd engine."""
         frame = self.frame(depth + 1)
@@ -186,6 +196,10 @@ class Lines:
         if line is None or column is None or source is None or not 0 < line <= len(source):
             return column
         return len(source[line - 1].encode("utf-8")[:column].decode("utf-8", "replace"))
+
+
+_OURS = ("torch", "drygrad")
+_INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 
 
 def _installed_folders() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sysconfig
 from pathlib import Path
 
 from instrument_harness import said, spots, the_fault, watch
@@ -59,3 +60,15 @@ c = torch.full_like(t, 2.0), torch.full_like(t, 0.9, dtype=torch.float32)
 t[:2] = torch.tensor([3.2, 0.1])
 """
     assert spots(watch(tmp_path, program, Conversions)) == [("DG419", 3), ("DG419", 4), ("DG419", 5)]
+
+
+def test_what_an_installed_package_converts_is_its_own_business(tmp_path: Path) -> None:
+    program = f"""
+folder = "{sysconfig.get_path("purelib")}"
+names = dict(__name__="package.layers", torch=torch)
+exec(compile("def distance(x): return x.log().long()", folder + "/package/layers.py", "exec"), names)
+names["distance"](torch.zeros(3))
+"""
+    assert said(watch(tmp_path, program, Conversions)) == []
+    own = program.replace(sysconfig.get_path("purelib"), str(tmp_path))
+    assert [code for code, _ in said(watch(tmp_path, own, Conversions))] == ["DG420"]
