@@ -121,7 +121,7 @@ def test_a_file_that_is_not_there_is_a_hint(worker: WorkerClient, tmp_path: Path
 
 
 def test_a_failure_of_our_own_is_one_sentence(worker: WorkerClient, tmp_path: Path) -> None:
-    result = worker.run(plan(tmp_path, "def f(): ...\n", "f", setup=["no step"]))
+    result = worker.run(plan(tmp_path, "def f(): ...\n", "f", setup=["no step"], arguments=["no argument"]))
     assert result["outcome"] == "error"
     ours = result["notes"][-2:]
     assert ours[0].startswith("drygrad itself failed, please report it: ")

@@ -63,6 +63,11 @@ class Comparison:
             {str(entry.get("name")): _sample(entry) for entry in _objects(found.get("gradients"))},
         )
 
+    @classmethod
+    def of_none(cls) -> Comparison:
+        """Return what a run can be compared by that came to no end: nothing."""
+        return cls({}, {}, frozenset(), {})
+
     @property
     def effects(self) -> Comparison:
         """What the program changes: all that runs with different inputs can be compared by."""
