@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,8 +15,14 @@ from worker_client import WorkerClient
 
 from drygrad.dryrun.failures import VARIABLE
 
+GARBAGE = 50_000
+"""So many objects more before garbage is looked for: syntax trees are many objects, and no cycles."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all is collected
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a shell's background; what tests start inherits it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.register_profile("patient", deadline=None)  # an example may take what the machine takes
     hypothesis.settings.load_profile("patient")
     config.addinivalue_line("markers", "failing_instruments: the test is about instruments that fail")
@@ -42,6 +50,12 @@ def _no_instrument_fails(request: pytest.FixtureRequest, _failures_file: Path) -
     _failures_file.write_text("", "utf-8")
     if told and request.node.get_closest_marker("failing_instruments") is None:
         pytest.fail(f"an instrument failed:\n{told}", pytrace=False)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
+    gc.enable()
 
 
 SLOWEST = ("corpus", "e2e", "cli", "dryrun", "server", "worker", "sim", "docs")

@@ -51,7 +51,6 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("run")
     (folder / "train.py").write_text(PROGRAM)
     return folder

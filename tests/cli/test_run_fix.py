@@ -18,8 +18,6 @@ from drygrad.cli.formats.runs import table
 from drygrad.cli.report import FileResult, Report
 from drygrad.dryrun.capacity import parallel_runs
 
-pytest.importorskip("torch")
-
 FAULTY = """\
 import torch
 import torch.nn.functional as F

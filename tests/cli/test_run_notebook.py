@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from cli_harness import Cli
 
-pytest.importorskip("torch")
-
 CELLS = [
     ("markdown", "# A notebook\n"),
     ("code", "%matplotlib inline\nimport torch\n"),

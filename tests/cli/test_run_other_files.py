@@ -64,7 +64,6 @@ PLACE = {"line": 15, "column": 12}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("project")
     (folder / "pyproject.toml").touch()
     (folder / "parts").mkdir()

@@ -42,7 +42,6 @@ def unknown(x):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("outcomes")
     (folder / "train.py").write_text(PROGRAM)
     return folder

@@ -68,7 +68,6 @@ def test_the_readme_shows_what_a_check_prints() -> None:
 
 
 def test_the_readme_shows_what_a_run_prints() -> None:
-    pytest.importorskip("torch")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```console\n\$ drygrad (run .*)\n((?s:.*?))^```$", readme, re.MULTILINE)
     assert shown
@@ -80,7 +79,6 @@ def test_the_readme_shows_what_a_run_prints() -> None:
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
     """Whole lines may be left out where it says ``...``; what runs took is not compared."""
-    pytest.importorskip("torch")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = re.search(r"^```console\n\$ make demo\n((?s:.*?))^```$", readme, re.MULTILINE)
     recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

@@ -9,8 +9,6 @@ from drygrad.dryrun.reaching import lengthened
 from drygrad.fixing import apply_edits
 from drygrad.static.source import Source
 
-pytest.importorskip("torch")
-
 TRAINING = """
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

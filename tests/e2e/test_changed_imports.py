@@ -8,8 +8,6 @@ import pytest
 from dry_run_client import answering, finished, ran, run, settings, shown
 from lsp_client import JSON, Client, Start, edit, params_of
 
-pytest.importorskip("torch")
-
 TRAIN = """\
 import torch
 from layers import CLASSES

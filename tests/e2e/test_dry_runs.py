@@ -13,8 +13,6 @@ from dry_run_client import answering, finished, run, settings, shown
 from lsp_client import JSON, Client, Start, edit, params_of, progress_ends
 from process_tree import SOON, all_end, descendants
 
-pytest.importorskip("torch")
-
 LOSS = """\
 import torch
 import torch.nn.functional as F

@@ -8,10 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from cli_harness import ROOT, environment, program
-
-pytest.importorskip("torch")
 
 
 def files(folder: Path) -> dict[Path, bytes]:

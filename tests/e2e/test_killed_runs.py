@@ -21,7 +21,6 @@ from drygrad.dryrun.targets import target_named
 from drygrad.settings import Settings
 from drygrad.static.source import Source
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the processes are read from /proc")
 
 IN_FLIGHT = "in-flight"

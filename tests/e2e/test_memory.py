@@ -15,8 +15,6 @@ from lsp_client import JSON, Client, edit
 
 from drygrad.lsp.dry_runs import KEPT_RUNS
 
-pytest.importorskip("torch")
-
 SERVER = Path(__file__).parents[1] / "support" / "counting_server.py"
 TEXT = """\
 import torch

@@ -8,8 +8,6 @@ import pytest
 from dry_run_client import answering, published, ran, settings, shown
 from lsp_client import JSON, Client, Start, apply_edits, edit
 
-pytest.importorskip("torch")
-
 TRAIN = """\
 import torch
 from parts.losses import criterion

@@ -9,8 +9,6 @@ from dry_run_client import answering, finished, ran, run, settings, shown
 from lsp_client import JSON, Client, Start, edit, params_of
 from process_tree import SOON, all_end, descendants
 
-pytest.importorskip("torch")
-
 TEXT = """\
 import torch
 

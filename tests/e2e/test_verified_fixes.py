@@ -8,8 +8,6 @@ import pytest
 from dry_run_client import answering, finished, run, settings, shown
 from lsp_client import JSON, Client, Start, apply_edits
 
-pytest.importorskip("torch")
-
 TEXT = """\
 import torch
 

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from cli_harness import ROOT
 
-pytest.importorskip("torch")
-
 PROGRAM = """
 import importlib.util
 import sys

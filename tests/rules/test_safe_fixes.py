@@ -16,8 +16,6 @@ from drygrad.static.engine import Analyzer
 from drygrad.static.registry import all_rules
 from drygrad.static.source import Source
 
-pytest.importorskip("torch")
-
 MEASURED = """
 def told(value):
     return value.detach().double().cpu().tolist() if isinstance(value, torch.Tensor) else value

@@ -50,22 +50,17 @@ def _observed(example: Example, statement: ast.Assign, name: str) -> Example:
     return replace(example, text="\n".join(lines) + "\n")
 
 
-def _cases() -> Iterator[object]:
+def _cases(rule: type[Rule]) -> Iterator[tuple[Example, ast.Assign, str]]:
     """Yield the examples whose fix changes a call that gave a name its value, with a second reader of that name."""
-    for rule in (rule for rule in all_rules() if not rule.run_only):
-        for number, invalid in enumerate(rule.INVALID):
-            example = Example.of(invalid.text, invalid.target_torch)
-            found = _first_fix(rule, example) if invalid.fixed is not None else None
-            if found is None or found[1].safety == "safe":
-                continue
-            for statement, name in _bindings(ast.parse(example.text)):
-                at_fault = statement.lineno <= found[0].span.start.line <= (statement.end_lineno or statement.lineno)
-                if (
-                    not at_fault
-                    and rule.code not in FOR_ALL
-                    and any(_changes_call(edit, statement) for edit in found[1].edits)
-                ):
-                    yield pytest.param(rule, example, statement, name, id=f"{rule.code}-{number}-{name}")
+    for invalid in rule.INVALID:
+        example = Example.of(invalid.text, invalid.target_torch)
+        found = _first_fix(rule, example) if invalid.fixed is not None else None
+        if found is None or found[1].safety == "safe":
+            continue
+        for statement, name in _bindings(ast.parse(example.text)):
+            at_fault = statement.lineno <= found[0].span.start.line <= (statement.end_lineno or statement.lineno)
+            if not at_fault and any(_changes_call(edit, statement) for edit in found[1].edits):
+                yield example, statement, name
 
 
 def _value_read(text: str) -> str:
@@ -82,17 +77,16 @@ def _value_read(text: str) -> str:
     return text.replace(names[0], ast.unparse(fresh[names[0]])) if names and names[0] in fresh else text
 
 
-CASES = list(_cases())
+RULES = [rule for rule in all_rules() if not rule.run_only and rule.code not in FOR_ALL]
 
 
-@pytest.mark.parametrize(("rule", "example", "statement", "name"), CASES)
-def test_a_second_reader_sees_the_same_value(
-    rule: type[Rule], example: Example, statement: ast.Assign, name: str
-) -> None:
-    observed = _observed(example, statement, name)
-    found = _first_fix(rule, observed)
-    if found is not None:
-        assert _value_read(observed.after(found[1]).text) == _value_read(observed.text)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_second_reader_sees_the_same_value(rule: type[Rule]) -> None:
+    for example, statement, name in _cases(rule):
+        observed = _observed(example, statement, name)
+        found = _first_fix(rule, observed)
+        if found is not None:
+            assert _value_read(observed.after(found[1]).text) == _value_read(observed.text), (observed.text, name)
 
 
 LOSSES = {

@@ -280,6 +280,18 @@ def test_no_run_on_save_where_that_is_off(start: Start, tmp_path: Path, uri: str
     assert ran(client, uri, "step")["runId"] == "run-2"
 
 
+def test_the_status_tells_the_end_of_each_of_several_runs(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, TEXT)
+    asked = [
+        trusted.begin(
+            "workspace/executeCommand",
+            {"command": "drygrad.dryRun", "arguments": [{"uri": uri, "qualname": name}]},
+        )
+        for name in ("step", "other")
+    ]
+    assert [finished(trusted, each.result()["runId"])["target"] for each in asked] == ["step", "other"]
+
+
 def test_a_newer_save_ends_the_older_run(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT)
     ran(trusted, uri, "step")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,6 @@ from functools import cache
 from typing import Any, cast
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
 
 DTYPES = (torch.float32, torch.float16, torch.int64, torch.bool)
 MAX_SAMPLES = 2
@@ -41,7 +41,9 @@ def programs() -> tuple[Program, ...]:
 
 
 def _programs() -> Iterator[Program]:
-    for operator in op_db:
+    # Importing it takes seconds, and pytest imports this file in each of its processes.
+    database = importlib.import_module("torch.testing._internal.common_methods_invocations")
+    for operator in database.op_db:
         if operator.name.startswith(_PRIVATE):
             continue
         for dtype in DTYPES:

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from worker_client import WORKER, WorkerClient, argument, plan
 
-pytest.importorskip("torch")
-
 ELSEWHERE = Path(__file__).parents[1] / "support" / "elsewhere.py"
 TEXT = """\
 import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import signal
@@ -15,7 +16,7 @@ from drygrad.worker import allocation, outcomes, processes
 from drygrad.worker.wire import Channel
 
 _AHEAD = (
-    *("torch._dynamo", "torch.utils.data", "torch.utils.checkpoint", "torch.amp"),
+    *("torch.utils.data", "torch.utils.checkpoint", "torch.amp"),
     *("drygrad.worker.child", "drygrad.worker.sandbox.child", "drygrad.worker.lonely_group"),
     "drygrad.worker.sandbox.audit",
 )
@@ -117,6 +118,7 @@ def import_torch() -> str | None:
     os.environ.setdefault("KMP_BLOCKTIME", "0")
     # Whoever merely asks whether there is a GPU does not speak to its driver, after which no fork could use it.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    gc.disable()  # thousands of classes are made now, and none of them is garbage
     try:
         import torch
 
@@ -131,6 +133,8 @@ def import_torch() -> str | None:
     if numbers < OLDEST_TORCH:
         return f"torch {version} is too old for a dry run: it needs {OLDEST_TORCH[0]}.{OLDEST_TORCH[1]} or newer"
     _import_ahead()
+    gc.freeze()  # what every run shares stays as it is, and no collector visits it
+    gc.enable()
     return None
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import selectors
 import socket
+import sys
 import time
 from contextlib import suppress
 from typing import Any, cast
 
 from drygrad.worker import outcomes, processes, requests, stage
-from drygrad.worker.modules import third_party_imports
+from drygrad.worker.modules import COMPILER, import_compiler, needs_compiler, third_party_imports
 from drygrad.worker.wire import Channel
 
 MAX_STAGES = 4
 PREPARATION = 60.0
 """Seconds that a stage may take to import modules before it must do without."""
+IDLE = 2.0
+"""Seconds without anything to do after which what later runs may need is imported."""
 
 
 class StageProcess:
@@ -50,16 +54,20 @@ class Zygote:
         self._up = channel
         self._stages: list[StageProcess] = []
         self._shunned: set[str] = set()
+        self._has_compiler = COMPILER in sys.modules
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel.read_fd, selectors.EVENT_READ, self._hear)
 
     def serve(self) -> None:
         """Work until the supervisor goes away or says so."""
         while not self._up.closed:
-            for key, _ in self._selector.select(self._until_impatient()):
+            heard = self._selector.select(self._until_impatient())
+            for key, _ in heard:
                 if key.fd in self._selector.get_map():
                     key.data()
             self._end_unready()
+            if not heard and self._is_idle():
+                self._import_compiler()
         for each in self._stages:
             processes.kill_group(each.pid)
 
@@ -84,6 +92,9 @@ class Zygote:
             return
         plan = cast("dict[str, Any]", plan)
         modules = frozenset(third_party_imports(plan)) - self._shunned
+        if needs_compiler(plan):
+            self._import_compiler()
+            modules |= {COMPILER}
         chosen = self._stage(str(plan.get("device") or "cpu"), _options(plan), modules)
         if chosen.why is not None:
             self._result(run, plan, "unsupported", chosen.why)
@@ -199,9 +210,22 @@ class Zygote:
         with suppress(ChildProcessError):
             os.waitpid(each.pid, 0)
 
+    def _import_compiler(self) -> None:
+        if not self._has_compiler:
+            self._has_compiler = True
+            gc.disable()
+            import_compiler()
+            gc.freeze()
+            gc.enable()
+
+    def _is_idle(self) -> bool:
+        return not any(each.runs or not each.ready for each in self._stages)
+
     def _until_impatient(self) -> float | None:
         since = [each.started for each in self._stages if not each.ready]
-        return max(0.0, min(since) + PREPARATION - time.monotonic()) if since else None
+        if since:
+            return max(0.0, min(since) + PREPARATION - time.monotonic())
+        return IDLE if self._is_idle() and not self._has_compiler else None
 
     def _end_unready(self) -> None:
         late = time.monotonic() - PREPARATION

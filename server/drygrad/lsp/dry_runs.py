@@ -65,6 +65,7 @@ class Running:
     edited: set[Path] = field(default_factory=set[Path])
     saved: set[Path] = field(default_factory=set[Path])
     task: asyncio.Task[None] | None = None
+    last: dict[str, Any] | None = None
 
     def cancel(self) -> None:
         """End it."""
@@ -312,7 +313,8 @@ class DryRuns:
     def _ended(self, run: Running) -> None:
         self._running.pop(run.run_id, None)
         if run.task is not None and run.task.cancelled():
-            self._last = {"runId": run.run_id, "target": run.label, "outcome": "cancelled", "text": "cancelled"}
+            run.last = {"runId": run.run_id, "target": run.label, "outcome": "cancelled", "text": "cancelled"}
+        self._last = run.last or self._last  # another one may have had the last word
         self.refresh()
         self.tell()
 
@@ -417,7 +419,7 @@ class DryRuns:
         while len(self._finished) > KEPT_RUNS:
             self._finished.popitem(last=False)
         last = outcome.seen[-1].result if outcome.seen else None
-        self._last = {
+        self._last = run.last = {
             "runId": run.run_id,
             "target": outcome.qualname,
             "outcome": last.outcome if last else "no-inputs",
