@@ -1,4 +1,4 @@
-"""What an object is for in a training loop: by its type where that is known, else by its conventional name."""
+"""What an object is for in a training loop: by its type, else by what is done with it; a name only breaks the tie."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from drygrad.static.context import Context
 from drygrad.static.facts.values import NONE, UNKNOWN, Choice, Method, Object, Reference, Tensor, Value
+from drygrad.static.uses import used_as
 
 Role: TypeAlias = Literal["optimizer", "scheduler", "scaler", "model", "loss", "tensor", "other"]
 
@@ -28,9 +29,9 @@ _SCALERS = frozenset({"torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torc
 
 
 def role_of(ctx: Context, node: ast.expr) -> Role | None:
-    """Return what an expression is for; None where neither its type nor its name tells."""
+    """Return what an expression is for; None where neither its type, nor its uses, nor its name tells."""
     value = ctx.value(node)
-    return role_of_value(value) if _tells(value) else role_of_name(node)
+    return role_of_value(value) if _tells(value) else used_as(ctx, node) or role_of_name(node)
 
 
 def _tells(value: Value) -> bool:

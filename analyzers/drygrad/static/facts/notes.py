@@ -89,8 +89,8 @@ class Body:
                 yield init.node
 
 
-Ground: TypeAlias = tuple[Body | None, ...]
-"""The evaluations that something derived from a function rests on."""
+Ground: TypeAlias = tuple[object, ...]
+"""What something derived from a function rests on: evaluations, and whatever else can be compared."""
 
 
 class Derivations:

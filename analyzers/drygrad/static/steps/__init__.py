@@ -16,6 +16,7 @@ from drygrad.static.context import Context, FunctionNode
 from drygrad.static.steps.events import Block, Body, Branch, Event, Kind, Training
 from drygrad.static.steps.reader import Reader
 from drygrad.static.tree import remembered, walk
+from drygrad.static.uses import uses_by_class
 
 __all__ = ["Block", "Branch", "Event", "Kind", "Training", "plain_trainings", "trainings"]
 
@@ -45,7 +46,7 @@ def _read_file(ctx: Context) -> tuple[Training, ...]:
     functions = _that_may_step([*ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef)])
     found: list[Training] = []
     for body in (*sorted(functions, key=lambda node: node.lineno), ctx.tree):
-        events = ctx.noted(_events_of, body)
+        events = _events_of(body, ctx)
         if any(event.kind not in ("unseen", "forward", "loss") for event in events):
             found.append(Training(body, events, framework or _engine_of(events)))
     return tuple(found)
@@ -72,7 +73,13 @@ def _names_in(function: ast.AST) -> Iterator[str]:
 
 
 def _events_of(body: Body, ctx: Context) -> tuple[Event, ...]:
-    events = ctx.derived(Reader).events_of(body)
+    """Return the events of a body: as they were in the version before where neither it nor any class has changed."""
+    ground = None if isinstance(body, ast.Module) else ctx.facts.ground_of(body)
+    whole = None if ground is None else (*ground, uses_by_class(ctx))
+    return ctx.facts.derivations.get((_events_of, body), whole, lambda: _numbered(ctx.derived(Reader).events_of(body)))
+
+
+def _numbered(events: tuple[Event, ...]) -> tuple[Event, ...]:
     return tuple(replace(event, index=i) for i, event in enumerate(events))
 
 

@@ -10,7 +10,7 @@ from drygrad.static.context import FunctionNode, Loop
 
 Kind: TypeAlias = Literal[
     "forward", "loss", "backward", "zero_grad", "step", "scheduler_step", "scale", "unscale", "update", "clip",
-    "train", "eval", "load", "grad_edit", "autograd_grad", "unseen",
+    "train", "eval", "load", "grad_edit", "hand_step", "autograd_grad", "unseen",
 ]  # fmt: skip
 Body: TypeAlias = FunctionNode | ast.Module
 Branch: TypeAlias = tuple[ast.stmt, str]

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from drygrad.static.context import Context, Loop
-from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import UNKNOWN, Class, Function, Object, Reference, Tensor, TorchCall
 from drygrad.static.roles import Role, role_of, role_of_value
 from drygrad.static.steps.events import Block, Body, Branch, Event, Kind
-from drygrad.static.syntax import argument
-from drygrad.static.tree import children, remembered
+from drygrad.static.syntax import argument, bound_names
+from drygrad.static.tree import children, remembered, walk
+from drygrad.static.uses import text_of
 
 MAX_EVENTS = 500
 """What a body may show, its helpers included; more is not a training loop."""
@@ -23,7 +23,6 @@ _UNSEEN_NAMES = re.compile(
     r"step|train|update|zero|optim|backward|closure|hook|callback|fit|learn|trainer|engine", re.I
 )
 _ZEROING = re.compile(r"(zero|reset|clear)_?grad", re.I)
-_PARAMETERS = re.compile(r"param")
 _LIBRARIES = ("torch.", "builtins.", "numpy.", "math.", "time.", "logging.", "os.", "random.", "copy.deepcopy", "tqdm.")
 _ENGINES = re.compile(r"(accelerator|fabric|engine|trainer)$", re.I)
 _LOSSES = re.compile(r"loss|objective|cost|error", re.I)
@@ -84,6 +83,7 @@ class Reader:
                 self._note_scaled(node)
                 yield from self._expression(node, place)
                 yield from _edits_of_gradients(node, place)
+                yield from _updates_by_hand(node, place)
 
     def _loop(self, node: Loop, place: _Place) -> Iterator[Event]:
         inner = replace(place, loops=(node, *place.loops))
@@ -132,7 +132,7 @@ class Reader:
         if name is not None:
             kind = _function_kind(name)
             if kind is not None:
-                yield self._event(kind, node, place, dotted_text(_unwrapped(node.args[0])) if node.args else None)
+                yield self._event(kind, node, place, text_of(_unwrapped(node.args[0])) if node.args else None)
         elif isinstance(function, ast.Attribute) and not self._is_own_method(node, function):
             yield from self._method(node, function, place)
         if isinstance(function, (ast.Name, ast.Attribute)) or torch_call is not None:
@@ -140,11 +140,11 @@ class Reader:
 
     def _method(self, node: ast.Call, function: ast.Attribute, place: _Place) -> Iterator[Event]:
         method, owner = function.attr, function.value
-        text, role = dotted_text(_unwrapped(owner)), role_of(self.ctx, owner)
+        text, role = text_of(_unwrapped(owner)), role_of(self.ctx, owner)
         match method:
             case "backward" if self._is_backward(owner, role):
                 engine = frozenset({"engine"}) if self._is_engine(node, owner, text) else frozenset[str]()
-                loss = dotted_text(owner)
+                loss = text_of(owner)
                 yield self._event("backward", node, place, loss, scaler=self._scaler_of(owner), roles=engine)
             case "manual_backward":
                 yield self._event("backward", node, place, text, roles=frozenset({"engine"}))
@@ -168,9 +168,9 @@ class Reader:
             case _ if method.startswith("clip_grad_"):
                 yield self._event("clip", node, place, text)
             case "zero_" if _is_gradient(owner):
-                yield self._event("zero_grad", node, replace(place, loops=_beyond_parameters(place.loops)), None)
+                yield self._event("zero_grad", node, _for_all(place, owner), None)
             case "mul_" | "div_" | "copy_" | "lerp_" if _is_gradient(owner):
-                yield self._event("grad_edit", node, replace(place, loops=_beyond_parameters(place.loops)), None)
+                yield self._event("grad_edit", node, _for_all(place, owner), None)
             case _ if _ZEROING.search(method) and not self._followable(node):
                 yield self._event("zero_grad", node, place, text, roles=frozenset({role} if role else ()))
             case _:
@@ -189,7 +189,7 @@ class Reader:
         """Say whether what is no tensor is given the loss: it may scale it, or divide it, or do more."""
         if isinstance(self.ctx.value(owner), Object):
             return True
-        given = dotted_text(node.args[0]) if node.args else None
+        given = text_of(node.args[0]) if node.args else None
         named = text is not None and bool(node.args) and _ENGINES.search(text)
         loss = given is not None and _LOSSES.search(given) and not isinstance(self.ctx.value(owner), Tensor)
         return bool(named or loss)
@@ -207,9 +207,9 @@ class Reader:
     def _evaluation(self, node: ast.Call, call: TorchCall | None, place: _Place) -> Iterator[Event]:
         role = role_of(self.ctx, node.func)
         if role == "loss" or (call is not None and call.operation in LOSSES):
-            yield self._event("loss", node, place, dotted_text(node.func))
+            yield self._event("loss", node, place, text_of(node.func))
         elif role == "model":
-            yield self._event("forward", node, place, dotted_text(_unwrapped(node.func)))
+            yield self._event("forward", node, place, text_of(_unwrapped(node.func)))
 
     def _scaler_of(self, node: ast.expr) -> str | None:
         """Return the scaler of ``scaler.scale(loss)``, or of a name for that."""
@@ -217,7 +217,7 @@ class Reader:
             return self._scaled.get(node.id)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scale":
             owner = node.func.value
-            return (dotted_text(owner) or "scaler") if role_of(self.ctx, owner) == "scaler" else None
+            return (text_of(owner) or "scaler") if role_of(self.ctx, owner) == "scaler" else None
         return None
 
     def _event(
@@ -260,7 +260,7 @@ class Reader:
             return
         roles = self._given(node)
         if roles:
-            yield self._event("unseen", node, place, dotted_text(node.func), roles=roles)
+            yield self._event("unseen", node, place, text_of(node.func), roles=roles)
 
     def _seen_from(self, event: Event, node: ast.Call, place: _Place, names: Mapping[str, str | None]) -> Event:
         return replace(
@@ -283,8 +283,8 @@ class Reader:
             role for a in arguments if (role := role_of(self.ctx, a)) and role not in ("other", "tensor")
         }
         if any(isinstance(a, ast.Name) and a.id == "self" for a in arguments):
-            given.add("name")
-        text = dotted_text(node.func) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+            given |= {"name", "self"}
+        text = text_of(node.func) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
         if _UNSEEN_NAMES.search(text.rpartition(".")[2]) or _UNSEEN_NAMES.search(text.partition(".")[0]):
             given.add("name")
         return frozenset(given)
@@ -333,7 +333,7 @@ def _unwrapped(node: ast.expr) -> ast.expr:
 
 
 def _first_argument(node: ast.Call) -> str | None:
-    return dotted_text(node.args[0]) if node.args else None
+    return text_of(node.args[0]) if node.args else None
 
 
 def _edits_of_gradients(node: ast.stmt, place: _Place) -> Iterator[Event]:
@@ -347,38 +347,64 @@ def _edits_of_gradients(node: ast.stmt, place: _Place) -> Iterator[Event]:
             kind, targets = "grad_edit", [target]
         case _:
             return
-    if any(_is_gradient(target) for target in targets):
-        loops = _beyond_parameters(place.loops)
-        yield Event(kind, node, node, node, loops=loops, branches=place.branches, blocks=place.blocks)
+    gradient = next((target for target in targets if _is_gradient(target)), None)
+    if gradient is not None:
+        yield _done_to(kind, gradient, None, node, place)
+
+
+def _updates_by_hand(node: ast.stmt, place: _Place) -> Iterator[Event]:
+    """``w -= lr * w.grad``, ``p.data.add_(p.grad, alpha=-lr)``: a step that is taken by hand, in place."""
+    match node:
+        case ast.AugAssign(target=target, value=value):
+            pass
+        case ast.Assign(targets=[ast.Attribute(attr="data") as target], value=value):
+            pass
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=method)) as value) if method.endswith("_"):
+            pass
+        case _:
+            return
+    if _is_gradient(target):
+        return
+    updated = ast.unparse(target).removesuffix(".data")
+    if any(isinstance(n, ast.Attribute) and n.attr == "grad" and ast.unparse(n.value) == updated for n in walk(value)):
+        yield _done_to("hand_step", target, updated, node, place)
+
+
+def _done_to(kind: Kind, target: ast.expr, receiver: str | None, node: ast.stmt, place: _Place) -> Event:
+    loops = _for_all(place, target).loops
+    return Event(kind, node, node, node, receiver, loops=loops, branches=place.branches, blocks=place.blocks)
 
 
 def _is_gradient(node: ast.expr) -> bool:
-    return ".grad" in f".{dotted_text(node) or ''}".removesuffix(".data")[1:]
+    return ".grad" in f".{text_of(node) or ''}".removesuffix(".data")[1:]
 
 
-def _beyond_parameters(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """Return the loops around a loop over parameters, which is one step of training as a whole."""
-    while loops and isinstance(loops[0], ast.For) and _PARAMETERS.search(ast.unparse(loops[0].iter)):
+def _for_all(place: _Place, target: ast.expr) -> _Place:
+    """Return the place of what is done to a parameter: a loop over parameters is one step as a whole."""
+    names = {node.id for node in walk(target) if isinstance(node, ast.Name)}
+    loops = place.loops
+    while loops and isinstance(loops[0], ast.For) and not names.isdisjoint(bound_names(loops[0].target)):
+        names |= {node.id for node in walk(loops[0].iter) if isinstance(node, ast.Name)}
         loops = loops[1:]
-    return loops
+    return replace(place, loops=loops)
 
 
 def _arguments_by_parameter(function: Function, node: ast.Call) -> dict[str, str | None]:
     """Return what the caller calls the things that the parameters of a helper stand for."""
     parameters = [a.arg for a in (*function.node.args.posonlyargs, *function.node.args.args)]
-    given = [dotted_text(a) for a in node.args]
+    given = [text_of(a) for a in node.args]
     if function.receiver is not None and isinstance(node.func, ast.Attribute):
-        given.insert(0, dotted_text(node.func.value))
+        given.insert(0, text_of(node.func.value))
     names = dict(zip(parameters, given, strict=False))
-    names |= {k.arg: dotted_text(k.value) for k in node.keywords if k.arg is not None}
+    names |= {k.arg: text_of(k.value) for k in node.keywords if k.arg is not None}
     return names
 
 
 def _renamed(text: str | None, names: Mapping[str, str | None]) -> str | None:
     if text is None:
         return None
-    first, dot, rest = text.partition(".")
+    first = re.split(r"[.\[]", text, maxsplit=1)[0]
     if first not in names:
         return text
     name = names[first]
-    return None if name is None else f"{name}{dot}{rest}"
+    return None if name is None else name + text[len(first) :]

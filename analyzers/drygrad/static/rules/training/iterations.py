@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.values import Constant
-from drygrad.static.steps import Event, Training
+from drygrad.static.steps import Event, Kind, Training
 from drygrad.static.tree import walk
 
 
-def training_loops(training: Training) -> Iterator[Loop]:
-    """Yield the loops that run both a backward and an optimizer step and hold no loop that does."""
+def training_loops(training: Training, *steps: Kind) -> Iterator[Loop]:
+    """Yield the loops that run both a backward and an optimizer step (or another kind) and hold no loop that does."""
     enclosing: set[Loop] = set()
     for loop in training.loops:
-        if loop in enclosing or not (training.within(loop, "backward") and training.within(loop, "step")):
+        if loop in enclosing or not (
+            training.within(loop, "backward") and training.within(loop, *(steps or ("step",)))
+        ):
             continue
         enclosing |= {outer for event in training.events for outer in _around(event, loop)}
         yield loop

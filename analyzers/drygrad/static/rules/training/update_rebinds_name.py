@@ -131,6 +131,7 @@ class UpdateRebindsName(Rule):
             """
             w = torch.zeros(3, requires_grad=True)
             for x in torch.randn(10, 3):
+                w.grad = None
                 loss = (w * x).sum() ** 2
                 loss.backward()
                 w = w - 0.1 * w.grad
@@ -138,6 +139,7 @@ class UpdateRebindsName(Rule):
             """
             w = torch.zeros(3, requires_grad=True)
             for x in torch.randn(10, 3):
+                w.grad = None
                 loss = (w * x).sum() ** 2
                 loss.backward()
                 with torch.no_grad():

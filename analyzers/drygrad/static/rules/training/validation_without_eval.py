@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
-from drygrad.static.context import Context, Loop
+from drygrad.static.context import Context
 from drygrad.static.editing import inserted
-from drygrad.static.rules.training.modes import mode_layer
+from drygrad.static.rules.training.evaluating import evaluated_as_trained
 from drygrad.static.steps import Event, Training, plain_trainings
 
 _NET = """
@@ -41,14 +41,17 @@ def main(loader, validation):
 class ValidationWithoutEval(Rule):
     """
     ## What it does
-    Finds validation loops under `no_grad` that run a model with dropout or batch norm while it is in training mode.
+    Finds models with dropout or batch norm that are validated, or asked for predictions, in training mode: under
+    `no_grad` between the epochs, or after the training.
 
     ## Why is this bad?
     `no_grad` does not switch dropout off, nor does it keep batch norm from learning: the validation result is noisy and
     too low, and the running statistics take in the validation data. `eval()` does both; `train()` undoes it.
 
     Only models whose class in the same file shows such a layer are looked at, and only where they are trained in the
-    same function.
+    same function, or in functions that it calls. A model is left alone where `eval()` or, after the training, `train()`
+    is called on it, where it is run again and again on the same input (dropout as a measure of uncertainty), and where
+    it is given nothing but noise.
 
     ## Example
     ```python
@@ -84,6 +87,14 @@ class ValidationWithoutEval(Rule):
             _HEAD + "        prepare(model)\n        with torch.no_grad():\n            for x in validation:\n"
             "                print(model(x).mean())\n"
         ),
+        Valid(  # the running statistics are to be those of the final weights
+            _HEAD + "    with torch.no_grad():\n        for x in loader:\n            model(x)\n"
+        ),
+        Valid(  # dropout as a measure of uncertainty
+            _HEAD
+            + "    with torch.no_grad():\n        return torch.stack([model(validation) for _ in range(9)]).var(0)\n"
+        ),
+        Valid(_HEAD + "    model.train()\n    with torch.no_grad():\n        return model(validation)\n"),
         Valid(
             _NET
             + """
@@ -118,51 +129,65 @@ def main(loader, validation):
             model(x).mean().backward()
             optimizer.step()
         print(validate(model, validation))
-"""
+""",
+            _NET
+            + """
+@torch.no_grad()
+def validate(net, loader):
+    return sum(net(x).mean() for x in loader)
+
+def main(loader, validation):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.train()
+    for epoch in range(9):
+        for x in loader:
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+        model.eval()
+        print(validate(model, validation))
+        model.train()
+""",
+        ),
+        Invalid(
+            _HEAD.replace("validation", "x") + "    return model(x).argmax(1)\n",
+            _HEAD.replace("validation", "x") + "    model.eval()\n    return model(x).argmax(1)\n",
         ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        reported: set[ast.AST] = set()
         for training in plain_trainings(ctx):
             for forward in training.of("forward"):
-                loop = self._epoch_loop(training, forward)
-                layer = self._layer(ctx, training, forward) if loop is not None else None
-                if loop is not None and layer is not None:
-                    yield ctx.finding(
-                        self,
-                        forward.node.func if isinstance(forward.node, ast.Call) else forward.node,
-                        f"{forward.receiver} is validated in training mode: its {layer} works as in training; "
-                        "no_grad does not change that, eval() does",
-                        fixes=[self._fix(ctx, training, forward, loop)],
-                    )
-                    break
+                found = evaluated_as_trained(ctx, training, forward)
+                if found is None or forward.node in reported:
+                    continue
+                reported.add(forward.node)
+                trained, layer = found
+                rest = "no_grad does not change that, eval() does" if _without_graph(ctx, forward) else "call eval()"
+                yield ctx.finding(
+                    self,
+                    forward.node.func if isinstance(forward.node, ast.Call) else forward.node,
+                    f"{forward.receiver} is validated in training mode: its {layer} works as in training; {rest}",
+                    related=[("it is trained here", trained.node)],
+                    fixes=[_switched(ctx, training, forward, trained)],
+                )
+                break
 
-    def _epoch_loop(self, training: Training, forward: Event) -> Loop | None:
-        """Return the loop that trains the model and then runs the forward without a backward."""
-        loop = forward.loops[-1] if forward.loops else None
-        if (
-            loop is None
-            or training.hides(loop, "model")
-            or any(training.within(i, "backward") for i in forward.loops[:-1])
-        ):
-            return None
-        trained = [b for b in training.within(loop, "backward") if b.index < forward.index]
-        before = [f for f in training.within(loop, "forward") if trained and f.index < trained[-1].index]
-        mine = [f for f in before if f.receiver == forward.receiver and f.loops[0] is trained[-1].loops[0]]
-        later = [b for b in training.within(loop, "backward") if b.index > forward.index]
-        separate = trained and len(trained[-1].loops) > 1 and forward.receiver is not None
-        return loop if mine and separate and not later and not training.of("eval") else None
 
-    def _layer(self, ctx: Context, training: Training, forward: Event) -> str | None:
-        call = forward.node
-        if not isinstance(call, ast.Call) or ctx.grad_enabled(forward.statement) is not False:
-            return None
-        return mode_layer(ctx, ctx.value(call.func))
+def _without_graph(ctx: Context, forward: Event) -> bool:
+    return ctx.grad_enabled(forward.statement) is False
 
-    def _fix(self, ctx: Context, training: Training, forward: Event, loop: Loop) -> Fix | None:
-        back = [t for t in training.within(loop, "train") if t.receiver == forward.receiver]
-        outermost = next((s for s in loop.body if s in (forward.anchor, *ctx.ancestors(forward.anchor))), None)
-        if not back or outermost is None or forward.via:
-            return None
-        text = f"{forward.receiver}.eval()"
-        return ctx.fix(f"Insert {text}", inserted(ctx, outermost, text))
+
+def _switched(ctx: Context, training: Training, forward: Event, trained: Event) -> Fix | None:
+    """Return the fix that puts the model into evaluation mode and, where it is trained again, back behind it."""
+    loop = next((loop for loop in forward.loops if loop in trained.loops), None)
+    inside = loop.body if loop is not None else getattr(training.node, "body", [])
+    outermost = next((s for s in inside if s in (forward.anchor, *ctx.ancestors(forward.anchor))), None)
+    if outermost is None or forward.receiver is None:
+        return None
+    edits = [inserted(ctx, outermost, f"{forward.receiver}.eval()")]
+    if loop is not None and not any(t.receiver == forward.receiver for t in training.within(loop, "train")):
+        edits.append(inserted(ctx, outermost, f"{forward.receiver}.train()", after=True))
+    return ctx.fix(f"Insert {forward.receiver}.eval()", *edits)

@@ -6,16 +6,19 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
-from drygrad.static.context import Context
+from drygrad.static.context import Context, Loop
 from drygrad.static.editing import inserted, is_plain
+from drygrad.static.loops import repeats
 from drygrad.static.rules.training.iterations import Accumulation, accumulations, same_object
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.tree import walk
 
 
 class ZeroGradPerMicroBatch(Rule):
     """
     ## What it does
-    Finds loops that mean to accumulate gradients over several micro-batches, but clear them at each one.
+    Finds loops that mean to accumulate gradients over several micro-batches, but clear them at each one, and loops that
+    clear and compute gradients in each turn and are followed by the only step.
 
     ## Why is this bad?
     The step comes once in k micro-batches, `zero_grad()` at every one of them: the gradients of k - 1 are thrown away
@@ -84,6 +87,13 @@ class ZeroGradPerMicroBatch(Rule):
                 if torch.isfinite(loss):
                     optimizer.step()
         """),
+        Valid(  # the whole epoch is one step
+            "optimizer.zero_grad()\nfor x in loader:\n    (model(x).sum() / 4).backward()\noptimizer.step()"
+        ),
+        Valid(  # tried again until it is finite
+            "for attempt in range(3):\n    optimizer.zero_grad()\n    loss = model(x).sum()\n    loss.backward()\n"
+            "    if loss.isfinite():\n        break\noptimizer.step()"
+        ),
     ]
     INVALID = [
         Invalid(
@@ -142,6 +152,25 @@ class ZeroGradPerMicroBatch(Rule):
                         model.zero_grad()
             """,
         ),
+        Invalid(
+            """
+            for epoch in range(3):
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                optimizer.step()
+            """,
+            """
+            for epoch in range(3):
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+            """,
+            at=(3, 8, 3, 29),
+        ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
@@ -157,6 +186,34 @@ class ZeroGradPerMicroBatch(Rule):
                         related=[("the step that waits for the group", accumulation.step.node)],
                         fixes=[self._fix(ctx, training, accumulation, event)],
                     )
+            yield from self._stepping_behind(ctx, training)
+
+    def _stepping_behind(self, ctx: Context, training: Training) -> Iterator[Finding]:
+        """Find loops that clear and compute gradients in each turn, and are followed by the only step."""
+        for step in training.of("step"):
+            backwards = [b for b in training.of("backward") if b.index < step.index]
+            loop = next(iter(backwards[-1].loops), None) if backwards else None
+            if loop is None or step.in_loop(loop) or step.closure or not _only_this_steps(training, loop, step):
+                continue
+            cleared = [e for e in training.within(loop, "zero_grad") if _is_of_each_turn(e, step, loop)]
+            backward = backwards[-1]
+            if cleared and cleared[0].index < backward.index and not backward.branches_in(loop):
+                yield ctx.finding(
+                    self,
+                    cleared[0].node,
+                    "the gradients are cleared in each turn of this loop, but the step comes behind it: "
+                    "only the last turn counts",
+                    related=[("backward() computes them here", backward.node), ("the step", step.node)],
+                    fixes=[self._into_loop(ctx, training, step, backward)],
+                )
+
+    def _into_loop(self, ctx: Context, training: Training, step: Event, backward: Event) -> Fix | None:
+        statement, last = step.anchor, backward.anchor
+        alone = [e for e in training.events if e.anchor is statement] == [step]
+        if not alone or not isinstance(statement, ast.Expr) or not is_plain(ctx, statement):
+            return None
+        text = ctx.source_of(statement)
+        return ctx.fix("Step in each turn", ctx.delete_statement(statement), inserted(ctx, last, text, after=True))
 
     def _clearing(self, training: Training, accumulation: Accumulation) -> Iterator[Event]:
         loop = accumulation.loop
@@ -175,3 +232,20 @@ class ZeroGradPerMicroBatch(Rule):
             return ctx.fix("Clear the gradients after the step only", deletion)
         again = inserted(ctx, step.statement, ctx.source_of(statement), after=True)
         return ctx.fix("Clear the gradients after the step only", deletion, again)
+
+
+def _only_this_steps(training: Training, loop: Loop, step: Event) -> bool:
+    """Say whether a loop takes no step itself, always runs to its end, and the step stands right behind it."""
+    if not isinstance(loop, ast.For) or not repeats(loop) or training.hides(loop, "optimizer", "scaler"):
+        return False
+    if training.within(loop, "step", "hand_step", "grad_edit", "autograd_grad", "update"):
+        return False
+    around = next(e.loops[e.loops.index(loop) + 1 :] for e in training.events if e.in_loop(loop))
+    leaves = any(isinstance(n, (ast.Break, ast.Return)) for n in walk(loop))
+    reads = any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in walk(loop))
+    return step.loops == around and not leaves and not reads
+
+
+def _is_of_each_turn(clearing: Event, step: Event, loop: Loop) -> bool:
+    mine = clearing.receiver == step.receiver if "optimizer" in clearing.roles else clearing.receiver is not None
+    return mine and clearing.loops[0] is loop and not clearing.branches_in(loop)
