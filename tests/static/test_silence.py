@@ -125,3 +125,13 @@ def test_an_edit_elsewhere_shows_in_a_function_that_was_silent(old: str, new: st
     versions = [TRAINING, TRAINING + unrelated, TRAINING + 2 * unrelated, TRAINING.replace(old, new), TRAINING]
     found = [[(f.code, f.span.start.line) for f in analyzer.check(Source(text)).findings] for text in versions]
     assert found == [[], [], [], [finding], []]
+
+
+def test_who_waits_for_two_types_of_nodes_is_silent_of_each_on_its_own() -> None:
+    program = (
+        "import torch\n\ndef train(model, loader):\n    total = 0\n    for x in loader:\n        loss = model(x)\n"
+        "        loss.backward()\n        total += loss\n"
+    )
+    typed = Analyzer()
+    typed.check(Source("import torch\n"))
+    assert [f.code for f in typed.check(Source(program)).findings].count("DG502") == 1

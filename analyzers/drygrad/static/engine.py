@@ -12,8 +12,8 @@ from drygrad.settings import Settings, Version
 from drygrad.static import suppression
 from drygrad.static.context import Context
 from drygrad.static.facts.module import ModuleFacts
-from drygrad.static.registry import Subscriptions, Visitor, all_rules
-from drygrad.static.silence import OwnContext, Silence
+from drygrad.static.registry import Subscriptions, all_rules
+from drygrad.static.silence import OwnContext, Silence, Silent
 from drygrad.static.source import Source, SourceError
 from drygrad.static.tree import Nodes, Statement, Tree
 
@@ -106,17 +106,17 @@ def _offer(nodes_of: Nodes, context: Context, wanted: Subscriptions) -> Iterator
 
 
 def _offer_anew(
-    statement: Statement, context: Context, wanted: Subscriptions, silent: set[Visitor]
+    statement: Statement, context: Context, wanted: Subscriptions, silent: set[Silent]
 ) -> Iterator[Finding]:
     """Offer what is in a statement's functions to the visitors that are not silent of them."""
     for kind, nodes in statement.inside.items():
         for visitor in wanted.by_type.get(kind, ()):
-            if visitor in silent:
+            if (kind, visitor) in silent:
                 continue
             own = OwnContext(context, statement)
             found = [finding for node in nodes for finding in visitor(node, own) or ()]
             if not found and not own.left:
-                silent.add(visitor)
+                silent.add((kind, visitor))
             yield from found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from drygrad.static.context import Context, NodeType
@@ -20,20 +20,22 @@ from drygrad.static.source import Source
 from drygrad.static.tree import Statement
 
 Answer = TypeVar("Answer")
+Silent: TypeAlias = tuple[type, Visitor]
+"""A visitor, and the type of the nodes of which it has nothing to say: one may wait for several."""
 
 
 class Silence:
     """Which visitors are silent of the bodies in which top-level statement."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Statement, tuple[tuple[Body | None, ...], set[Visitor]]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Statement, tuple[tuple[Body | None, ...], set[Silent]]] = WeakKeyDictionary()
 
-    def of(self, statement: Statement, facts: ModuleFacts) -> set[Visitor]:
+    def of(self, statement: Statement, facts: ModuleFacts) -> set[Silent]:
         """Return the silent ones, to be added to; none where a body was evaluated anew."""
         bodies = tuple(map(facts.body_of, statement.functions))
         known = self._known.get(statement)
         if known is None or known[0] != bodies:
-            known = self._known[statement] = (bodies, set[Visitor]())
+            known = self._known[statement] = (bodies, set[Silent]())
         return known[1]
 
 

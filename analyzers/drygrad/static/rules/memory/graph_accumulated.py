@@ -6,28 +6,19 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context, FunctionNode, Loop
+from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import UNKNOWN, Constant, Number, Tensor
-from drygrad.static.loops import step_around
-from drygrad.static.rules.memory.graphs import (
-    Graph,
-    detached,
-    graph_of,
-    is_differentiated,
-    is_only_read,
-    repeated_around,
-)
-from drygrad.static.rules.memory.handing import handed_over
-from drygrad.static.syntax import assigned_in, body_nodes
-from drygrad.static.tree import walk
+from drygrad.static.rules.memory.graphs import Step, graph_of, repeated_around
+from drygrad.static.rules.memory.keeping import keepings
+from drygrad.static.rules.memory.telling import told, told_of_handed
 
 
 class GraphAccumulated(Rule):
     """
     ## What it does
-    Finds running totals (`total_loss += loss`) of tensors that still carry their graph, though no backward ever runs
-    from the total.
+    Finds running totals and averages (`total_loss += loss`, `torch.lerp(average, loss, 0.1)`) of tensors that still
+    carry their graph, though no backward ever runs from the total.
 
     ## Why is this bad?
     The total is a tensor whose own graph links those of all steps, so memory grows from step to step. How much depends
@@ -36,7 +27,8 @@ class GraphAccumulated(Rule):
     - Where none has run, each step's graph holds everything that was saved for it: all activations of every step stay
       on the device until it is out of memory.
     - Where `backward()` has run, the saved tensors are gone, but the graph's nodes stay in host memory: some 1 kB for
-      each operation of each step (25 kB per step for ten linear layers with their ReLU; measured with torch 2.13).
+      each operation of each step (25 kB per step for ten linear layers with their ReLU; measured with torch 2.13). That
+      is an `info`.
 
     Where the total begins anew every few steps, after each group of micro-batches, that graph stays short: then it is
     a hint.
@@ -173,6 +165,23 @@ class GraphAccumulated(Rule):
     INVALID = [
         Invalid(
             """
+            net = nn.Linear(4, 2)
+            average = torch.zeros(())
+            for x, y in loader:
+                average.mul_(0.9).add_(F.mse_loss(net(x), y), alpha=0.1)
+            print(average.item())
+            """,
+            """
+            net = nn.Linear(4, 2)
+            average = torch.zeros(())
+            for x, y in loader:
+                average.mul_(0.9).add_(F.mse_loss(net(x), y).detach(), alpha=0.1)
+            print(average.item())
+            """,
+            at=(4, 27, 4, 48),
+        ),
+        Invalid(
+            """
             class Meter:
                 def __init__(self):
                     self.total, self.count = 0.0, 0
@@ -211,6 +220,7 @@ class GraphAccumulated(Rule):
                 return meter.total / meter.count
             """,
             at=(16, 21, 16, 25),
+            severity="info",
         ),
         Invalid(
             """
@@ -249,6 +259,7 @@ class GraphAccumulated(Rule):
                 for x, y in data:
                     fitter.step(x, y)
             """,
+            severity="info",
         ),
         Invalid(
             """
@@ -321,6 +332,7 @@ class GraphAccumulated(Rule):
                     learner.step(x, y)
             """,
             at=(12, 44, 12, 63),
+            severity="info",
         ),
         Invalid(
             """
@@ -348,6 +360,7 @@ class GraphAccumulated(Rule):
                     print(f"epoch {epoch}: {running_loss / len(loader):.3f}")
             """,
             at=(9, 28, 9, 32),
+            severity="info",
         ),
         Invalid(
             """
@@ -390,67 +403,27 @@ class GraphAccumulated(Rule):
                         self.optimizer.step()
                         self.total += loss.detach() * batch["input_ids"].size(0)
             """,
+            severity="info",
         ),
     ]
 
-    def visit_augmented(self, node: ast.AugAssign, ctx: Context) -> Iterator[Finding]:
-        if isinstance(node.op, ast.Add) and not isinstance(node.value, (ast.List, ast.ListComp)):
-            yield from self._check(node, node.target, node.value, ctx)
-
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        """``meter.update(loss)``, where the method adds what it is given to a total of its object."""
-        for handed in handed_over(node, ctx):
-            total, step = f"self.{handed.attribute}", step_around(node, ctx)
-            if handed.listed or step is None or graph_of(handed.argument, step, ctx) != "freed":
+        yield from self._check(node, ctx)
+        yield from told_of_handed(self, node, ctx, listed=False)
+
+    def visit_assignment(self, node: ast.Assign | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
+        yield from self._check(node, ctx)
+
+    def _check(self, node: ast.AST, ctx: Context) -> Iterator[Finding]:
+        for keeping in keepings(node, ctx):
+            step = repeated_around(node, keeping.name, ctx)
+            if not keeping.linked or step is None or not _may_be_number(keeping.owner, ctx):
                 continue
-            if is_differentiated(total, handed.statement, ctx) or ctx.grad_enabled(handed.statement) is False:
+            if ctx.grad_enabled(ctx.statement(node)) is False:
                 continue
-            text = ctx.source_of(handed.argument)
-            message = f"{total} links the graph of every {text} that it is given: memory grows with every step"
-            related = [("it is added here", handed.statement)]
-            yield ctx.finding(self, handed.argument, message, related=related, fixes=[detached(handed.argument, ctx)])
-
-    def visit_assignment(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
-        value = node.value
-        if isinstance(value, ast.IfExp):  # ``loss if total is None else 0.9 * total + 0.1 * loss``
-            value = value.orelse if isinstance(value.orelse, ast.BinOp) else value.body
-        match [node.targets, value]:
-            case [[total], ast.BinOp(left=first, op=ast.Add(), right=second)]:
-                name = dotted_text(total)
-                for part, added in ((first, second), (second, first)):
-                    if name is not None and _is_share_of(part, name):
-                        yield from self._check(node, total, added, ctx)
-                        return
-            case _:
-                return
-
-    def _check(self, node: ast.stmt, total: ast.expr, added: ast.expr, ctx: Context) -> Iterator[Finding]:
-        name = dotted_text(total.value if isinstance(total, ast.Subscript) else total)
-        step = repeated_around(node, name, ctx) if name is not None else None
-        if step is None or name is None or ctx.grad_enabled(node) is False or not _may_be_number(total, ctx):
-            return
-        carrier, graph = _carrier(added, step, ctx)
-        if graph is None or _is_reset(name, node, step) or is_differentiated(name, node, ctx):
-            return
-        if graph == "whole" and (not is_only_read(name, node, ctx) or _feeds_another(node, added, step, ctx)):
-            return
-        kept = (
-            "backward() has freed its saved tensors, but every step adds its graph's nodes to those in memory"
-            if graph == "freed"
-            else "no backward frees it, so everything saved for backward stays in memory, step after step"
-        )
-        message = f"{ctx.source_of(total)} links the graph of every {ctx.source_of(carrier)}: {kept}"
-        bounded = graph == "freed" and _begins_anew(name, node, step)
-        yield ctx.finding(self, carrier, message, severity="hint" if bounded else None, fixes=[detached(carrier, ctx)])
-
-
-def _is_share_of(part: ast.expr, name: str) -> bool:
-    """Say whether a summand is the old total, or a part of it as in a moving average."""
-    match part:
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return name in (dotted_text(left), dotted_text(right))
-        case _:
-            return dotted_text(part) == name
+            carrier = _carrier(keeping.kept, step, ctx)
+            what = f"{ctx.source_of(keeping.owner)} links the graph of every {ctx.source_of(carrier)}"
+            yield from told(self, keeping._replace(kept=carrier), step, ctx, what)
 
 
 def _may_be_number(total: ast.expr, ctx: Context) -> bool:
@@ -459,40 +432,10 @@ def _may_be_number(total: ast.expr, ctx: Context) -> bool:
     return value is UNKNOWN or isinstance(value, (Constant, Number, Tensor))
 
 
-def _carrier(added: ast.expr, loop: Loop | FunctionNode, ctx: Context) -> tuple[ast.expr, Graph | None]:
+def _carrier(added: ast.expr, step: Step, ctx: Context) -> ast.expr:
     """Return the part of what is added that carries a graph: ``loss`` in ``loss * n``."""
     if isinstance(added, ast.BinOp) and isinstance(added.op, (ast.Mult, ast.Div)):
         for side in (added.left, added.right):
-            if dotted_text(side) is not None and (graph := graph_of(side, loop, ctx)) is not None:
-                return side, graph
-    return added, graph_of(added, loop, ctx)
-
-
-def _is_reset(name: str, addition: ast.stmt, loop: Loop | FunctionNode) -> bool:
-    """Say whether each iteration begins a new total."""
-    return any(
-        bound == name and statement is not addition and not isinstance(statement, ast.AugAssign)
-        for bound, statement in assigned_in(loop)
-        if statement in loop.body or statement is loop
-    )
-
-
-def _begins_anew(name: str, addition: ast.stmt, loop: Loop | FunctionNode) -> bool:
-    """Say whether some iterations begin a new total, as after a group of micro-batches: the graph stays short."""
-    return any(bound == name and isinstance(at, ast.Assign) and at is not addition for bound, at in assigned_in(loop))
-
-
-def _feeds_another(addition: ast.stmt, added: ast.expr, loop: Loop | FunctionNode, ctx: Context) -> bool:
-    """Say whether the same values are summed to another total that is handed on: its backward frees their graphs."""
-    names = _names_in(added)
-    for other in body_nodes(loop):
-        if other is addition or not isinstance(other, ast.AugAssign) or not names & _names_in(other.value):
-            continue
-        total = dotted_text(other.target)
-        if total is not None and not is_only_read(total, other, ctx):
-            return True
-    return False
-
-
-def _names_in(node: ast.expr) -> set[str]:
-    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
+            if dotted_text(side) is not None and graph_of(side, step, ctx) is not None:
+                return side
+    return added

@@ -6,28 +6,21 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context, FunctionNode, Loop
+from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.values import UNKNOWN, Sequence
-from drygrad.static.loops import step_around
-from drygrad.static.rules.memory.graphs import (
-    detached,
-    graph_of,
-    home_of,
-    is_differentiated,
-    is_only_read,
-    repeated_around,
-)
-from drygrad.static.rules.memory.handing import handed_over
-from drygrad.static.syntax import assigned_in
+from drygrad.static.facts.values import UNKNOWN, Mapped, Sequence
+from drygrad.static.rules.memory.graphs import repeated_around
+from drygrad.static.rules.memory.keeping import Keeping, keepings, root_of
+from drygrad.static.rules.memory.reading import home_of
+from drygrad.static.rules.memory.telling import told, told_of_handed
 from drygrad.static.tree import walk
 
 
 class GraphKeptInList(Rule):
     """
     ## What it does
-    Finds tensors that still carry their graph and are appended to a list in a loop, though no backward ever needs them
-    again.
+    Finds tensors that still carry their graph and are kept step after step, in a list, a deque or under the keys of a
+    dict, though no backward ever needs them again.
 
     ## Why is this bad?
     The list keeps the graph of every step alive, so memory grows from step to step. How much depends on the backward:
@@ -35,7 +28,8 @@ class GraphKeptInList(Rule):
     - Where none has run, each graph holds everything that was saved for it: all activations of every step stay on the
       device until it is out of memory.
     - Where `backward()` has run, the saved tensors are gone, but the graph's nodes stay in host memory: some 1 kB for
-      each operation of each step (24 kB per step for ten linear layers with their ReLU; measured with torch 2.13).
+      each operation of each step (24 kB per step for ten linear layers with their ReLU; measured with torch 2.13). That
+      is an `info`.
 
     A list that is summed or stacked and backpropagated later (REINFORCE, several losses) is meant so and not reported.
 
@@ -132,6 +126,52 @@ class GraphKeptInList(Rule):
     INVALID = [
         Invalid(
             """
+            model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+            cache = {}
+            for i, (x, y) in enumerate(loader):
+                cache[i] = F.mse_loss(model(x), y) * 2
+            print(len(cache), sum(value.item() for value in cache.values()))
+            """,
+            """
+            model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+            cache = {}
+            for i, (x, y) in enumerate(loader):
+                cache[i] = (F.mse_loss(model(x), y) * 2).detach()
+            print(len(cache), sum(value.item() for value in cache.values()))
+            """,
+            at=(4, 15, 4, 42),
+        ),
+        Invalid(
+            """
+            HISTORY = []
+
+            def note(value):
+                HISTORY.append((len(HISTORY), value))
+
+            def errors(model: nn.Linear, loader):
+                for x, y in loader:
+                    note((model(x) - y).abs().sum())
+                print(len(HISTORY))
+
+            errors(nn.Linear(4, 2), loader)
+            """,
+            """
+            HISTORY = []
+
+            def note(value):
+                HISTORY.append((len(HISTORY), value))
+
+            def errors(model: nn.Linear, loader):
+                for x, y in loader:
+                    note((model(x) - y).abs().sum().detach())
+                print(len(HISTORY))
+
+            errors(nn.Linear(4, 2), loader)
+            """,
+            at=(8, 13, 8, 39),
+        ),
+        Invalid(
+            """
             class History:
                 def __init__(self):
                     self.losses = []
@@ -168,6 +208,7 @@ class GraphKeptInList(Rule):
                 return history
             """,
             at=(15, 26, 15, 30),
+            severity="info",
         ),
         Invalid(
             """
@@ -205,6 +246,7 @@ class GraphKeptInList(Rule):
                     trainer.step(x, y)
             """,
             at=(10, 37, 10, 41),
+            severity="info",
         ),
         Invalid(
             """
@@ -232,6 +274,7 @@ class GraphKeptInList(Rule):
                 return losses
             """,
             at=(9, 26, 9, 30),
+            severity="info",
         ),
         Invalid(
             """
@@ -260,6 +303,7 @@ class GraphKeptInList(Rule):
                         scaler.step(optimizer)
                         self.history["loss"].append(loss.detach())
             """,
+            severity="info",
         ),
         Invalid(
             """
@@ -302,91 +346,55 @@ class GraphKeptInList(Rule):
                     mse_losses += [mse.detach()]
                 return mse_losses
             """,
+            severity="info",
         ),
     ]
 
-    def visit_append(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        match node:
-            case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[item], keywords=[]):
-                yield from self._check(owner, item, ctx)
-            case _:
-                return
-
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        """``history.add(loss)``, where the method appends what it is given to a list of its object."""
-        for handed in handed_over(node, ctx):
-            kept, step = f"self.{handed.attribute}", step_around(node, ctx)
-            if not handed.listed or step is None or graph_of(handed.argument, step, ctx) != "freed":
+        yield from self._check(node, ctx)
+        yield from told_of_handed(self, node, ctx, listed=True)
+
+    def visit_assignment(self, node: ast.Assign | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
+        yield from self._check(node, ctx)
+
+    def _check(self, node: ast.AST, ctx: Context) -> Iterator[Finding]:
+        for keeping in keepings(node, ctx):
+            step = repeated_around(node, keeping.name, ctx)
+            if keeping.linked or step is None or not _is_container(keeping, ctx):
                 continue
-            if is_differentiated(kept, handed.statement, ctx) or ctx.grad_enabled(handed.statement) is False:
-                continue
-            text = ctx.source_of(handed.argument)
-            message = f"{text} still carries its graph: {kept} keeps its nodes in memory, step after step"
-            related = [("it is appended here", handed.statement)]
-            yield ctx.finding(self, handed.argument, message, related=related, fixes=[detached(handed.argument, ctx)])
-
-    def visit_extend(self, node: ast.AugAssign, ctx: Context) -> Iterator[Finding]:
-        match node:
-            case ast.AugAssign(target=ast.Name() | ast.Attribute() as owner, op=ast.Add(), value=ast.List(elts=[item])):
-                yield from self._check(owner, item, ctx)
-            case _:
-                return
-
-    def _check(self, owner: ast.expr, item: ast.expr, ctx: Context) -> Iterator[Finding]:
-        name = _name_of(owner)
-        step = repeated_around(item, name, ctx) if name is not None else None
-        if step is None or name is None or isinstance(item, ast.Starred):
-            return
-        if isinstance(item, (ast.Dict, ast.Tuple)):
-            for part in item.values if isinstance(item, ast.Dict) else item.elts:
-                yield from self._check(owner, part, ctx)
-            return
-        graph = graph_of(item, step, ctx)
-        if graph is None or not _is_list(owner, name, ctx) or _is_renewed(name, step):
-            return
-        if is_differentiated(name, item, ctx) or (graph == "whole" and not is_only_read(name, item, ctx)):
-            return
-        what = ctx.source_of(item) if dotted_text(item) else "the appended tensor"
-        kept = (
-            "backward() has freed its saved tensors, but every step leaves its graph's nodes in memory"
-            if graph == "freed"
-            else "no backward frees it, so everything saved for backward stays in memory, step after step"
-        )
-        yield ctx.finding(self, item, f"{what} still carries its graph: {kept}", fixes=[detached(item, ctx)])
+            what = ctx.source_of(keeping.kept) if dotted_text(keeping.kept) else "the tensor that is kept"
+            yield from told(self, keeping, step, ctx, f"{what} still carries its graph")
 
 
-def _name_of(owner: ast.expr) -> str | None:
-    """Return the name of a list, or of the dict that holds it."""
-    return dotted_text(owner.value if isinstance(owner, ast.Subscript) else owner)
-
-
-def _is_renewed(name: str, loop: Loop | FunctionNode) -> bool:
-    """Say whether each iteration begins a new list."""
-    return any(bound == name and not isinstance(place, ast.AugAssign) for bound, place in assigned_in(loop))
-
-
-def _is_list(owner: ast.expr, name: str, ctx: Context) -> bool:
-    """Say whether a name is bound to lists or dicts of lists only, as far as the file shows."""
-    value = ctx.value(owner)
-    if value is not UNKNOWN:
-        return isinstance(value, Sequence) and value.kind == "list"
+def _is_container(keeping: Keeping, ctx: Context) -> bool:
+    """Say whether a name is bound to lists and dicts without bounds only, as far as the file shows."""
+    value = ctx.value(root_of(keeping.owner))
+    if isinstance(value, Sequence):
+        return value.kind == "list"
+    if value is not UNKNOWN and not isinstance(value, Mapped):
+        return False
     bound = [
         node.value
-        for node in walk(home_of(name, owner, ctx))
-        if isinstance(node, ast.Assign) and name in map(dotted_text, node.targets)
+        for node in walk(home_of(keeping.name, keeping.owner, ctx))
+        if isinstance(node, ast.Assign) and keeping.name in map(dotted_text, node.targets)
+        if not any(part is keeping.kept for part in walk(node.value))
     ]
-    return bool(bound) and all(_makes_lists(value, ctx) for value in bound)
+    return bool(bound) and all(_makes_container(value, ctx) for value in bound)
 
 
-def _makes_lists(value: ast.expr, ctx: Context) -> bool:
+def _makes_container(value: ast.expr, ctx: Context) -> bool:
     match value:
-        case ast.List() | ast.ListComp():
+        case ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp():
             return True
-        case ast.Dict(values=values):
-            return any(_makes_lists(v, ctx) for v in values)
-        case ast.Call(func=ast.Name(id="list")):
+        case ast.BinOp(left=ast.List(), op=ast.Mult()):
             return True
-        case ast.Call(args=[ast.Name(id="list")]):
-            return ctx.name(value.func) == "collections.defaultdict"
+        case ast.Call(func=ast.Name(id="list" | "dict")):
+            return True
+        case ast.Call(args=args, keywords=[]):
+            made = ctx.name(value.func)
+            return made in _CONTAINERS or (made == "collections.deque" and len(args) < 2)
         case _:
             return False
+
+
+_CONTAINERS = frozenset({"collections.defaultdict", "collections.OrderedDict"})

@@ -4,46 +4,129 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from drygrad.model import Fix
 from drygrad.static.context import Context, FunctionNode, Loop
+from drygrad.static.datasets import called_by
 from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.operations import MULTIPLICATIVE, OPERATORS, SAVES_INPUT, SAVES_OUTPUT
 from drygrad.static.facts.values import Constant, Number, Origin, Tensor, Value
-from drygrad.static.loops import backwards_in, step_around
-from drygrad.static.syntax import assigned_in, called, rebound_between, scope_of
+from drygrad.static.loops import Backward, backwards_in, trains
+from drygrad.static.roles import role_of
+from drygrad.static.rules.autograd.graph import recorded
+from drygrad.static.rules.memory.reading import COMBINES, is_only_read
+from drygrad.static.syntax import (
+    assigned_in,
+    body_nodes,
+    bound_names,
+    called,
+    calls_in,
+    last_assignment,
+    rebound_between,
+)
 from drygrad.static.tree import walk
 
-Graph = Literal["freed", "whole"]
-"""``freed``: a backward has freed what the graph had saved, its nodes stay; ``whole``: none has run through it."""
-
-_READS = frozenset({"item", "tolist", "detach", "numpy", "size", "dim", "requires_grad_"})
-_READERS = frozenset({"print", "len", "float", "int", "bool", "str", "repr", "format", "round", "isinstance"})
-_COMBINES = frozenset({"sum", "max", "min", "stack", "cat", "mean", "cpu", "to", "float", "median", "std", "sqrt"})
-_KEEPS_LIST = frozenset({"append", "clear", "extend", "pop"})
+Step = Loop | FunctionNode | ast.ListComp | ast.GeneratorExp
+"""What runs again and again: a loop, a function that a loop calls, a comprehension."""
+_DEPTH = 6
 
 
-def repeated_around(node: ast.AST, name: str, ctx: Context) -> Loop | FunctionNode | None:
-    """Return what runs a statement again and again while a name lives on: a loop, or one step of a loop elsewhere."""
-    loops = ctx.loops(node)
-    if loops:
-        return loops[0]
-    return step_around(node, ctx) if name.startswith("self.") else None
+class Graph(NamedTuple):
+    """What graph a value carries where a step stores it.
+
+    ``state`` is ``freed`` where a backward has freed what the graph had saved (its nodes stay), ``whole`` where none
+    has run through it, ``own`` where it goes on from a freed graph by operations that save tensors of their own.
+    ``certain`` is False where names, or the roles of what is called, are all that tells of a graph.
+    """
+
+    state: Literal["freed", "own", "whole"]
+    certain: bool = True
 
 
-def graph_of(node: ast.expr, loop: Loop | FunctionNode, ctx: Context) -> Graph | None:
-    """Say what graph a value carries where an iteration of a loop stores it; None: none, or nobody knows."""
+def graph_of(node: ast.expr, step: Step, ctx: Context, depth: int = _DEPTH) -> Graph | None:
+    """Say what graph a value carries where a step stores it; None: none that the step made, or nobody knows."""
     value = ctx.value(node)
-    if isinstance(value, (Number, Constant)) or (isinstance(value, Tensor) and value.requires_grad is False):
+    if isinstance(value, (Number, Constant)):
         return None
-    text = dotted_text(node)
-    for backward in backwards_in(loop, ctx):
-        if backward.keeps_graph:
-            continue
-        named = text in backward.names and not rebound_between(text or "", backward.node, node, loop)
-        if named or any(_made_from(ctx.value(root), value) for root in backward.roots):
-            return "freed"
-    return "whole" if isinstance(value, Tensor) and value.requires_grad else None
+    if isinstance(value, Tensor) and (value.requires_grad is False or value.leaf or value.parameter):
+        return None
+    if not isinstance(node, (ast.Name, ast.Attribute)) and recorded(ctx, node) is False:
+        return None
+    roots = [backward for backward in backwards_in(step, ctx) if not backward.keeps_graph]
+    if _is_part_of(node, roots, step, ctx):
+        return Graph("freed")
+    found = [graph for graph in _graphs_below(node, step, ctx, depth) if graph is not None]
+    if found:
+        state = "whole" if any(graph.state == "whole" for graph in found) else found[0].state
+        saves = state == "freed" and isinstance(value, Tensor) and value.requires_grad and _saves(node, ctx)
+        return Graph("own" if saves else state, all(graph.certain for graph in found))
+    if not _is_made_in(node, step, ctx):
+        return None
+    if any(_is_freed_elsewhere(call, node, ctx) for call in calls_in(step)):
+        return Graph("freed")
+    if isinstance(value, Tensor) and value.requires_grad:
+        return Graph("freed" if any(_made_from(value, ctx.value(r)) for b in roots for r in b.roots) else "whole")
+    return Graph("whole", certain=False) if isinstance(node, ast.Call) and _is_of_model(node, ctx) else None
+
+
+def _is_part_of(node: ast.expr, backwards: list[Backward], step: Step, ctx: Context) -> bool:
+    """Say whether a backward of the step goes through the graph that a value is the end, or a part, of."""
+    text, value = dotted_text(node), ctx.value(node)
+    for backward in backwards:
+        if text in backward.names and not rebound_between(text or "", backward.node, node, step):
+            return True
+        if any(_made_from(ctx.value(root), value) for root in backward.roots):
+            return True
+    return False
+
+
+def _graphs_below(node: ast.expr, step: Step, ctx: Context, depth: int) -> Iterator[Graph | None]:
+    """Yield the graphs of what a value was computed from, in as far as operations of torch lie between."""
+    if depth == 0:
+        return
+    if isinstance(node, ast.Name):
+        assigned = last_assignment(ctx, node.id, ctx.statement(node))
+        if assigned is not None and assigned is not node and _stands_in(assigned, step, ctx):
+            yield graph_of(assigned, step, ctx, depth - 1)
+        return
+    for operand in _operands(node, ctx):
+        yield graph_of(operand, step, ctx, depth - 1)
+
+
+def _operands(node: ast.expr, ctx: Context) -> tuple[ast.expr, ...]:
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return left, right
+        case ast.UnaryOp(operand=operand) | ast.Subscript(value=operand):
+            return (operand,)
+        case ast.IfExp(body=body, orelse=orelse):
+            return body, orelse
+        case ast.Call():
+            call = ctx.call(node)
+            if call is not None:
+                return call.operands if call.form in ("method", "function") else ()
+            of_tensor = isinstance(node.func, ast.Attribute) and node.func.attr in COMBINES
+            return (node.func.value,) if of_tensor and isinstance(node.func, ast.Attribute) else ()
+        case _:
+            return ()
+
+
+def _saves(node: ast.expr, ctx: Context) -> bool:
+    """Say whether an operation saves a tensor of its own, on the way from what has been freed."""
+    match node:
+        case ast.BinOp(left=left, op=op, right=right):
+            sides = [ctx.value(left), ctx.value(right)]
+            tensors = all(isinstance(v, Tensor) for v in sides) or isinstance(op, ast.Pow)
+            own = OPERATORS[type(op).__name__] in MULTIPLICATIVE and tensors
+            return own or _saves(left, ctx) or _saves(right, ctx)
+        case ast.Call():
+            call = ctx.call(node)
+            operations = SAVES_INPUT | SAVES_OUTPUT | MULTIPLICATIVE
+            own = call is not None and call.operation in operations
+            return own or any(_saves(operand, ctx) for operand in _operands(node, ctx))
+        case _:
+            return any(_saves(operand, ctx) for operand in _operands(node, ctx))
 
 
 def _made_from(value: Value, part: Value) -> bool:
@@ -61,95 +144,111 @@ def _ancestry(value: Value, seen: set[int]) -> Iterator[Origin]:
             yield from _ancestry(operand, seen)
 
 
-def is_differentiated(text: str, node: ast.AST, ctx: Context) -> bool:
-    """Say whether a backward in the same function runs from something that a name is part of."""
-    for backward in backwards_in(scope_of(node, ctx), ctx):
-        for root in backward.roots:
-            if any(_text(part) == text for part in walk(root)):
-                return True
+# -- what is made, and freed, within a step ---------------------------------------------------------------------
+
+
+def _stands_in(node: ast.AST, step: Step, ctx: Context) -> bool:
+    return node is step or any(ancestor is step for ancestor in ctx.ancestors(node))
+
+
+def _is_made_in(node: ast.expr, step: Step, ctx: Context) -> bool:
+    """Say whether a step computes a value itself: a name it binds, or an operation on such names."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        text = dotted_text(node)
+        return any(name == text and isinstance(at, (ast.Assign, ast.AugAssign)) for name, at in assigned_in(step))
+    return isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.IfExp))
+
+
+def _is_freed_elsewhere(call: ast.Call, node: ast.expr, ctx: Context) -> bool:
+    """Say whether a call runs a backward in a function of the file and is given a value, or returns it."""
+    if not any(trains(function) for function, _ in called_by(call, ctx)):
+        return False
+    if call is node:
+        return True
+    text = dotted_text(node)
+    statement = ctx.statement(call)
+    returned = isinstance(statement, ast.Assign) and text in bound_names(statement)
+    return text is not None and (returned or any(dotted_text(argument) == text for argument in call.args))
+
+
+def _is_of_model(call: ast.Call, ctx: Context) -> bool:
+    """Say whether a call, or what it is given, is a model's: by what is done with it, then by its name."""
+    if is_model(call.func, ctx):
+        return True
+    if role_of(ctx, call.func) != "loss":
+        return False
+    given = call.args[0] if call.args else None
+    if isinstance(given, ast.Name):
+        given = last_assignment(ctx, given.id, ctx.statement(call))
+    return isinstance(given, ast.Call) and is_model(given.func, ctx)
+
+
+def is_model(node: ast.expr, ctx: Context) -> bool:
+    """Say whether an unknown thing is a module with parameters: it is asked for them, or switched between modes."""
+    text = dotted_text(node)
+    if text is None or role_of(ctx, node) not in ("model", None):
+        return False
+    scope = ctx.function(node) or ctx.tree
+    asked = (c.func for c in calls_in(scope) if called(c) in _OF_MODULES and isinstance(c.func, ast.Attribute))
+    return any(dotted_text(function.value) == text for function in asked) or role_of(ctx, node) == "model"
+
+
+_OF_MODULES = frozenset({"parameters", "named_parameters", "train", "eval", "zero_grad", "requires_grad_"})
+
+
+# -- how long it is kept ----------------------------------------------------------------------------------------
+
+
+def repeated_around(node: ast.AST, name: str, ctx: Context) -> Step | None:
+    """Return what runs a statement again and again while a name lives on: a loop, or one step of a loop elsewhere."""
+    loops = ctx.loops(node)
+    if loops:
+        return loops[0]
+    function = ctx.function(node)
+    if function is None or ("." not in name and any(bound == name for bound, _ in assigned_in(function))):
+        return None
+    lives_on = name.startswith("self.") or name in ctx.facts.globals
+    return function if lives_on and _is_called_in_loop(function, ctx) else None
+
+
+def _is_called_in_loop(function: FunctionNode, ctx: Context, depth: int = 2) -> bool:
+    for site in ctx.callers(function):
+        if ctx.loops(site.node):
+            return True
+        outer = ctx.function(site.node)
+        if depth and outer is not None and _is_called_in_loop(outer, ctx, depth - 1):
+            return True
     return False
 
 
-def _text(node: ast.AST) -> str | None:
-    return dotted_text(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+def renewals(name: str, statement: ast.stmt, step: Step, ctx: Context) -> Iterator[ast.AST]:
+    """Yield what begins anew, or shortens, what a name keeps, within a step."""
+    for bound, place in assigned_in(step):
+        if bound == name and place is not statement and not isinstance(place, ast.AugAssign):
+            yield place
+    for node in body_nodes(step):
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr=method)) if method in _SHORTENS:
+                if dotted_text(owner) == name:
+                    yield node
+            case ast.Delete(targets=[ast.Subscript(value=owner), *_]) if dotted_text(owner) == name:
+                yield node
+            case ast.Assign(targets=[ast.Subscript(value=owner, slice=ast.Slice())]) if dotted_text(owner) == name:
+                yield node
+            case _:
+                pass
 
 
-def is_only_read(text: str, node: ast.AST, ctx: Context, followed: frozenset[str] = frozenset()) -> bool:
-    """Say whether a name's value surely ends as numbers or text: no use of it can reach a backward."""
-    if text in followed:
-        return True
-    followed |= {text}
-    scope = home_of(text, node, ctx)
-    last = text.rpartition(".")[2]
-    for use in walk(scope):
-        if "." in text and isinstance(use, ast.Attribute) and use.attr == last and _text(use) != text:
-            return False
-        if _text(use) == text and isinstance(getattr(use, "ctx", None), ast.Load):
-            assert isinstance(use, ast.expr)
-            if not _ends_read(use, ctx, followed):
-                return False
-    return True
+_SHORTENS = frozenset({"clear", "pop", "popleft", "popitem", "remove", "zero_", "fill_", "detach_"})
 
 
-def home_of(text: str, node: ast.AST, ctx: Context) -> ast.AST:
-    """Return where to look for all uses of a name: its function; the whole file for attributes and globals."""
-    scope = scope_of(node, ctx)
-    return scope if "." not in text and any(bound == text for bound, _ in assigned_in(scope)) else ctx.tree
-
-
-def _ends_read(use: ast.expr, ctx: Context, followed: frozenset[str]) -> bool:
-    """Follow a value upwards through what is computed of it."""
-    parent = ctx.parent(use)
-    match parent:
-        case ast.FormattedValue() | ast.Compare() | ast.Expr() | ast.Delete() | ast.AugAssign():
-            return not isinstance(parent, ast.AugAssign) or _reads_target(parent, use, ctx, followed)
-        case ast.Attribute(attr=name):
-            return _method_reads(parent, name, ctx, followed)
-        case ast.Call(args=arguments) if use in arguments:
-            return _function_reads(parent, ctx, followed)
-        case ast.Subscript() | ast.BinOp() | ast.UnaryOp() | ast.IfExp() | ast.Tuple() | ast.List():
-            return _ends_read(parent, ctx, followed)
-        case ast.Assign(targets=[ast.Attribute() as target]):
-            return dotted_text(target) in followed  # its own new value
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            return is_only_read(name, parent, ctx, followed)
-        case ast.comprehension(target=ast.Name(id=name)):
-            return _comprehension_reads(parent, name, ctx, followed)
-        case _:
-            return False
-
-
-def _reads_target(node: ast.AugAssign, use: ast.expr, ctx: Context, followed: frozenset[str]) -> bool:
-    text = dotted_text(node.target)
-    return text is not None and node.value is use and is_only_read(text, node, ctx, followed)
-
-
-def _method_reads(attribute: ast.Attribute, name: str, ctx: Context, followed: frozenset[str]) -> bool:
-    call = ctx.parent(attribute)
-    if name in ("data", "shape", "grad_fn", "requires_grad"):
-        return True
-    if not isinstance(call, ast.Call) or call.func is not attribute:
+def is_needed_by_none(node: ast.expr, name: str, step: Step, ctx: Context) -> bool:
+    """Say whether neither what keeps a value nor the names that it has in its step can reach a backward."""
+    if not is_only_read(name, node, ctx):
         return False
-    if name in _READS or name in _KEEPS_LIST:
-        return name != "pop" or isinstance(ctx.parent(call), ast.Expr)
-    return name in _COMBINES and _ends_read(call, ctx, followed)
-
-
-def _function_reads(call: ast.Call, ctx: Context, followed: frozenset[str]) -> bool:
-    name = called(call)
-    if name in _READERS or (ctx.name(call.func) or "").startswith("numpy."):
-        return True
-    return name in _COMBINES and _ends_read(call, ctx, followed)
-
-
-def _comprehension_reads(generator: ast.comprehension, name: str, ctx: Context, followed: frozenset[str]) -> bool:
-    whole = ctx.parent(generator)
-    if not isinstance(whole, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
-        return False
-    uses = [n for n in walk(whole.elt) if isinstance(n, ast.Name) and n.id == name]
-    if any(use is whole.elt for use in uses):
-        return False
-    return all(_ends_read(use, ctx, followed) for use in uses)
+    names = (n for n in walk(node) if isinstance(n, ast.Name) and _is_made_in(n, step, ctx))
+    made = {n.id for n in names if not isinstance(ctx.value(n), (Number, Constant))}
+    return all(is_only_read(each, node, ctx, within=step) for each in made if each != name)
 
 
 def detached(node: ast.expr, ctx: Context) -> Fix | None:

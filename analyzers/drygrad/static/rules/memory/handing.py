@@ -1,4 +1,4 @@
-"""Tensors that are handed to a method which adds them to what its object keeps, or keeps them beside it."""
+"""Tensors that are handed to a function which keeps them: in an attribute of its object, in a list of the file."""
 
 from __future__ import annotations
 
@@ -8,77 +8,63 @@ from typing import NamedTuple
 
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.datasets import called_by
+from drygrad.static.facts.frame import dotted_text
 from drygrad.static.loops import is_guarded
-from drygrad.static.syntax import assigned_in, nodes_within
+from drygrad.static.rules.memory.keeping import Keeping, keepings
+from drygrad.static.syntax import assigned_in, called, nodes_within
 from drygrad.static.tree import walk
 
 _CUTS = frozenset({"item", "detach", "tolist", "numpy", "data", "shape", "size", "dim", "device", "dtype"})
 _OF_OBJECTS = ("forward", "__call__")
 """The methods that a call of an object runs."""
 _CONVERTS = frozenset({"float", "int", "bool", "str", "len", "isinstance", "print", "repr"})
+_KINDS = (ast.Call, ast.Assign, ast.AugAssign)
 
 
 class Handed(NamedTuple):
-    """An argument, the attribute that the method adds it to, and the statement; ``listed`` where it is appended."""
+    """An argument, the name that lives on and gets it, and the statement; ``listed`` where it stays one of many."""
 
     argument: ast.expr
-    attribute: str
-    statement: ast.stmt
-    listed: bool
-
-
-class _Addition(NamedTuple):
-    """A value that a statement adds or appends to an attribute of ``self``."""
-
-    attribute: str
-    value: ast.expr
+    owner: str
     statement: ast.stmt
     listed: bool
 
 
 def handed_over(call: ast.Call, ctx: Context) -> Iterator[Handed]:
-    """Yield the arguments of a method call that the method keeps as they are."""
-    if not isinstance(call.func, ast.Attribute):
-        return
-    keepers = ctx.derived(_keepers)
-    if not keepers & {call.func.attr, *_OF_OBJECTS}:
+    """Yield the arguments of a call that the function keeps as they are."""
+    if not ctx.derived(_keepers) & {called(call), *_OF_OBJECTS}:
         return
     for function, names in called_by(call, ctx):
         given = [*zip(names, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
         bound = {name for name, _ in assigned_in(function)}
-        for name, argument in given:
-            if name and name not in bound and not isinstance(argument, (ast.Constant, ast.Starred)):
-                for attribute, statement, listed in _kept(function, name, ctx):
-                    yield Handed(argument, attribute, statement, listed)
+        arguments = {name: argument for name, argument in given if name and name not in bound}
+        for name, argument in arguments.items():
+            if not isinstance(argument, (ast.Constant, ast.Starred)):
+                for keeping, statement in _kept(function, name, ctx):
+                    owner = _owner(keeping.name, arguments, bound, ctx)
+                    if owner is not None:
+                        yield Handed(argument, owner, statement, not keeping.linked)
 
 
-def _kept(function: FunctionNode, name: str, ctx: Context) -> Iterator[tuple[str, ast.stmt, bool]]:
+def _owner(name: str, arguments: dict[str, ast.expr], bound: set[str], ctx: Context) -> str | None:
+    """Return what the caller knows the keeper as: an attribute, a name of the file, an argument."""
+    if name in arguments:
+        return dotted_text(arguments[name])
+    return name if name.startswith("self.") or (name in ctx.facts.globals and name not in bound) else None
+
+
+def _kept(function: FunctionNode, name: str, ctx: Context) -> Iterator[tuple[Keeping, ast.stmt]]:
     for node in nodes_within(function):
-        kept = _addition(node)
-        if kept is not None and _carries(kept.value, name, ctx) and not is_guarded(node, function, ctx):
-            yield kept.attribute, kept.statement, kept.listed
-
-
-def _addition(node: ast.AST) -> _Addition | None:
-    """Return what a statement adds or appends to an attribute of ``self``."""
-    match node:
-        case ast.AugAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=attribute), op=ast.Add(), value=value):
-            return _Addition(attribute, value, node, False)
-        case ast.Expr(
-            value=ast.Call(
-                func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr=attribute), attr="append"),
-                args=[value],
-            )
-        ):
-            return _Addition(attribute, value, node, True)
-        case _:
-            return None
+        if isinstance(node, _KINDS) and not is_guarded(node, function, ctx):
+            for keeping in keepings(node, ctx):
+                if _carries(keeping.kept, name, ctx):
+                    yield keeping, ctx.statement(node)
 
 
 def _keepers(ctx: Context) -> frozenset[str]:
-    """Return the names of the file's functions that add to an attribute of ``self``, constructors aside."""
-    statements = (node for kind in (ast.AugAssign, ast.Expr) for node in ctx.nodes(kind) if _addition(node) is not None)
-    functions = filter(None, map(ctx.function, statements))
+    """Return the names of the file's functions that keep something, constructors aside."""
+    nodes = (node for kind in _KINDS for node in ctx.nodes(kind) if any(keepings(node, ctx)))
+    functions = filter(None, map(ctx.function, nodes))
     return frozenset(function.name for function in functions) - {"__init__"}
 
 
