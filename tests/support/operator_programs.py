@@ -25,6 +25,10 @@ class Program:
     call: str
     text: str
     results: tuple[torch.Tensor, ...]
+    form: str
+    is_tensor: bool
+    tensors: dict[str, torch.Tensor]
+    """What the program's names stand for."""
 
 
 @cache
@@ -54,32 +58,55 @@ def _programs() -> Iterator[Program]:
 def _of_operator(operator: Any, dtype: torch.dtype) -> Iterator[Program]:
     samples = operator.sample_inputs_func(operator, "cpu", dtype, requires_grad=False)
     for _, sample in zip(range(MAX_SAMPLES), samples, strict=False):
-        program = _program(operator.name, (sample.input, *sample.args), sample.kwargs)
-        if program is not None:
-            yield program
+        yield from _of_sample(operator, (sample.input, *sample.args), sample.kwargs)
 
 
-def _program(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program | None:
+def _of_sample(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Program]:
+    """Yield the call of a function, and of its method, its in-place form and the one with ``out``."""
     tensors: dict[str, torch.Tensor] = {}
     try:
         given = [_written(value, tensors) for value in args]
         named = [f"{key}={_written(value, tensors)}" for key, value in kwargs.items()]
     except TypeError:
-        return None
-    function = f"torch.{name}"
-    if name.startswith("nn.") or _exists(name):
-        call = f"{function}({', '.join([*given, *named])})"
-    else:
-        call = f"{given[0]}.{name}({', '.join([*given[1:], *named])})"
-    tensors = {k: v.clone().requires_grad_() if v.dtype is torch.float32 else v for k, v in tensors.items()}
+        return
+    name: str = operator.name
+    last = name.rpartition(".")[2]
+    method = ", ".join([*given[1:], *named])
+    function = _exists(name) or name.startswith("nn.")
+    made: Program | None = None
+    if function:
+        made = _tried(name, f"torch.{name}({', '.join([*given, *named])})", tensors, "function")
+        if made is not None:
+            yield made
+    forms: dict[str, str] = {}
+    if hasattr(torch.Tensor, last) and given[0] in tensors and ("." not in name):
+        forms["method"] = f"{given[0]}.{last}({method})"
+        if hasattr(torch.Tensor, f"{last}_"):
+            forms["in place"] = f"({given[0]} * 1).{last}_({method})"
+    if made is not None and operator.supports_out and len(made.results) == 1:
+        result = made.results[0]
+        tensors |= {"into": torch.zeros(tuple(result.shape), dtype=result.dtype)}
+        forms["out"] = f"torch.{name}({', '.join([*given, *named, 'out=into'])})"
+    for form, call in forms.items():
+        program = _tried(name, call, tensors, form)
+        if program is not None:
+            yield program
+
+
+def _tried(name: str, call: str, tensors: dict[str, torch.Tensor], form: str) -> Program | None:
+    """Return the program of a call that torch takes and that gives tensors; float32 operands require grad."""
+    asks = form != "out"
+    used = {k: v for k, v in tensors.items() if k != "into" or form == "out"}
+    used = {k: v.clone().requires_grad_() if asks and v.dtype is torch.float32 else v.clone() for k, v in used.items()}
     try:
-        made = eval(call, {"torch": torch, **tensors})
+        made = eval(call, {"torch": torch, **used})
     except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError):
         return None
     results = tuple(cast("Sequence[Any]", made)) if isinstance(made, (tuple, list)) else (made,)
     if not results or not all(isinstance(result, torch.Tensor) for result in results):
         return None
-    return Program(name, call, f"import torch\n{_definitions(tensors)}y = {call}\n", results)
+    text = f"import torch\n{_definitions(used)}y = {call}\n"
+    return Program(name, call, text, results, form, isinstance(made, torch.Tensor), used)
 
 
 def _exists(name: str) -> bool:

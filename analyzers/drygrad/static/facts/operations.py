@@ -1,46 +1,6 @@
-"""Tables of torch operations: what they are called, what they take, what autograd keeps for them.
-
-Which operations save their input or output for backward was measured by overwriting it before backward
-(torch 2.13); the tables hold what raised.
-"""
+"""Tables of torch operations: what they are called, what they take."""
 
 from __future__ import annotations
-
-SAVES_OUTPUT = frozenset(
-    "amax amin cumprod exp exp2 expm1 log_softmax logsumexp max median min norm prod reciprocal relu rsqrt "
-    "scaled_dot_product_attention sigmoid softmax sqrt std tan tanh".split()
-)
-"""Operations whose result must not be overwritten before backward."""
-
-SAVES_INPUT = frozenset(
-    "avg_pool1d avg_pool2d avg_pool3d batch_norm binary_cross_entropy_with_logits celu conv1d conv2d conv3d elu gelu "
-    "group_norm hardshrink hardsigmoid hardswish hardtanh layer_norm leaky_relu logsigmoid max_pool1d max_pool2d "
-    "max_pool3d mish mse_loss normalize relu6 selu silu softplus softshrink softsign abs acos amax amin asin asinh atan "
-    "atanh clamp clamp_max clamp_min cos cosh cumprod digamma erf erfc erfinv gather lgamma log log10 log1p log2 logit logsumexp "
-    "max median min norm prod scaled_dot_product_attention sin sinc sinh square std maximum minimum var".split()
-)
-"""Operations whose first input must not be overwritten before backward."""
-
-SAVES_OUTPUT_IN_PLACE = (SAVES_OUTPUT | frozenset({"celu", "elu", "leaky_relu", "rrelu", "selu"})) - {
-    "amax",
-    "amin",
-    "log_softmax",
-    "logsumexp",
-    "max",
-    "median",
-    "min",
-    "norm",
-    "prod",
-    "softmax",
-    "std",
-}
-"""Operations whose in-place form keeps its result; an in-place form keeps no tensor that it overwrites."""
-
-REDUCES_TO_INDICES = frozenset({"max", "median", "min"})
-"""Operations that keep their input and output only without a ``dim``: with one, they keep the indices."""
-
-MULTIPLICATIVE = frozenset({"mul", "div", "matmul", "pow", "mm", "bmm", "linear"})
-"""Operators that keep an operand for the gradient of the *other* one."""
 
 VIEWS = frozenset(
     "view view_as reshape reshape_as permute transpose t squeeze unsqueeze expand expand_as narrow select diagonal "

@@ -66,7 +66,7 @@ def result_of(frame: Frame, call: TorchCall) -> Value:
     made = make(frame, call.node, call.operation, _tensors(call), call.values, call=call)
     if call.module is not None:
         made = _through_parameters(frame, made, call.module)
-        saving.note_module_input(frame, call, made)
+        saving.note_saved(frame, call.node, call.operation, call.values, made, call)
     return _shaped(_structure(call, made) or made, shape)
 
 
@@ -146,7 +146,8 @@ def make(
         sign=signs.sign_of_result(operation, values, call),
         cut=cut,
     )
-    (saving.note_saved if written is None else saving.note_saved_in_place)(frame, node, operation, values, made)
+    if call is None or call.module is None or written is not None:
+        saving.note_saved(frame, node, operation, values, made, call, in_place=written is not None)
     return made
 
 

@@ -14,13 +14,13 @@ COPIES = frozenset({"tensor", "as_tensor", "new_tensor"})
 """Operations that copy numbers and leave the graph behind."""
 
 
-def ancestors(value: Value) -> Iterator[Tensor]:
-    """Yield a tensor and the tensors it was computed from, each once."""
+def ancestors(value: Value, *, in_graph: bool = False) -> Iterator[Tensor]:
+    """Yield a tensor and the tensors it was computed from, each once; ``in_graph``: as far as a gradient may go."""
     seen: set[int] = set()
     waiting = [value]
     while waiting:
         for tensor in tensors_in([waiting.pop()]):
-            if id(tensor) not in seen:
+            if id(tensor) not in seen and not (in_graph and tensor.requires_grad is False):
                 seen.add(id(tensor))
                 yield tensor
                 waiting.extend(tensor.origin.operands if tensor.origin else ())

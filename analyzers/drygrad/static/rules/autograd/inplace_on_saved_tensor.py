@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.events import InplaceWrite, Saved
-from drygrad.static.facts.operations import SAVES_OUTPUT
+from drygrad.static.facts.saving import keeps_result
 from drygrad.static.facts.values import UNKNOWN, Tensor
 from drygrad.static.rules.autograd.graph import ancestors, mode_is_shown
 from drygrad.static.rules.autograd.inplace import counts, out_of_place, spelled
@@ -207,7 +207,7 @@ def _kept(write: InplaceWrite, ctx: Context) -> Saved | None:
         return None
     elsewhere = ctx.function(origin.node) is not ctx.function(write.node)
     handed_over = elsewhere and _is_parameter(write.expression, ctx)
-    if handed_over and origin.operation in SAVES_OUTPUT and write.grad_enabled:
+    if handed_over and write.grad_enabled and keeps_result(origin):
         return Saved(origin.operation, origin.node, "output", True)
     return None
 
@@ -236,8 +236,7 @@ def _is_unknown(function: ast.expr, ctx: Context) -> bool:
 
 def _leads(expression: ast.expr, write: InplaceWrite, saved: Saved, ctx: Context) -> bool:
     """Say whether a value that may require grad was computed through the operation that keeps the content."""
-    value = ctx.value(expression)
-    through = [t for t in ancestors(value) if t.requires_grad is not False]
+    through = ancestors(ctx.value(expression), in_graph=True)
     return any(
         (t.origin is not None and t.origin.node is saved.node)
         or (saved.role == "output" and t.storage is not None and t.storage is write.target.storage)

@@ -10,7 +10,7 @@ from drygrad.model import Fix
 from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.datasets import called_by
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.operations import MULTIPLICATIVE, OPERATORS, SAVES_INPUT, SAVES_OUTPUT
+from drygrad.static.facts.saving import keeps_tensors
 from drygrad.static.facts.values import Constant, Number, Origin, Tensor, Value
 from drygrad.static.loops import Backward, backwards_in, trains
 from drygrad.static.roles import role_of
@@ -114,19 +114,11 @@ def _operands(node: ast.expr, ctx: Context) -> tuple[ast.expr, ...]:
 
 def _saves(node: ast.expr, ctx: Context) -> bool:
     """Say whether an operation saves a tensor of its own, on the way from what has been freed."""
-    match node:
-        case ast.BinOp(left=left, op=op, right=right):
-            sides = [ctx.value(left), ctx.value(right)]
-            tensors = all(isinstance(v, Tensor) for v in sides) or isinstance(op, ast.Pow)
-            own = OPERATORS[type(op).__name__] in MULTIPLICATIVE and tensors
-            return own or _saves(left, ctx) or _saves(right, ctx)
-        case ast.Call():
-            call = ctx.call(node)
-            operations = SAVES_INPUT | SAVES_OUTPUT | MULTIPLICATIVE
-            own = call is not None and call.operation in operations
-            return own or any(_saves(operand, ctx) for operand in _operands(node, ctx))
-        case _:
-            return any(_saves(operand, ctx) for operand in _operands(node, ctx))
+    value = ctx.value(node)
+    origin = value.origin if isinstance(value, Tensor) else None
+    if origin is not None and origin.node is node and keeps_tensors(origin):
+        return True
+    return any(_saves(operand, ctx) for operand in _operands(node, ctx))
 
 
 def _made_from(value: Value, part: Value) -> bool:

@@ -1,0 +1,43 @@
+"""All operations and modules of torch, read when the first is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from drygrad.torchmodel.record import Op, Row
+
+_GENERATED = Path(__file__).with_name("generated")
+_PACKAGES = ("", "nn.functional.", "linalg.", "special.", "fft.")
+
+
+def named(target: str) -> Op | None:
+    """Return the operation that a full name calls: ``torch.nn.functional.relu``, ``Tensor.relu``, or just ``relu``."""
+    name = target.removeprefix("torch.").removeprefix("Tensor.")
+    return _operation(name)
+
+
+@cache
+def _operation(name: str) -> Op | None:
+    rows: Mapping[str, Row] = _read("operations")
+    names: Mapping[str, str] = _read("aliases")
+    key = name if name in rows else names.get(name, name)
+    if key not in rows and "." not in name:
+        key = next((package + name for package in _PACKAGES if package + name in rows), name)
+    row = rows.get(key)
+    return None if row is None else Op(key, tuple(map(_overload, row.get("signature", []))), row)
+
+
+def _overload(names: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if "*" not in names:
+        return tuple(names), ()
+    bar = names.index("*")
+    return tuple(names[:bar]), tuple(names[bar + 1 :])
+
+
+@cache
+def _read(name: str) -> Any:
+    return json.loads((_GENERATED / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Asking torch what it is: what `tools/make_torchmodel.py` writes down."""
