@@ -64,6 +64,10 @@ class Context:
         """Return what is known of an expression's value."""
         return self._facts.recording.values.get(node, UNKNOWN) if node is not None else UNKNOWN
 
+    def quantity(self, node: ast.expr | None) -> Value:
+        """Return what is known of an expression's value, also of what may be a number, an array or a tensor."""
+        return self._facts.recording.quantities.get(node) or self.value(node) if node is not None else UNKNOWN
+
     def tensor(self, node: ast.expr | None) -> Tensor | None:
         """Return the tensor that an expression is, None where it may be something else."""
         value = self.value(node)

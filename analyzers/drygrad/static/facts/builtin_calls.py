@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from drygrad.static.facts import transfer
+from drygrad.static.facts import quantities, transfer
 from drygrad.static.facts.effects import forget_items, forget_mutable
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.iteration import element
@@ -50,8 +50,11 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value
             return _first_parameter(first) if isinstance(first, ParameterList) else element(frame, first, node)
         case "abs" | "round" if isinstance(first, Tensor):
             return replace(transfer.make(frame, node, name, (first,), (first,)), shape=first.shape)
+        case "abs" | "max" | "min" if (found := quantities.of_builtin(node, name, arguments.positional)) is not UNKNOWN:
+            return found
         case "int" | "float" | "round" | "abs" | "bool":
-            return _number(first)
+            number = _number(first)
+            return number if name in ("float", "abs") else replace(number, range=None)
         case "isinstance" | "hasattr" | "print" | "id" | "type" | "str" | "repr" | "callable":
             return UNKNOWN
         case _:
@@ -90,10 +93,10 @@ def _as_sequence(name: str, value: Value) -> Value:
     return Sequence(kind, value.items, value.element)
 
 
-def _number(value: Value) -> Value:
+def _number(value: Value) -> Number:
     """``float(loss)`` takes a number out of the graph as ``loss.item()`` does."""
     if isinstance(value, Tensor):
-        return Number(origin=value.origin, cut=value.origin.node if value.origin else None)
+        return quantities.number(value, value.origin, value.origin.node if value.origin else None)
     return value if isinstance(value, Number) else Number()
 
 

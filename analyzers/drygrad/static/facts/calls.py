@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from drygrad.static.facts import builtin_calls, modules, tensors, torch_calls
+from drygrad.static.facts import builtin_calls, modules, quantities, tensors, torch_calls
 from drygrad.static.facts.effects import forget_mutable
 from drygrad.static.facts.frame import Event, Frame, dotted_text
 from drygrad.static.facts.iteration import unpacked
@@ -21,6 +21,7 @@ from drygrad.static.facts.values import (
     Method,
     Number,
     Object,
+    Quantity,
     Reference,
     Sequence,
     Super,
@@ -28,6 +29,7 @@ from drygrad.static.facts.values import (
     TorchCall,
     Value,
     element_of,
+    is_unknown,
     join_all,
 )
 
@@ -149,8 +151,8 @@ def _call_method(frame: Frame, node: ast.Call, receiver: Value, name: str, argum
             return UNKNOWN
         case Choice(options=options):
             return _of_each(frame, node, options, lambda option: _call_method(frame, node, option, name, arguments))
-        case _ if receiver is UNKNOWN or isinstance(receiver, Number):
-            return torch_calls.call_unknown_method(frame, node, name, arguments)
+        case _ if is_unknown(receiver) or isinstance(receiver, Number):
+            return torch_calls.call_unknown_method(frame, node, receiver, name, arguments)
         case _:
             forget_mutable(frame, node)
             return UNKNOWN
@@ -219,10 +221,20 @@ def bind_parameters(frame: Frame, function: Function, arguments: Arguments) -> N
             value = frame.evaluate(defaults[parameter.arg])
         else:
             value = UNKNOWN
-        names[parameter.arg] = annotated(frame, parameter.annotation, parameter) if value is UNKNOWN else value
+        names[parameter.arg] = _declared(frame, parameter, value) if is_unknown(value) else value
     for rest in (node.vararg, node.kwarg):
         if rest is not None:
             names[rest.arg] = UNKNOWN
+
+
+def _declared(frame: Frame, parameter: ast.arg, value: Value) -> Value:
+    """Return what a parameter's annotation makes of a value of unknown type."""
+    declared = annotated(frame, parameter.annotation, parameter)
+    if isinstance(declared, Tensor) and isinstance(value, Quantity):
+        return quantities.as_tensor(value)
+    if declared is not UNKNOWN:
+        return declared
+    return quantities.parameter(parameter) if value is UNKNOWN else value
 
 
 def _is_class_method(function: Function) -> bool:

@@ -26,6 +26,7 @@ from drygrad.static.facts.values import (
     Tensor,
     TorchCall,
     Value,
+    is_unknown,
 )
 
 _OF_THE_FIRST = VIEWS | frozenset(
@@ -126,7 +127,7 @@ def _asked_for(operation: str, values: tuple[Value, ...], call: TorchCall | None
     if by_keyword != NONE:
         return by_keyword
     named = operation in _TAKES_DTYPE and any(keyword.arg is None for keyword in call.node.keywords)
-    placed = UNKNOWN in values[_TAKES_DTYPE_AT.get(operation, len(values)) :]
+    placed = any(map(is_unknown, values[_TAKES_DTYPE_AT.get(operation, len(values)) :]))
     return UNKNOWN if named or placed else None
 
 
@@ -286,7 +287,7 @@ def _kind_of_scalar(value: Value) -> int:
 def _may_hide_tensors(values: tuple[Value, ...], call: TorchCall | None) -> bool:
     """Say whether nothing is known of some operand: it may be a tensor, and decide the dtype."""
     named = call.keyword_values.values() if call is not None else ()
-    return any(value == UNKNOWN for value in flat((*values, *named)))
+    return any(map(is_unknown, flat((*values, *named))))
 
 
 def flat(values: Iterable[Value]) -> Iterable[Value]:

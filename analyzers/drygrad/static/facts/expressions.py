@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from drygrad.static.facts import calls, tensors
+from drygrad.static.facts import calls, quantities, tensors
 from drygrad.static.facts.canonical import canonical
 from drygrad.static.facts.frame import Frame, dotted_text
+from drygrad.static.facts.interval import Range
 from drygrad.static.facts.iteration import element
 from drygrad.static.facts.operations import DTYPES, OPERATORS
+from drygrad.static.facts.ranges import range_of_result
 from drygrad.static.facts.values import (
     UNKNOWN,
     Class,
@@ -23,12 +25,14 @@ from drygrad.static.facts.values import (
     Method,
     Number,
     Object,
+    Quantity,
     Reference,
     Sequence,
     Super,
     Tensor,
     Value,
     element_of,
+    is_unknown,
     join,
     join_all,
     options_of,
@@ -77,7 +81,7 @@ def attribute(frame: Frame, base: Value, name: str, node: ast.expr) -> Value:
             return tensors.attribute(frame, base, name, node)
         case Object():
             found = frame.module.attribute(base, name)
-            if found is None or (found is UNKNOWN and name == "device"):
+            if found is None or (name == "device" and is_unknown(found)):
                 return _unknown_attribute(base, name, node)
             return found
         case Super(cls=cls, receiver=receiver):
@@ -137,10 +141,10 @@ def _bin_op(frame: Frame, node: ast.BinOp) -> Value:
     frame.begin(node)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return tensors.operator(frame, node, operation, (node.left, node.right), (left, right))
-    return _python_arithmetic(operation, left, right)
+    return _python_arithmetic(node, operation, left, right)
 
 
-def _python_arithmetic(operation: str, left: Value, right: Value) -> Value:
+def _python_arithmetic(node: ast.BinOp, operation: str, left: Value, right: Value) -> Value:
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _fold(operation, left.value, right.value)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and operation == "add":
@@ -150,8 +154,8 @@ def _python_arithmetic(operation: str, left: Value, right: Value) -> Value:
     numeric = (Number, Constant)
     if isinstance(left, numeric) and isinstance(right, numeric):
         cut = next((v.cut for v in (left, right) if isinstance(v, Number) and v.cut), None)
-        return Number(cut=cut)
-    return UNKNOWN
+        return Number(cut=cut, range=range_of_result(operation, (left, right), None))
+    return quantities.operator(node, operation, (node.left, node.right), (left, right))
 
 
 def _concatenated(left: Sequence, right: Sequence) -> Value:
@@ -204,7 +208,9 @@ def _unary_op(frame: Frame, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.USub):
             return Constant(-value.value)
         return value if isinstance(node.op, ast.UAdd) else UNKNOWN
-    return value if isinstance(value, Number) else UNKNOWN
+    if isinstance(value, Number):
+        return value
+    return quantities.operator(node, OPERATORS[type(node.op).__name__], (node.operand,), (value,))
 
 
 def _bool_op(frame: Frame, node: ast.BoolOp) -> Value:
@@ -218,6 +224,8 @@ def _compare(frame: Frame, node: ast.Compare) -> Value:
     if len(values) == 2 and operator in OPERATORS and any(isinstance(v, Tensor) for v in values):
         expressions = (node.left, node.comparators[0])
         return tensors.operator(frame, node, OPERATORS[operator], expressions, tuple(values))
+    if len(values) == 2 and operator in OPERATORS:
+        return quantities.operator(node, OPERATORS[operator], (), tuple(values))
     return UNKNOWN
 
 
@@ -281,6 +289,8 @@ def subscript(frame: Frame, base: Value, index: Value, node: ast.Subscript) -> V
             return entries.get(index.value, UNKNOWN)
         case Object():
             return frame.module.item(base, index)
+        case Quantity(range=Range()):
+            return quantities.computed(node, "getitem", (base,))
         case _:
             return UNKNOWN
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from drygrad.static.facts.events import DeviceMismatch, InplaceWrite, ShapeMismatch
 from drygrad.static.facts.state import State, join_states
-from drygrad.static.facts.values import UNKNOWN, Class, Function, TorchCall, Value, join
+from drygrad.static.facts.values import UNKNOWN, Class, Function, Method, Quantity, TorchCall, Value, join
 
 if TYPE_CHECKING:
     from drygrad.static.facts.module import ModuleFacts
@@ -21,6 +21,7 @@ class Recording:
 
     def __init__(self) -> None:
         self.values: dict[ast.expr, Value] = {}
+        self.quantities: dict[ast.expr, Quantity] = {}
         self.calls: dict[ast.expr, TorchCall] = {}
         self.grad: dict[ast.AST, bool | None] = {}
         self.autocast: dict[ast.AST, str | None] = {}
@@ -29,6 +30,7 @@ class Recording:
     def add(self, other: Recording) -> None:
         """Take over what another pass has found out."""
         self.values.update(other.values)
+        self.quantities.update(other.quantities)
         self.calls.update(other.calls)
         self.grad.update(other.grad)
         self.autocast.update(other.autocast)
@@ -101,11 +103,24 @@ class Frame:
     def record(self, node: ast.expr, value: Value) -> Value:
         """Note the value of an expression; in a loop a later pass, which knows all ways in, overwrites the first."""
         if self.recording is not None:
-            if value is UNKNOWN:
-                self.recording.values.pop(node, None)
-            else:
-                self.recording.values[node] = value
+            self._record(self.recording, node, value)
         return value
+
+    @staticmethod
+    def _record(recording: Recording, node: ast.expr, value: Value) -> None:
+        """To rules, what is of unknown type is unknown, and so is what a method is called on."""
+        kind = type(value)
+        if kind is Quantity:
+            recording.quantities[node] = cast("Quantity", value)
+            recording.values.pop(node, None)
+            return
+        recording.quantities.pop(node, None)
+        if value is UNKNOWN:
+            recording.values.pop(node, None)
+        elif kind is Method and isinstance(cast("Method", value).receiver, Quantity):
+            recording.values[node] = Method(UNKNOWN, cast("Method", value).name)
+        else:
+            recording.values[node] = value
 
     def record_call(self, call: TorchCall) -> None:
         """Note a torch call and the modes that it runs under."""

@@ -30,7 +30,7 @@ def _gradient(value: Value, node: ast.Call, recorded: bool | None) -> Tensor:
         leaf=None if recorded is None else not recorded,
         origin=Origin(GRADIENT, node),
         storage=node,
-        sign=None,
+        range=None,
         cut=node if recorded is False else None,
         parameter=False,
         buffer=False,

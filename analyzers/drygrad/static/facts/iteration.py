@@ -72,7 +72,7 @@ def _sample(tensor: Tensor, node: ast.expr) -> Tensor:
         tensor.device,
         tensor.requires_grad,
         origin=Origin("batch", node, (tensor,)),
-        sign=tensor.sign,
+        range=tensor.range.picked() if tensor.range is not None else None,
     )
 
 

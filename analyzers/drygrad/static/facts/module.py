@@ -180,6 +180,8 @@ class ModuleFacts:
     def attribute(self, owner: Object, name: str) -> Value | None:
         """Return an attribute of an object; None where nothing tells."""
         held = self._attribute(owner, name)
+        if isinstance(held, Tensor) and held.range is not None:
+            held = replace(held, range=None)  # an object's state may have been filled since by anyone
         if self.freezes and isinstance(held, Tensor) and held.parameter:
             return replace(held, requires_grad=None)
         return held

@@ -10,6 +10,7 @@ from drygrad.static.facts.effects import forget_mutable
 from drygrad.static.facts.frame import Event, Frame, dotted_text
 from drygrad.static.facts.iteration import contained_modules
 from drygrad.static.facts.operations import CASTS, CONSTRUCTORS, MODULE_OPERATIONS, PARAMETERLESS, SIGNATURES
+from drygrad.static.facts.quantities import as_tensor
 from drygrad.static.facts.values import (
     UNKNOWN,
     Arguments,
@@ -20,6 +21,7 @@ from drygrad.static.facts.values import (
     Tensor,
     TorchCall,
     Value,
+    is_unknown,
 )
 
 _CHANGES_MODULE = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_", *CASTS})
@@ -107,8 +109,8 @@ def _position(parameter: str, constructor: str) -> int | None:
 
 
 def _run(frame: Frame, torch_call: TorchCall, arguments: Arguments) -> Value:
-    if torch_call.values and torch_call.values[0] is UNKNOWN:
-        torch_call = replace(torch_call, values=(Tensor(), *torch_call.values[1:]))
+    if torch_call.values and is_unknown(torch_call.values[0]):
+        torch_call = replace(torch_call, values=(as_tensor(torch_call.values[0]), *torch_call.values[1:]))
     first = torch_call.values[0] if torch_call.values else UNKNOWN
     if torch_call.inplace and isinstance(first, Tensor) and torch_call.operands:
         return tensors.write(

@@ -13,7 +13,9 @@ from drygrad.static.facts.canonical import canonical
 from drygrad.static.facts.expressions import automatic_device, evaluate
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.iteration import element
+from drygrad.static.facts.narrowing import narrow
 from drygrad.static.facts.operations import OPERATORS
+from drygrad.static.facts.quantities import as_tensor
 from drygrad.static.facts.state import State, join_states
 from drygrad.static.facts.values import (
     NONE,
@@ -26,6 +28,7 @@ from drygrad.static.facts.values import (
     Shape,
     Tensor,
     Value,
+    is_unknown,
     join_all,
     options_of,
 )
@@ -77,7 +80,7 @@ def _refine_unpacked_shape(frame: Frame, target: ast.expr, value: ast.expr) -> N
         return
     owner = containers.shape_owner(value)
     tensor = frame.look_up(owner) if owner else UNKNOWN
-    if tensor is UNKNOWN and isinstance(value, ast.Call):  # only a tensor's size can be called
+    if is_unknown(tensor) and isinstance(value, ast.Call):  # only a tensor's size can be called
         tensor = Tensor()
     if owner and isinstance(tensor, Tensor) and tensor.shape is None:
         names = [e.id for e in target.elts if isinstance(e, ast.Name)]
@@ -90,7 +93,7 @@ def _refine_unpacked_shape(frame: Frame, target: ast.expr, value: ast.expr) -> N
 def _ann_assign(frame: Frame, node: ast.AnnAssign) -> None:
     declared = calls.annotated(frame, node.annotation, None)
     value = evaluate(frame, node.value) if node.value is not None else declared
-    calls.bind_target(frame, node.target, declared if value is UNKNOWN else value)
+    calls.bind_target(frame, node.target, declared if is_unknown(value) and not is_unknown(declared) else value)
 
 
 def _aug_assign(frame: Frame, node: ast.AugAssign) -> None:
@@ -100,13 +103,14 @@ def _aug_assign(frame: Frame, node: ast.AugAssign) -> None:
     if isinstance(left, Tensor):
         result = tensors.write(frame, node, node.target, operation, left, (right,))
         if isinstance(node.target, ast.Subscript):
+            tensors.widen_items(frame, node.target, result)
             return
     elif isinstance(right, Tensor):
         result = tensors.accumulated(frame, node, left, right, operation)
     elif isinstance(left, Sequence):
         result = UNKNOWN
     else:
-        result = tensors.python_number(left, right)
+        result = tensors.python_number(node, operation, left, right)
     calls.bind_target(frame, node.target, result)
 
 
@@ -130,6 +134,7 @@ def _raise(frame: Frame, node: ast.Raise) -> bool:
 
 def _assert(frame: Frame, node: ast.Assert) -> None:
     evaluate(frame, node.test)
+    frame.state = _narrowed(frame, frame.state, node.test, True)
 
 
 def _break(frame: Frame, node: ast.Break) -> bool:
@@ -223,9 +228,13 @@ def _join_devices(test: ast.expr, body: State, other: State, joined: State) -> N
 
 def _narrowed(frame: Frame, state: State, test: ast.expr, holds: bool) -> State:
     """Return what also holds where a test came out so: ``x is None``, ``not``, ``and``."""
+    narrow(frame, state, test, holds)
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return _narrowed(frame, state, operand, not holds)
+        case ast.BoolOp(op=ast.Or(), values=values) if not holds:
+            for value in values:
+                state = _narrowed(frame, state, value, False)
         case ast.BoolOp(op=ast.And(), values=values) if holds:
             for value in values:
                 state = _narrowed(frame, state, value, True)
@@ -237,8 +246,8 @@ def _narrowed(frame: Frame, state: State, test: ast.expr, holds: bool) -> State:
         case ast.Name(id=name) if holds:
             state.names[name] = _without_none(frame.look_up(name))
         case ast.Call(args=[ast.Name(id=name), *others]) if holds and _tests_for_tensor(frame, test, others):
-            if frame.look_up(name) is UNKNOWN:
-                state.names[name] = Tensor()
+            if is_unknown(known := frame.look_up(name)):
+                state.names[name] = as_tensor(known)
         case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), kind]) if holds:
             if isinstance(frame.look_up(name), Tensor) and not _may_be_tensor(evaluate(frame, kind)):
                 state.names[name] = UNKNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from drygrad.static.facts import containers, shapes, transfer
+from drygrad.static.facts import containers, quantities, ranges, shapes, transfer
 from drygrad.static.facts.effects import forget_items
 from drygrad.static.facts.events import DeviceMismatch, InplaceWrite, ShapeMismatch
 from drygrad.static.facts.frame import Frame, dotted_text
@@ -18,10 +18,12 @@ from drygrad.static.facts.values import (
     Method,
     Number,
     Origin,
+    Quantity,
     Reference,
     Tensor,
     TorchCall,
     Value,
+    is_unknown,
 )
 
 _VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
@@ -41,7 +43,9 @@ def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
         case "ndim":
             return Number() if tensor.shape is None else Constant(len(tensor.shape))
         case "grad":
-            return replace(tensor, requires_grad=False, leaf=True, origin=Origin("grad", node), storage=node, sign=None)
+            return replace(
+                tensor, requires_grad=False, leaf=True, origin=Origin("grad", node), storage=node, range=None
+            )
         case "data":
             return replace(tensor, requires_grad=False, leaf=True, cut=node, origin=Origin("data", node, (tensor,)))
         case _ if name in _VIEW_ATTRIBUTES:
@@ -62,22 +66,15 @@ def operator(
     frame: Frame, node: ast.expr, operation: str, expressions: tuple[ast.expr, ...], values: tuple[Value, ...]
 ) -> Value:
     """Return the value of an operator with a tensor on one side at least."""
-    if not all(isinstance(v, (Tensor, Constant, Number)) or v is UNKNOWN for v in values):
+    if not all(isinstance(v, (Tensor, Constant, Number)) or is_unknown(v) for v in values):
         return UNKNOWN
     tensors = tuple(v for v in values if isinstance(v, Tensor))
     shape = transfer.operator_shape(frame, node, operation, values)
-    if any(v is UNKNOWN for v in values):
+    if any(map(is_unknown, values)):
         shape = None
     made = replace(transfer.make(frame, node, operation, tensors, values), shape=shape)
-    if operation == "sub" and _subtracts_itself(expressions, values):
-        return replace(made, sign="zero")
-    return made
-
-
-def _subtracts_itself(expressions: tuple[ast.expr, ...], values: tuple[Value, ...]) -> bool:
-    """Say whether ``a - b`` subtracts a value from itself: the same name, the same content."""
-    first, second = map(dotted_text, expressions)
-    return first is not None and first == second and values[0] == values[1]
+    known = quantities.of_same_text(operation, expressions, values)
+    return made if known is None else replace(made, range=known)
 
 
 def index(frame: Frame, tensor: Tensor, node: ast.Subscript) -> Tensor:
@@ -142,19 +139,30 @@ def write(
         after = replace(after, requires_grad=target.requires_grad, leaf=target.leaf)
         if target.parameter or target.requires_grad:
             after = replace(after, origin=target.origin)
-    _forget_signs(frame, target.storage)
+    _forget_ranges(frame, target.storage)
     name = dotted_text(expression)
     if name is not None:
         frame.state.names[name] = after
     return after
 
 
-def _forget_signs(frame: Frame, storage: object) -> None:
+def _forget_ranges(frame: Frame, storage: object) -> None:
     """Other names of memory that is overwritten see the new content."""
     names = frame.state.names
     for name, value in names.items():
-        if isinstance(value, Tensor) and value.sign is not None and value.storage is storage:
-            names[name] = replace(value, sign=None)
+        if isinstance(value, Tensor) and value.range is not None and value.storage is storage:
+            names[name] = replace(value, range=None)
+
+
+def widen_items(frame: Frame, target: ast.Subscript, item: Tensor) -> None:
+    """``x[i] += 1``: some elements of x are what the items have become, even where the index made a copy of them."""
+    base, name = frame.evaluate(target.value), dotted_text(target.value)
+    if not isinstance(base, Tensor) or base.range is None:
+        return
+    _forget_ranges(frame, base.storage)
+    if name is not None and name in frame.state.names:
+        known = None if item.range is None else base.range.union(item.range)
+        frame.state.names[name] = replace(base, range=known)
 
 
 def assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
@@ -169,15 +177,20 @@ def assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
 
 def accumulated(frame: Frame, node: ast.AugAssign, left: Value, right: Tensor, operation: str) -> Value:
     """Return what ``total += loss`` makes of a total that is no tensor yet."""
-    if not isinstance(left, (Constant, Number)):
+    if not isinstance(left, (Constant, Number, Quantity)):
         return UNKNOWN
-    return replace(transfer.make(frame, node.target, operation, (right,), (left, right)), shape=right.shape)
+    made = transfer.make(frame, node.target, operation, (right,), (left, right))
+    if isinstance(left, Quantity):
+        return Quantity(made.range, made.origin, made.storage)
+    return replace(made, shape=right.shape)
 
 
-def python_number(left: Value, right: Value) -> Value:
+def python_number(node: ast.AugAssign, operation: str, left: Value, right: Value) -> Value:
     """Return what ``n += 1`` makes of a Python number."""
     numeric = (Constant, Number)
-    return Number() if isinstance(left, numeric) and isinstance(right, numeric) else UNKNOWN
+    if isinstance(left, numeric) and isinstance(right, numeric):
+        return Number(range=ranges.range_of_result(operation, (left, right), None))
+    return quantities.computed(node.value, operation, (left, right))
 
 
 def set_requires_grad(frame: Frame, expression: ast.expr, tensor: Tensor, wanted: Value) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from drygrad.static.facts import containers, contexts, modules, shapes, signs
+from drygrad.static.facts import containers, contexts, modules, quantities, ranges, shapes
 from drygrad.static.facts.effects import forget_mutable
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.gradients import gradients
@@ -36,6 +36,7 @@ from drygrad.static.facts.values import (
     TorchCall,
     Value,
     is_module_class,
+    is_unknown,
 )
 
 _TENSOR_PACKAGES = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft", "torch.Tensor")
@@ -147,9 +148,11 @@ def call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments
 
 def _with_comparison(node: ast.Call, arguments: Arguments) -> Arguments:
     """``torch.sum(x > 0)`` compares tensors whatever x is: its result has no gradient."""
-    if arguments.positional[:1] != (UNKNOWN,) or not isinstance(node.args[0], ast.Compare):
+    if not any(map(is_unknown, arguments.positional[:1])) or not isinstance(node.args[0], ast.Compare):
         return arguments
-    compared = Tensor(dtype="bool", requires_grad=False, leaf=True, cut=node.args[0])
+    known = quantities.as_tensor(arguments.positional[0])
+    assert isinstance(known, Tensor)
+    compared = replace(known, dtype="bool", requires_grad=False, leaf=True, cut=node.args[0])
     return replace(arguments, positional=(compared, *arguments.positional[1:]))
 
 
@@ -200,7 +203,7 @@ def _function_result(frame: Frame, call: TorchCall, arguments: Arguments) -> Val
     operation = call.operation
     if operation in FACTORIES:
         return _factory(frame, call)
-    if any(v is UNKNOWN for v in call.values[:1]) and call.target.startswith("torch.nn.functional."):
+    if any(map(is_unknown, call.values[:1])) and call.target.startswith("torch.nn.functional."):
         call = _with_tensor_first(call)
     if call.inplace and call.values and isinstance(call.values[0], Tensor):
         return write(frame, call.node, call.operands[0], operation, call.values[0], call.values[1:], call)
@@ -209,7 +212,7 @@ def _function_result(frame: Frame, call: TorchCall, arguments: Arguments) -> Val
 
 def _with_tensor_first(call: TorchCall) -> TorchCall:
     """The functional forms take nothing but a tensor first: an unknown value is one."""
-    return replace(call, values=(Tensor(), *call.values[1:]))
+    return replace(call, values=(quantities.as_tensor(call.values[0]), *call.values[1:]))
 
 
 def _copied(node: ast.expr, values: tuple[Value, ...]) -> ast.expr | None:
@@ -232,7 +235,7 @@ def _factory(frame: Frame, call: TorchCall) -> Tensor:
         leaf=True,
         origin=Origin(call.operation, call.node, call.values, call),
         storage=call.node,
-        sign=signs.sign_of_result(call.operation, call.values, call),
+        range=ranges.range_of_result(call.operation, call.values, call),
         cut=_copied(call.node, call.values[-1:]) if copies else None,
     )
 
@@ -267,7 +270,7 @@ def _drawn_dtype(frame: Frame, call: TorchCall) -> str | None:
     """Return the dtype of ``torch.normal`` and the like: the tensors' that they are given, else the default one."""
     given = (*call.values, *call.keyword_values.values())
     dtypes = {tensor.dtype for tensor in tensors_in(given)}
-    if UNKNOWN in given:
+    if any(map(is_unknown, given)):
         return None
     return frame.module.default_dtype if not dtypes else dtypes.pop() if len(dtypes) == 1 else None
 
@@ -278,7 +281,11 @@ def _factory_requires_grad(call: TorchCall) -> bool | None:
     if asked is not False or call.operation not in _DRAW_FROM_TENSORS:
         return asked
     given = [*tensors_in((*call.values, *call.keyword_values.values()))]
-    return False if all(tensor.requires_grad is False for tensor in given) and UNKNOWN not in call.values else None
+    return (
+        False
+        if all(tensor.requires_grad is False for tensor in given) and not any(map(is_unknown, call.values))
+        else None
+    )
 
 
 def _literal_dtype(frame: Frame, call: TorchCall) -> str | None:
@@ -302,7 +309,7 @@ def _factory_device(frame: Frame, call: TorchCall, inherits: Tensor | None) -> s
         return device_name(given)
     if inherits is not None:
         return inherits.device
-    if call.operation.endswith("_like") or (call.operation == "as_tensor" and call.values[:1] == (UNKNOWN,)):
+    if call.operation.endswith("_like") or (call.operation == "as_tensor" and any(map(is_unknown, call.values[:1]))):
         return None
     first = call.values[0] if call.values else None
     if call.operation in _FOLLOW_THEIR_INPUT and isinstance(first, Tensor):
@@ -336,7 +343,7 @@ def _special_method(frame: Frame, call: TorchCall, receiver: Tensor, name: str, 
         case "tolist" if receiver.shape != ():
             return containers.nested(receiver.shape)
         case "item" | "tolist":
-            return Number(origin=Origin("item", call.node, (receiver,), call), cut=call.node)
+            return quantities.number(receiver, Origin("item", call.node, (receiver,), call), call.node)
         case "size" if arguments.positional or arguments.keywords:
             return containers.size_at(receiver.shape, arguments)
         case "size":
@@ -373,14 +380,18 @@ def _set_requires_grad(frame: Frame, call: TorchCall, receiver: Tensor, argument
     return set_requires_grad(frame, call.operands[0], receiver, Constant(True) if wanted is None else wanted)
 
 
-def call_unknown_method(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+def call_unknown_method(frame: Frame, node: ast.Call, receiver: Value, name: str, arguments: Arguments) -> Value:
     """Return the value of a method call on an unknown value: a tensor's, if only tensors have such a method."""
     expression = node.func.value if isinstance(node.func, ast.Attribute) else node.func
     compared = name in CASTS and _is_comparison(expression)
-    if not compared and (name not in TENSOR_METHODS or _is_given_a_tensor(name, arguments)):
+    reduces = name in _REDUCTIONS and _names_dimension(arguments)
+    if not (compared or reduces) and (name not in TENSOR_METHODS or _is_given_a_tensor(name, arguments)):
         forget_mutable(frame, node)
-        return UNKNOWN
-    unknown = Tensor(dtype="bool", requires_grad=False, leaf=True, cut=expression) if compared else Tensor()
+        return _method_of_arrays(frame, node, (expression, receiver), name, arguments)
+    unknown = quantities.as_tensor(receiver) if is_unknown(receiver) else Tensor()
+    assert isinstance(unknown, Tensor)
+    if compared:
+        unknown = replace(unknown, dtype="bool", requires_grad=False, leaf=True, cut=expression)
     call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=(expression, unknown), receiver_known=False)
     frame.record_call(call)
     if name == "cuda" or (name == "requires_grad_" and node.args + node.keywords):
@@ -391,6 +402,28 @@ def call_unknown_method(frame: Frame, node: ast.Call, name: str, arguments: Argu
     if call.inplace:
         return write(frame, node, expression, call.operation, unknown, arguments.positional, call)
     return result_of(frame, call)
+
+
+def _method_of_arrays(
+    frame: Frame, node: ast.Call, receiver: tuple[ast.expr, Value], name: str, arguments: Arguments
+) -> Value:
+    call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=receiver, receiver_known=False)
+    made = quantities.method(node, receiver[1], name, arguments.positional, call)
+    if made is not UNKNOWN and name in _SINGULAR_OF_ARRAYS:
+        frame.record_call(call)
+    return made
+
+
+_REDUCTIONS = frozenset("sum mean std var max min prod any all argmax argmin cumsum softmax median".split())
+
+
+def _names_dimension(arguments: Arguments) -> bool:
+    """Say whether a reduction is told its dimension as torch alone calls it, by a number."""
+    dim = arguments.keywords.get("dim")
+    return isinstance(dim, Constant) and isinstance(dim.value, int) and not {"axis", "skipna"} & {*arguments.keywords}
+
+
+_SINGULAR_OF_ARRAYS = frozenset({"div", "divide", "pow", "sqrt"})
 
 
 def _is_comparison(node: ast.expr) -> bool:

@@ -1,4 +1,4 @@
-"""What a torch operation makes of its operands: shape, dtype, device, gradient, sign, and what it saves."""
+"""What a torch operation makes of its operands: shape, dtype, device, gradient, range, and what it saves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from drygrad.static.facts import saving, shapes, signs
+from drygrad.static.facts import ranges, saving, shapes
 from drygrad.static.facts.dtypes import RECORDED, flat, result_dtype
 from drygrad.static.facts.events import DeviceMismatch, ShapeMismatch
 from drygrad.static.facts.frame import Frame
@@ -143,7 +143,7 @@ def make(
         leaf=None if requires_grad is None else not requires_grad,
         origin=origin,
         storage=_storage(frame, node, operation, tensors) if written is None else written.storage,
-        sign=signs.sign_of_result(operation, values, call),
+        range=ranges.range_of_result(operation, values, call),
         cut=cut,
     )
     if call is None or call.module is None or written is not None:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from drygrad.static.facts.interval import Range
+
 Dim: TypeAlias = int | str | None
 """A size: a number, a name that stands for one unknown number throughout a function, or unknown."""
 Shape: TypeAlias = tuple[Dim, ...]
-Sign: TypeAlias = Literal["positive", "nonnegative", "zero"]
 Form: TypeAlias = Literal["function", "method", "module", "operator"]
 
 
@@ -47,6 +48,24 @@ class Number(Value):
     cut: ast.expr | None = None
     symbol: str | None = None
     """The name of the size that it is (``x.shape[0]``), to compare shapes by."""
+    range: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity(Value):
+    """A number, an array or a tensor, nobody knows which: a parameter of a function, or what was computed from one.
+
+    To whoever asks for tensors it is unknown. Rules see its range alone (``Context.range``).
+    """
+
+    range: Range | None = None
+    origin: Origin | None = None
+    storage: object = None
+
+
+def is_unknown(value: Value | None) -> bool:
+    """Say whether nothing is known of the type of a value."""
+    return value is UNKNOWN or isinstance(value, Quantity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +137,8 @@ class Tensor(Value):
 
     ``requires_grad`` says whether autograd records what is done with it; ``leaf`` whether it is no result of a recorded
     operation; ``storage`` is the place that allocated its memory (views share it); ``cut`` the call that took it out of
-    the graph (detach, argmax, a comparison); ``sign`` what is known of all its elements; ``parameter`` and ``buffer``
-    whether it is an ``nn.Parameter`` or a registered buffer of its module.
+    the graph (detach, argmax, a comparison); ``range`` between which numbers its elements lie; ``parameter`` and
+    ``buffer`` whether it is an ``nn.Parameter`` or a registered buffer of its module.
     """
 
     shape: Shape | None = None
@@ -129,7 +148,7 @@ class Tensor(Value):
     leaf: bool | None = None
     origin: Origin | None = None
     storage: object = None
-    sign: Sign | None = None
+    range: Range | None = None
     cut: ast.expr | None = None
     parameter: bool = False
     buffer: bool = False
@@ -358,8 +377,13 @@ def join(first: Value, second: Value) -> Value:
         return _join_sequences(first, second)
     if isinstance(first, Number) and isinstance(second, Number):
         return Number(
-            first.origin if first.origin == second.origin else None, first.cut if first.cut is second.cut else None
+            first.origin if first.origin == second.origin else None,
+            first.cut if first.cut is second.cut else None,
+            range=_join_ranges(first.range, second.range),
         )
+    if isinstance(first, Quantity) and isinstance(second, Quantity):
+        known = _join_ranges(first.range, second.range)
+        return UNKNOWN if known is None else Quantity(known)
     return _choice(first, second)
 
 
@@ -380,7 +404,7 @@ def _join_tensors(first: Tensor, second: Tensor) -> Tensor:
         leaf=first.leaf if first.leaf == second.leaf else None,
         origin=first.origin if first.origin == second.origin else None,
         storage=first.storage if first.storage is second.storage else None,
-        sign=_join_signs(first.sign, second.sign),
+        range=_join_ranges(first.range, second.range),
         cut=first.cut if first.cut is second.cut else None,
         parameter=first.parameter and second.parameter,
         buffer=first.buffer and second.buffer,
@@ -394,10 +418,10 @@ def join_shapes(first: Shape | None, second: Shape | None) -> Shape | None:
     return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
 
 
-def _join_signs(first: Sign | None, second: Sign | None) -> Sign | None:
-    if first == second:
-        return first
-    return "nonnegative" if first and second else None
+def _join_ranges(first: Range | None, second: Range | None) -> Range | None:
+    if first == second or first is None or second is None:
+        return first if first == second else None
+    return first.widened(second)
 
 
 def _join_objects(first: Object, second: Object) -> Value:
@@ -435,7 +459,7 @@ def _choice(first: Value, second: Value) -> Value:
         for option in value.options if isinstance(value, Choice) else (value,):
             if option not in options:
                 options.append(option)
-    if any(option is UNKNOWN for option in options) or len(options) > MAX_OPTIONS:
+    if any(map(is_unknown, options)) or len(options) > MAX_OPTIONS:
         return UNKNOWN
     return options[0] if len(options) == 1 else Choice(tuple(options))
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import Constant, TorchCall
-from drygrad.static.rules.numerics.guards import is_called_in_training, is_guarded, records_gradient
+from drygrad.static.facts.values import TorchCall
+from drygrad.static.rules.numerics.guards import ends_gradient, is_called_in_training, is_guarded, records_gradient
+from drygrad.static.rules.numerics.singular import arc_at
 
 _MARGIN = "1e-7"
 
@@ -81,28 +82,26 @@ class ArccosAtOne(Rule):
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        given = call.operand("input") if call else None
-        tensor = ctx.tensor(given)
-        clamp = tensor.origin.call if tensor is not None and tensor.origin is not None else None
-        if given is None or tensor is None or clamp is None or not _keeps_the_ends(clamp):
+        found = arc_at(node, ctx)
+        if found is None or found.origin is None:
+            return
+        given, tensor, clamp = found.argument, found.tensor, found.origin.call
+        if found.origin.operation != "clamp" and ends_gradient(found.value):
             return
         recorded = records_gradient(node, ctx, tensor)
-        if recorded == "no" and (tensor.requires_grad is False or not is_called_in_training(node, ctx)):
+        if recorded == "no" and (
+            (tensor is not None and tensor.requires_grad is False) or not is_called_in_training(node, ctx)
+        ):
             return
         if is_guarded(node, given, ctx):
             return
         yield ctx.finding(
             self,
             node,
-            f"`{ctx.source_of(given)}` may be exactly 1, where the slope is infinite and clamp lets the gradient pass: "
+            f"`{ctx.source_of(given)}` may be exactly 1, where the slope is infinite and the gradient passes: "
             "it becomes NaN there, and spoils every weight",
-            fixes=[_fix(clamp, ctx)],
+            fixes=[_fix(clamp, ctx)] if clamp is not None and clamp.operation == "clamp" else [],
         )
-
-
-def _keeps_the_ends(clamp: TorchCall) -> bool:
-    return clamp.operation == "clamp" and [clamp.value("min"), clamp.value("max")] == [Constant(-1), Constant(1)]
 
 
 def _fix(clamp: TorchCall, ctx: Context) -> Fix | None:

@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.operations import FACTORIES
-from drygrad.static.facts.values import Constant, Number, Tensor, Value
-from drygrad.static.rules.numerics.divisions import Division, division_at
+from drygrad.static.facts.ranges import range_of
+from drygrad.static.facts.values import Constant, Number, Origin, Quantity, Tensor, Value
 from drygrad.static.rules.numerics.rewriting import plus
+from drygrad.static.rules.numerics.singular import QUOTIENTS, Singular, quotient_at
 from drygrad.static.tree import walk
 
 
 class DivisionByZero(Rule):
     """
     ## What it does
-    Finds divisions of a tensor by something that is zero in every element, such as `y - y`.
+    Finds divisions of a tensor by something that is zero in every element, such as `y - y`, however they are written:
+    `/`, `div`, `reciprocal`, `rsqrt`, a negative power.
 
     ## Why is this bad?
     torch raises nothing, neither on the CPU nor on a GPU: the result is infinite (NaN where the numerator is 0, too),
@@ -40,7 +42,7 @@ class DivisionByZero(Rule):
 
     code, name, since = "DG401", "division-by-zero", "0.1"
     severity = "warning"
-    calls = frozenset({"div"})
+    calls = frozenset(QUOTIENTS)
     VALID = [
         Valid("def f(x: torch.Tensor, y: torch.Tensor):\n    return x / (y - y.mean() + 1e-6)"),
         Valid("def f(x: torch.Tensor, y: torch.Tensor):\n    return x / (y - y + 1.0)"),
@@ -82,58 +84,76 @@ class DivisionByZero(Rule):
             "    return x",
         ),
         Invalid(
+            "def f(x):\n    d = x - x.detach()\n    return x * d ** -1",
+            "def f(x):\n    d = x - x.detach()\n    return x * (d + 1e-6) ** -1",
+            at=(3, 15, 3, 16),
+        ),
+        Invalid(
             "def f(x: torch.Tensor):\n    return x / torch.zeros_like(x)",
             "def f(x: torch.Tensor):\n    return x / (torch.zeros_like(x) + 1e-6)",
         ),
     ]
 
     def visit_operator(self, node: ast.BinOp | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
-        if isinstance(node.op, ast.Div):
-            yield from self._check(division_at(node, ctx), ctx)
+        yield from self._check(quotient_at(node, ctx), ctx)
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        yield from self._check(division_at(node, ctx), ctx)
+        yield from self._check(quotient_at(node, ctx), ctx)
 
-    def _check(self, division: Division | None, ctx: Context) -> Iterator[Finding]:
-        if division is None:
+    def _check(self, found: Singular | None, ctx: Context) -> Iterator[Finding]:
+        if found is None or not _is_zero(found.value, found, ctx):
             return
-        numerator, denominator = ctx.value(division.numerator), division.denominator
-        zero = ctx.value(denominator)
-        if not _is_zero(zero, denominator) or _is_literal(numerator):
+        numerator = ctx.quantity(_numerator(found.node))
+        written = isinstance(found.value, Constant) or (found.tensor is not None and found.tensor.made_by(*FACTORIES))
+        if written and _is_literal(numerator) and isinstance(found.node, (ast.BinOp, ast.AugAssign)):
             return
-        if not (isinstance(zero, Tensor) or isinstance(numerator, Tensor)):
+        if isinstance(found.value, Constant) and not isinstance(numerator, Tensor):
             return
-        text = ctx.source_of(denominator)
+        text = ctx.source_of(found.argument)
         yield ctx.finding(
             self,
-            denominator,
+            found.argument,
             f"`{text}` is zero in every element: nothing is raised, the quotient is infinite or NaN, "
             "and so are the gradients through it",
-            fixes=[self._fix(division, ctx)] if isinstance(zero, Tensor) else [],
+            fixes=[] if isinstance(found.value, Constant) else [self._fix(found, ctx)],
         )
 
-    def _fix(self, division: Division, ctx: Context) -> Fix | None:
-        edits = plus(division.denominator, "1e-6", ctx, is_argument=division.is_call)
+    def _fix(self, found: Singular, ctx: Context) -> Fix | None:
+        edits = plus(found.argument, "1e-6", ctx, is_argument=found.is_argument)
         return ctx.fix("Add a small number to the denominator", *edits)
 
 
-def _is_zero(value: Value, written: ast.expr) -> bool:
+def _numerator(node: ast.expr | ast.stmt) -> ast.expr | None:
+    match node:
+        case ast.BinOp(left=numerator) | ast.AugAssign(target=numerator):
+            return numerator
+        case ast.Call(func=ast.Attribute(value=numerator), args=[_]) | ast.Call(args=[numerator, *_]):
+            return numerator
+        case _:
+            return None
+
+
+def _is_zero(value: Value, found: Singular, ctx: Context) -> bool:
     """Say whether a value is surely zero; of a new tensor of zeros only where it cannot have been filled since."""
-    if isinstance(value, Constant):
-        return isinstance(value.value, (int, float)) and value.value == 0
-    return isinstance(value, Tensor) and value.sign == "zero" and _stays_zero(value, written)
+    known = range_of(value)
+    if known is None or not known.is_always(0):
+        return False
+    return isinstance(value, Constant) or _stays_zero(value, found, ctx)
 
 
-def _stays_zero(tensor: Tensor, written: ast.expr) -> bool:
-    origin = tensor.origin
+def _stays_zero(value: Value, found: Singular, ctx: Context) -> bool:
+    origin = value.origin if isinstance(value, (Tensor, Quantity)) else None
     if origin is None:
         return False
     if origin.operation in FACTORIES:
-        return any(inner is origin.node for inner in walk(written))
-    if origin.operation == "sub":
-        return True
-    zeros = [v for v in origin.operands if isinstance(v, (Tensor, Constant)) and _is_zero(v, written)]
-    return bool(zeros)
+        return any(inner is origin.node for inner in walk(found.argument)) or _is_made_for(origin, found, ctx)
+    return origin.operation == "sub" or any(_is_zero(operand, found, ctx) for operand in origin.operands)
+
+
+def _is_made_for(origin: Origin, found: Singular, ctx: Context) -> bool:
+    """Say whether zeros are made in the same function, outside of loops, so that what fills them would be seen."""
+    function = ctx.function(found.node)
+    return function is not None and function is ctx.function(origin.node) and not ctx.loops(origin.node)
 
 
 def _is_literal(value: Value) -> bool:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import INTEGERS, Tensor
-from drygrad.static.rules.numerics.divisions import Division, division_at
-from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
+from drygrad.static.facts.values import INTEGERS, Constant, Number, Origin, Quantity, Tensor
+from drygrad.static.rules.numerics.guards import is_guarded, records_gradient
 from drygrad.static.rules.numerics.rewriting import epsilon, plus
+from drygrad.static.rules.numerics.singular import QUOTIENTS, Singular, is_of_arrays, quotient_at
 
 _WHEN_ZERO = {
     "norm": "the norm of a vector of zeros",
@@ -24,6 +24,21 @@ _WHEN_ZERO = {
     "sum": "the sum of zeros",
     "mean": "the mean of zeros",
     "count_nonzero": "the count of nothing",
+    "relu": "relu of what is below 0",
+    "clamp": "a bound of 0 is no protection",
+    "clamp_min": "a bound of 0 is no protection",
+    "max": "the largest of zeros",
+    "amax": "the largest of zeros",
+    "arange": "it begins with 0",
+    "linspace": "it begins with 0",
+    "square": "the square of 0",
+    "pow": "a power of 0",
+    "mul": "the square of 0",
+    "sub": "the difference of equal values",
+    "scatter_add": "what nothing is added to stays 0",
+    "index_add": "what nothing is added to stays 0",
+    "sigmoid": "a sigmoid is rounded to 0",
+    "softmax": "a probability is rounded to 0",
 }
 
 
@@ -33,9 +48,9 @@ _FROM_NUMBERS = ("tensor", "as_tensor")
 class DivisionWithoutEpsilon(Rule):
     """
     ## What it does
-    Finds divisions, in what a model or a loss computes, by a norm, a standard deviation, a sum of magnitudes or a
-    count,
-    with nothing that keeps the denominator from being zero.
+    Finds divisions, in what a model or a loss computes, by what reaches 0 by itself: a norm, a standard deviation, a
+    sum of magnitudes, a count, the output of `relu`, the difference of the largest and the smallest value, with nothing
+    that keeps the denominator from it. `reciprocal`, `rsqrt` and negative powers divide, too.
 
     ## Why is this bad?
     A vector of zeros has the norm 0, a batch of equal values the deviation 0, a mask that selects nothing the count 0.
@@ -60,7 +75,7 @@ class DivisionWithoutEpsilon(Rule):
 
     code, name, since = "DG402", "division-without-epsilon", "0.1"
     severity = "info"
-    calls = frozenset({"div"})
+    calls = frozenset(QUOTIENTS)
     VALID = [
         Valid(
             """
@@ -134,69 +149,88 @@ class DivisionWithoutEpsilon(Rule):
             "w = torch.randn(3, requires_grad=True)\nlength = w.square().sum().sqrt()\nunit = w.div(length + 1e-8)",
         ),
         Invalid(
+            "class Scale(nn.Module):\n    def forward(self, x):\n"
+            "        return (x - x.min()) * torch.reciprocal(x.max() - x.min())",
+            "class Scale(nn.Module):\n    def forward(self, x):\n"
+            "        return (x - x.min()) * torch.reciprocal(x.max() - x.min() + 1e-8)",
+            at=(3, 48, 3, 65),
+        ),
+        Invalid(
             "def loss(q: torch.Tensor):\n    q /= torch.linalg.norm(q, dim=-1).unsqueeze(-1)\n    return q",
             "def loss(q: torch.Tensor):\n    q /= (torch.linalg.norm(q, dim=-1).unsqueeze(-1) + 1e-8)\n    return q",
         ),
     ]
 
     def visit_operator(self, node: ast.BinOp | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
-        if isinstance(node.op, ast.Div):
-            yield from self._check(division_at(node, ctx), ctx)
+        yield from self._check(quotient_at(node, ctx), ctx)
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        yield from self._check(division_at(node, ctx), ctx)
+        yield from self._check(quotient_at(node, ctx), ctx)
 
-    def _check(self, division: Division | None, ctx: Context) -> Iterator[Finding]:
-        if division is None:
+    def _check(self, found: Singular | None, ctx: Context) -> Iterator[Finding]:
+        if found is None or found.always or not is_of_arrays(found, ctx):
             return
-        denominator = division.denominator
-        tensor = ctx.tensor(denominator)
-        source = _source(tensor)
-        if tensor is None or source is None or source.origin is None:
+        origin = source_of(found)
+        if origin is None or is_guarded(found.node, found.argument, ctx) or _is_chosen(origin):
             return
-        if records_gradient(division.node, ctx, ctx.tensor(division.numerator), tensor) == "no":
+        if not found.surely and not _is_recorded(found, ctx):
             return
-        if _is_chosen(source) or is_bounded(tensor) or is_guarded(division.node, denominator, ctx):
-            return
-        text = ctx.source_of(denominator)
+        reason = _WHEN_ZERO.get(origin.operation, "what it is computed from leaves 0 as it is")
         yield ctx.finding(
             self,
-            denominator,
-            f"`{text}` may be 0 ({_WHEN_ZERO[source.origin.operation]}): "
+            found.argument,
+            f"`{ctx.source_of(found.argument)}` may be 0 ({reason}): "
             "the quotient and its gradients would be infinite or NaN",
-            fixes=[self._fix(division, source, ctx)],
+            fixes=[self._fix(found, origin, ctx)],
         )
 
-    def _fix(self, division: Division, source: Tensor, ctx: Context) -> Fix | None:
-        denominator = division.denominator
-        if _is_count(source) and isinstance(denominator, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+    def _fix(self, found: Singular, origin: Origin, ctx: Context) -> Fix | None:
+        denominator = found.argument
+        if _is_count(origin) and isinstance(denominator, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
             return ctx.fix("Count at least 1", ctx.insert_after(denominator, ".clamp(min=1)"))
-        edits: list[Edit | None] = plus(denominator, epsilon(source), ctx, is_argument=division.is_call)
+        edits: list[Edit | None] = plus(denominator, epsilon(found.tensor), ctx, is_argument=found.is_argument)
         return ctx.fix("Add a small number to the denominator", *edits)
 
 
-def _source(tensor: Tensor | None) -> Tensor | None:
-    """Return the norm, deviation, sum or count that a denominator that may be zero is a view of."""
-    if tensor is None or tensor.sign != "nonnegative":
-        return None
-    while tensor.origin is not None and tensor.origin.operation in VIEWS and tensor.origin.operands:
-        viewed = tensor.origin.operands[0]
-        if not isinstance(viewed, Tensor):
-            return None
-        tensor = viewed
-    return tensor if tensor.made_by(*_WHEN_ZERO) else None
+def _is_recorded(found: Singular, ctx: Context) -> bool:
+    node = found.node
+    numerator = node.left if isinstance(node, ast.BinOp) else node.target if isinstance(node, ast.AugAssign) else None
+    call = ctx.call(node) if isinstance(node, ast.Call) else None
+    if call is not None and found.operation == "div":
+        numerator = call.operand("input")
+    tensors = [ctx.tensor(part) for part in (numerator, found.argument) if part is not None]
+    if numerator is None and _is_count(found.origin):  # it has no gradient itself: what is made of the quotient has
+        tensors = []
+    return records_gradient(node, ctx, *tensors) != "no"
 
 
-def _is_chosen(source: Tensor) -> bool:
+def source_of(found: Singular) -> Origin | None:
+    """Return the norm, deviation, sum or count that an argument is a view of."""
+    origin = found.origin
+    while origin is not None and origin.operands and (origin.operation in VIEWS or _is_multiple(origin)):
+        inner = next((v.origin for v in origin.operands if isinstance(v, (Tensor, Quantity))), None)
+        if inner is None:
+            break
+        origin = inner
+    return origin
+
+
+def _is_multiple(origin: Origin) -> bool:
+    numbers = sum(isinstance(operand, (Constant, Number)) for operand in origin.operands)
+    return origin.operation in ("mul", "div") and numbers == 1
+
+
+def _is_chosen(source: Origin) -> bool:
     """Say whether it is the norm of a parameter, or the root of a number: neither becomes zero by itself."""
-    inner = source.origin.operands[0] if source.origin is not None and source.origin.operands else None
+    inner = source.operands[0] if source.operands else None
     while isinstance(inner, Tensor) and inner.made_by("to", "float") and inner.origin is not None:
         inner = next(iter(inner.origin.operands), None)
-    return isinstance(inner, Tensor) and (inner.parameter or (source.made_by("sqrt") and inner.made_by(*_FROM_NUMBERS)))
+    return isinstance(inner, Tensor) and (
+        inner.parameter or (source.operation == "sqrt" and inner.made_by(*_FROM_NUMBERS))
+    )
 
 
-def _is_count(tensor: Tensor) -> bool:
-    origin = tensor.origin
+def _is_count(origin: Origin | None) -> bool:
     if origin is None or origin.operation not in ("sum", "count_nonzero"):
         return False
     counted = origin.operands[0] if origin.operands else None

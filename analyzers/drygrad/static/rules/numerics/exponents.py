@@ -6,7 +6,7 @@ import ast
 
 from drygrad.static.context import Context
 from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import UNKNOWN, Constant, Origin, Tensor, Value
+from drygrad.static.facts.values import Constant, Origin, Tensor, Value, is_unknown
 from drygrad.static.syntax import last_assignment
 from drygrad.static.tree import walk
 
@@ -40,16 +40,20 @@ def _is_bounded(value: Value) -> bool:
         return True
     inner = [operand for operand in origin.operands if isinstance(operand, Tensor)]
     if origin.operation == "neg":
-        return any(operand.sign is not None or _is_scaled_square(operand) for operand in inner)
+        return any(_is_nonnegative(operand) or _is_scaled_square(operand) for operand in inner)
     if origin.operation == "mul" and _has_minus(origin.node):
-        return any(operand.sign is not None for operand in inner)
+        return any(_is_nonnegative(operand) for operand in inner)
     if origin.operation == "mul" and any(_is_negative(operand) for operand in origin.operands):
-        return any(operand.sign is not None for operand in inner)
-    if origin.operation in ("mul", "div") and any(operand is UNKNOWN for operand in origin.operands):
+        return any(_is_nonnegative(operand) for operand in inner)
+    if origin.operation in ("mul", "div") and any(is_unknown(operand) for operand in origin.operands):
         return True
     if origin.operation in ("mul", "div") or origin.operation in VIEWS:
         return any(_is_bounded(operand) for operand in inner)
     return False
+
+
+def _is_nonnegative(value: Tensor) -> bool:
+    return value.range is not None and value.range.nonnegative
 
 
 def may_underflow(exponential: Origin) -> bool:

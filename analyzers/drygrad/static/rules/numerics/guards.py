@@ -8,8 +8,8 @@ from typing import Literal
 
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import Constant, Object, Origin, Reference, Tensor, TorchCall
+from drygrad.static.facts.ranges import COMPARISONS
+from drygrad.static.facts.values import Constant, Object, Quantity, Reference, Tensor, TorchCall, Value
 from drygrad.static.loops import backwards_in
 from drygrad.static.tree import walk
 
@@ -17,12 +17,9 @@ _OF_THE_FORM = frozenset(
     "shape ndim dtype device requires_grad training is_cuda dim size ndimension is_floating_point".split()
 )
 _BUILTINS_OF_THE_FORM = frozenset({"isinstance", "hasattr", "type", "callable"})
-_CHOICES = frozenset({"where", "masked_fill", "maximum", "softmax", "exp", "sigmoid", "logsumexp", "cosh", "softplus"})
-"""Operations whose result is above zero, or was chosen with the zeros in view."""
-_PASSING = frozenset(
-    "sum mean pow square abs mul div norm to float double half bfloat16 amax amin max min median prod std".split()
+_CHOOSING = COMPARISONS | frozenset(
+    "relu relu6 clamp clamp_min hardtanh maximum where masked_fill detach std norm cdist count_nonzero".split()
 )
-"""Operations that make no zero of what is bounded, by the usual way of writing them."""
 _REPAIRS = frozenset("nan_to_num isnan isinf isfinite where masked_fill any all count_nonzero".split())
 
 
@@ -61,43 +58,24 @@ def _is_training_code(function: FunctionNode, ctx: Context) -> bool:
     )
 
 
-def is_bounded(tensor: Tensor) -> bool:
-    """Say whether something on the way to a value keeps it from zero: an added number, a lower bound, a choice.
-
-    The amount need not be known: who adds ``self.eps`` has thought of it.
-    """
-    origin = tensor.origin
-    if tensor.sign == "positive" or origin is None:
+def ends_gradient(value: Value, deepest: int = 8) -> bool:
+    """Say whether backward drops what arrives where a value is 0: relu and clamp choose, they do not multiply."""
+    origin = value.origin if isinstance(value, (Tensor, Quantity)) and deepest else None
+    if origin is None:
+        return isinstance(value, Constant)
+    if origin.operation in _CHOOSING:
         return True
-    if origin.operation in _CHOICES:
-        return True
-    if origin.operation in ("clamp", "clamp_min"):
-        return not _is_bound_of_zero(origin)
-    inner = [value for value in origin.operands if isinstance(value, Tensor)]
-    if origin.operation == "add":
-        return len(inner) < 2 or any(is_bounded(value) for value in inner)
-    if origin.operation == "sqrt":
-        return not inner or is_bounded(inner[0])
-    if origin.operation in _PASSING or origin.operation in VIEWS:
-        return bool(inner) and _passes_bound(inner[0])
-    return False
-
-
-def _passes_bound(tensor: Tensor) -> bool:
-    return tensor.origin is not None and is_bounded(tensor)
-
-
-def _is_bound_of_zero(origin: Origin) -> bool:
-    """Say whether a clamp's lower bound is a literal zero, or there is none."""
-    bound = origin.call.value("min") if origin.call is not None else None
-    return bound is None or (isinstance(bound, Constant) and bound.value in (None, 0))
+    inner = [operand for operand in origin.operands if isinstance(operand, (Tensor, Quantity))]
+    return bool(inner) and all(ends_gradient(operand, deepest - 1) for operand in inner)
 
 
 def is_guarded(node: ast.expr | ast.stmt, subject: ast.expr, ctx: Context) -> bool:
     """Say whether the code around an operation tests the subject's value, or repairs what comes of it, anywhere."""
     scope = ctx.function(node) or ctx.tree
     wanted = set(names_in(subject, ctx)) | _names_of_origin(subject, ctx)
-    return any(not wanted.isdisjoint(names_in(test, ctx)) for test in _tests_in(scope, ctx)) or any(
+    made = _comparisons_behind(ctx.quantity(subject))
+    tests = (test for test in _tests_in(scope, ctx) if test not in made)
+    return any(not wanted.isdisjoint(names_in(test, ctx)) for test in tests) or any(
         ctx.call(ancestor) is not None and _is_repair(ancestor, ctx)
         for ancestor in ctx.ancestors(node)
         if isinstance(ancestor, ast.Call)
@@ -105,10 +83,21 @@ def is_guarded(node: ast.expr | ast.stmt, subject: ast.expr, ctx: Context) -> bo
 
 
 def _names_of_origin(subject: ast.expr, ctx: Context) -> set[str]:
-    tensor = ctx.tensor(subject)
-    if tensor is None or tensor.origin is None or tensor.origin.node is subject:
+    value = ctx.quantity(subject)
+    origin = value.origin if isinstance(value, (Tensor, Quantity)) else None
+    if origin is None or origin.node is subject:
         return set()
-    return set(names_in(tensor.origin.node, ctx))
+    return set(names_in(origin.node, ctx))
+
+
+def _comparisons_behind(value: Value, deepest: int = 5) -> set[ast.AST]:
+    """Return the comparisons that a value counts: they are no tests of it."""
+    origin = value.origin if isinstance(value, (Tensor, Quantity)) and deepest else None
+    if origin is None:
+        return set()
+    if origin.operation in COMPARISONS:
+        return {origin.node}
+    return set[ast.AST]().union(*(_comparisons_behind(operand, deepest - 1) for operand in origin.operands))
 
 
 def _tests_in(scope: ast.AST, ctx: Context) -> Iterator[ast.expr]:

@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
-from drygrad.static.facts.signs import tanh_squared
 from drygrad.static.facts.values import Constant, Origin, Tensor
-from drygrad.static.rules.numerics.guards import is_bounded, is_guarded, records_gradient
+from drygrad.static.rules.numerics.guards import is_guarded, records_gradient
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
 from drygrad.static.rules.numerics.rewriting import epsilon, is_counted, plus
+from drygrad.static.rules.numerics.singular import LOGARITHMS, Singular, is_of_arrays, logarithm_at
 from drygrad.static.syntax import assigned_in, parameter_names
 from drygrad.static.tree import walk
 
 _DRAWN = ("rand", "rand_like")
+_PLAIN = ("log", "log2", "log10")
 
 
 class LogWithoutEpsilon(Rule):
@@ -24,7 +25,7 @@ class LogWithoutEpsilon(Rule):
     ## What it does
     Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), of `1 - tanh(x)**2`, of random numbers as `torch.rand` draws
     them, of `x / (1 - x)`, and, in what a model or a loss computes, of other values that may be exactly zero: a norm, a
-    variance, a count, the output of `relu`.
+    variance, a count, the output of `relu`. `log1p`, `logit` and `atanh` have such points, too.
 
     ## Why is this bad?
     `log(0)` is -inf, and its gradient infinite or NaN; torch raises nothing. A sigmoid rounds to 0 below a logit of
@@ -51,7 +52,7 @@ class LogWithoutEpsilon(Rule):
 
     code, name, since = "DG404", "log-without-epsilon", "0.1"
     severity = "info"
-    calls = frozenset({"log", "log2"})
+    calls = frozenset(LOGARITHMS)
     VALID = [
         Valid("def loss(x):\n    return F.logsigmoid(x), torch.log(torch.sigmoid(x) + 1e-8)"),
         Valid("def loss(x, eps):\n    return torch.log(F.relu(x) + eps), x.exp().log(), F.softplus(x).log()"),
@@ -128,29 +129,39 @@ class LogWithoutEpsilon(Rule):
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node)
         given = call.operand("input") if call else None
-        tensor = ctx.tensor(given)
         if given is not None and call is not None and call.operation == "log":
             yield from self._of_odds(node, given, ctx)
-        if call is None or given is None or tensor is None or tensor.sign != "nonnegative" or tensor.origin is None:
+        singular = logarithm_at(node, ctx)
+        if call is None or given is None or singular is None or singular.origin is None:
             return
-        if softmax_behind(tensor) is not None or is_guarded(node, given, ctx):
+        tensor = singular.tensor or Tensor(origin=singular.origin, range=singular.range)
+        if is_guarded(node, given, ctx) or not is_of_arrays(singular, ctx):
             return
-        found = _sigmoid(tensor)
+        if call.operation in _PLAIN and softmax_behind(tensor) is not None:
+            return
+        found = _sigmoid(tensor) if call.operation in _PLAIN else None
         if found is not None:
-            yield self._of_sigmoid(node, given, found, ctx)
+            yield self._of_sigmoid(node, given, found, singular, ctx)
         elif tensor.made_by(*_DRAWN):
-            yield self._of_drawn(node, given, tensor.origin, ctx)
+            yield self._of_drawn(singular, singular.origin, ctx)
         elif (squashed := _correction(tensor)) is not None:
-            yield self._of_tanh(node, given, squashed, ctx)
-        elif not is_bounded(tensor) and records_gradient(node, ctx, tensor) != "no":
-            yield ctx.finding(
-                self,
-                node,
-                f"`{ctx.source_of(given)}` may be exactly 0: the logarithm would be -inf and its gradient infinite",
-                fixes=[self._fix(node, given, ctx)],
-            )
+            yield self._of_tanh(singular, squashed, ctx)
+        elif records_gradient(node, ctx, singular.tensor) != "no" or tensor.made_by("arange", "linspace"):
+            yield self._of_other(singular, ctx)
 
-    def _of_sigmoid(self, node: ast.Call, given: ast.expr, found: tuple[str, Origin], ctx: Context) -> Finding:
+    def _of_other(self, found: Singular, ctx: Context) -> Finding:
+        what = "logarithm" if found.operation.startswith("log") and found.operation != "logit" else found.operation
+        return ctx.finding(
+            self,
+            found.node,
+            f"`{ctx.source_of(found.argument)}` {'is' if found.always else 'may be exactly'} {found.point:g}: "
+            f"the {what} would be infinite there, and so would its gradient",
+            fixes=[self._fix(found, ctx)],
+        )
+
+    def _of_sigmoid(
+        self, node: ast.Call, given: ast.expr, found: tuple[str, Origin], singular: Singular, ctx: Context
+    ) -> Finding:
         sign, origin = found
         where, better = ("1", "logsigmoid(-x)") if sign else ("0", "logsigmoid(x)")
         return ctx.finding(
@@ -160,7 +171,7 @@ class LogWithoutEpsilon(Rule):
             f"{better} computes it in one step",
             severity="warning",
             related=[] if origin.node in walk(given) else [("the sigmoid is applied here", origin.node)],
-            fixes=[self._logsigmoid(node, given, found, ctx) or self._fix(node, given, ctx)],
+            fixes=[self._logsigmoid(node, given, found, ctx) or self._fix(singular, ctx)],
         )
 
     def _of_odds(self, node: ast.Call, given: ast.expr, ctx: Context) -> Iterator[Finding]:
@@ -189,25 +200,27 @@ class LogWithoutEpsilon(Rule):
             fixes=[ctx.fix("Use torch.logit", edit) if edit is not None else None],
         )
 
-    def _of_drawn(self, node: ast.Call, given: ast.expr, origin: Origin, ctx: Context) -> Finding:
+    def _of_drawn(self, found: Singular, origin: Origin, ctx: Context) -> Finding:
+        given = found.argument
         return ctx.finding(
             self,
-            node,
+            found.node,
             f"`{ctx.source_of(given)}` is drawn from [0, 1): a 0 comes once in 17 million numbers and gives -inf",
             severity="warning",
             related=[] if origin.node in walk(given) else [("the numbers are drawn here", origin.node)],
-            fixes=[self._fix(node, given, ctx)],
+            fixes=[self._fix(found, ctx)],
         )
 
-    def _of_tanh(self, node: ast.Call, given: ast.expr, origin: Origin, ctx: Context) -> Finding:
+    def _of_tanh(self, found: Singular, origin: Origin, ctx: Context) -> Finding:
+        given = found.argument
         return ctx.finding(
             self,
-            node,
+            found.node,
             "tanh is rounded to 1 above some 9, which makes this logarithm -inf: "
             "2 * (math.log(2) - x - F.softplus(-2 * x)) is the same and exact",
             severity="warning",
             related=[] if origin.node in walk(given) else [("the tanh is applied here", origin.node)],
-            fixes=[self._fix(node, given, ctx)],
+            fixes=[self._fix(found, ctx)],
         )
 
     def _logsigmoid(self, node: ast.Call, given: ast.expr, found: tuple[str, Origin], ctx: Context) -> Fix | None:
@@ -223,9 +236,10 @@ class LogWithoutEpsilon(Rule):
             return None
         return ctx.fix("Use logsigmoid", ctx.replace(node, f"{functional}.logsigmoid({argument})"), safety="safe")
 
-    def _fix(self, node: ast.Call, given: ast.expr, ctx: Context) -> Fix | None:
-        is_argument = given in node.args
-        edits = plus(given, epsilon(ctx.tensor(given)), ctx, is_argument=is_argument)
+    def _fix(self, found: Singular, ctx: Context) -> Fix | None:
+        if found.point == 1:
+            return None
+        edits = plus(found.argument, epsilon(found.tensor), ctx, is_argument=found.is_argument)
         return ctx.fix("Add a small number", *edits)
 
 
@@ -235,7 +249,9 @@ def _correction(tensor: Tensor) -> Origin | None:
     if origin is None or origin.operation != "sub" or len(origin.operands) < 2 or origin.operands[0] != Constant(1):
         return None
     squared = origin.operands[1]
-    return tanh_squared(squared) if isinstance(squared, Tensor) else None
+    made = squared.origin if isinstance(squared, Tensor) and squared.made_by("square", "pow", "mul") else None
+    base = made.operands[0] if made is not None and made.operands else None
+    return base.origin if isinstance(base, Tensor) and base.made_by("tanh") else None
 
 
 def _sigmoid(tensor: Tensor) -> tuple[str, Origin] | None:

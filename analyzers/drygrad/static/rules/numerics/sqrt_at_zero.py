@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Origin, Tensor
-from drygrad.static.rules.numerics.guards import is_bounded, is_called_in_training, is_guarded, records_gradient
-from drygrad.static.rules.numerics.rewriting import epsilon, plus
+from drygrad.static.rules.numerics.guards import ends_gradient, is_called_in_training, is_guarded, records_gradient
+from drygrad.static.rules.numerics.rewriting import epsilon, is_counted, plus
+from drygrad.static.rules.numerics.singular import ROOTS, Singular, is_of_arrays, root_at
 
 _REDUCTIONS = frozenset({"sum", "mean", "squeeze", "unsqueeze", "view", "reshape"})
 _SQUARES = frozenset({"pow", "square", "mul"})
@@ -43,7 +44,7 @@ class SqrtAtZero(Rule):
 
     code, name, since = "DG407", "sqrt-at-zero", "0.1"
     severity = "info"
-    calls = frozenset({"sqrt", "pow"})
+    calls = ROOTS
     VALID = [
         Valid(
             "def loss(a, b):\n    return (((a - b) ** 2).sum(-1) + 1e-8).sqrt(), torch.norm(a - b), torch.cdist(a, b)"
@@ -164,21 +165,17 @@ class SqrtAtZero(Rule):
     ]
 
     def visit_power(self, node: ast.BinOp, ctx: Context) -> Iterator[Finding]:
-        if isinstance(node.op, ast.Pow) and ctx.value(node.right) == Constant(0.5):
-            yield from self._check(node, node.left, ctx)
+        yield from self._check(root_at(node, ctx), ctx)
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        given = call.operand("input") if call else None
-        if call is None or given is None or (call.operation == "pow" and call.value("exponent") != Constant(0.5)):
-            return
-        yield from self._check(node, given, ctx)
+        yield from self._check(root_at(node, ctx), ctx)
 
-    def _check(self, node: ast.BinOp | ast.Call, given: ast.expr, ctx: Context) -> Iterator[Finding]:
-        tensor = ctx.tensor(given)
+    def _check(self, found: Singular | None, ctx: Context) -> Iterator[Finding]:
+        if found is None or found.origin is None or not is_of_arrays(found, ctx):
+            return
+        node, given, tensor = found.node, found.argument, found.tensor
         own = tensor is not None and _pairs_with_itself(tensor)
-        known = own or _is_squared(tensor) if tensor is not None and tensor.origin is not None else None
-        if not (_reads_as_squares(given) if known is None else known):
+        if not own and (is_counted(tensor) or ends_gradient(found.value)):
             return
         records = records_gradient(node, ctx, tensor) != "no" or (own and is_called_in_training(node, ctx))
         if not records or is_guarded(node, given, ctx):
@@ -189,41 +186,12 @@ class SqrtAtZero(Rule):
             node,
             f"`{ctx.source_of(given)}` {zero}: the gradient of its root is NaN there, and spoils every weight",
             severity="warning" if own else None,
-            fixes=[self._fix(node, given, ctx)],
+            fixes=[self._fix(found, ctx)],
         )
 
-    def _fix(self, node: ast.BinOp | ast.Call, given: ast.expr, ctx: Context) -> Fix | None:
-        is_argument = isinstance(node, ast.Call) and given in node.args
-        return ctx.fix("Add a small number", *plus(given, epsilon(ctx.tensor(given)), ctx, is_argument=is_argument))
-
-
-def _reads_as_squares(node: ast.expr) -> bool:
-    """Say whether an expression over unknown names is written as a sum of squares: ``((a - b) ** 2).sum(1)``."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="sum" | "mean"), args=[squares, *_]):
-            pass
-        case ast.Call(func=ast.Attribute(value=squares, attr="sum" | "mean")):
-            pass
-        case _:
-            return False
-    match squares:
-        case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=2)):
-            return True
-        case (
-            ast.Call(func=ast.Attribute(attr="square"))
-            | ast.Call(func=ast.Attribute(attr="pow"), args=[*_, ast.Constant(value=2)])
-        ):
-            return True
-        case _:
-            return False
-
-
-def _is_squared(tensor: Tensor) -> bool:
-    """Say whether backward goes on from the root through squares, so that infinity meets zero."""
-    if tensor.sign != "nonnegative" or is_bounded(tensor):
-        return False
-    origin = _behind_reductions(tensor)
-    return origin is not None and (origin.operation in _SQUARES or origin.operation in _ERRORS)
+    def _fix(self, found: Singular, ctx: Context) -> Fix | None:
+        edits = plus(found.argument, epsilon(found.tensor), ctx, is_argument=found.is_argument)
+        return ctx.fix("Add a small number", *edits)
 
 
 def _behind_reductions(tensor: Tensor) -> Origin | None:
@@ -236,8 +204,6 @@ def _behind_reductions(tensor: Tensor) -> Origin | None:
 
 def _pairs_with_itself(tensor: Tensor) -> bool:
     """Say whether squares are of ``x[:, None] - x[None, :]``, every element against every other and itself."""
-    if is_bounded(tensor):
-        return False
     origin = _behind_reductions(tensor)
     if origin is not None and origin.operation in ("clamp", "clamp_min", "relu"):
         return any(_takes_own_products(value) for value in origin.operands)

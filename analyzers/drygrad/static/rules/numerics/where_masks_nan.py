@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import Constant, Tensor, TorchCall
-from drygrad.static.rules.numerics.guards import is_called_in_training, names_in, records_gradient
+from drygrad.static.facts.quantities import as_tensor
+from drygrad.static.facts.values import UNKNOWN, Constant, Tensor, TorchCall, Value
+from drygrad.static.rules.numerics.guards import ends_gradient, is_called_in_training, names_in, records_gradient
 from drygrad.static.tree import walk
 
 _SINGULAR = frozenset("log log2 log10 log1p sqrt rsqrt reciprocal acos asin atanh erfinv div pow".split())
@@ -152,7 +153,7 @@ class WhereMasksNan(Rule):
         branches = ("input", "other") if call.operation == "where" else ("input",)
         for name in branches:
             branch = call.operand(name)
-            for tensor in _factors(ctx.tensor(branch)):
+            for tensor in _factors(ctx.quantity(branch)):
                 argument = _singular_argument(tensor, ctx) or _overflowing_argument(tensor, condition, ctx)
                 if argument is None or _keeps_singular(call, name, tensor, argument, condition, ctx):
                     continue
@@ -197,15 +198,14 @@ def _is_recorded_elsewhere(node: ast.Call, tensor: Tensor, ctx: Context) -> bool
     return tensor.requires_grad is not False and is_called_in_training(node, ctx)
 
 
-def _factors(tensor: Tensor | None) -> Iterator[Tensor]:
+def _factors(value: Value) -> Iterator[Tensor]:
     """Yield a branch and what it is a product, sum or negation of, or the log1p of: 0 goes back through these as 0."""
-    if tensor is not None:
+    tensor = as_tensor(value)
+    if isinstance(tensor, Tensor) and tensor.origin is not None:
         yield tensor
         if tensor.made_by("mul", "neg", "log1p", "add", "sub"):
-            assert tensor.origin is not None
-            for value in tensor.origin.operands:
-                if isinstance(value, Tensor):
-                    yield from _factors(value)
+            for operand in tensor.origin.operands:
+                yield from _factors(operand)
 
 
 def _overflowing_argument(tensor: Tensor, condition: ast.expr | None, ctx: Context) -> ast.expr | None:
@@ -232,11 +232,17 @@ def _singular_argument(tensor: Tensor, ctx: Context) -> ast.expr | None:
     if len(expressions) <= index:
         return None
     argument = expressions[index]
-    value = ctx.value(argument)
+    value = as_tensor(ctx.quantity(argument)) if ctx.quantity(argument) is not UNKNOWN else None
     if not isinstance(value, Tensor) or value.made_by(*_MADE_HARMLESS):
         return None
+    if origin.operation != "div" and ends_gradient(value):  # the gradient of a dividend meets no relu
+        return None
     may_vanish = isinstance(argument, ast.Name) and value.made_by("exp")  # exp of -inf is 0
-    return None if value.sign == "positive" and not may_vanish else argument
+    return None if _is_positive(value) and not may_vanish else argument
+
+
+def _is_positive(value: Tensor) -> bool:
+    return value.range is not None and value.range.positive
 
 
 _SINGULARITIES = {

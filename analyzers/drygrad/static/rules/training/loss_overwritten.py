@@ -118,7 +118,7 @@ def _begins_at_zero(ctx: Context, loop: Loop, name: str) -> bool:
     given = last_assignment(ctx, name, loop)
     value = ctx.value(given)
     if isinstance(value, Tensor):
-        return value.made_by("zeros") or value.sign == "zero"
+        return value.made_by("zeros") or (value.range is not None and value.range.is_always(0))
     return isinstance(value, Constant) and value.value == 0 and not isinstance(value.value, bool)
 
 
