@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 from worker_client import WorkerClient
 
+from drygrad.cli import result_cache
 from drygrad.dryrun.failures import VARIABLE
 
 GARBAGE = 50_000
@@ -33,13 +34,17 @@ def _failures_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]: 
     """Return where all processes of this session tell of instruments that failed."""
     path = tmp_path_factory.mktemp("instruments") / "failures"
     path.touch()
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = str(path)
-    yield path
-    if before is None:
-        del os.environ[VARIABLE]
-    else:
-        os.environ[VARIABLE] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, str(path))
+        yield path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Keep results of checks where this session ends with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(result_cache.VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(autouse=True)

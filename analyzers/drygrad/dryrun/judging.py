@@ -89,8 +89,8 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
         return broken
     if target.code in _NEEDS_NO_GRAPH and before.record.result.backward != "target":
         return Verdict(True)
-    lost = lost_gradients(before.record.result, after.record.result)
-    return Verdict(not lost, f"no gradient reaches {', '.join(lost)} any more" if lost else "")
+    starved = lost_gradients(before.record.result, after.record.result)
+    return Verdict(not starved, f"no gradient reaches {', '.join(starved)} any more" if starved else "")
 
 
 def _broken(trial: Trial, before: Seen, after: Seen, code: str) -> Verdict | None:

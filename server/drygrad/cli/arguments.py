@@ -61,6 +61,7 @@ def _check(check: argparse.ArgumentParser) -> None:
         "--force-exclude", action="store_true", help="leave out what the settings exclude, even where it is named here"
     )
     files.add_argument("--no-gitignore", dest="gitignore", action="store_false", help="check what git ignores, too")
+    files.add_argument("--no-cache", dest="cache", action="store_false", help="check again what has not changed")
     files.add_argument("--jobs", type=_positive, metavar="N", help="processes (default: as many as pay)")
     output = check.add_argument_group("output")
     output.add_argument("--output-format", choices=("text", "json", "sarif", "github"), default="text")

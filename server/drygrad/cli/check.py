@@ -21,6 +21,7 @@ from .errors import Failure, complain
 from .inspection import Job, Mode
 from .parallel import inspect_all
 from .report import FileResult, Report
+from .result_cache import ResultCache, cache_folder
 from .terminal import one_line
 from .walk import Projects, Walk
 
@@ -43,8 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.diff and arguments.output_format != "text":
         raise Failure("--diff is a format of its own; leave out --output-format")
     projects = Projects()
-    plan = _plan(arguments, projects, overrides)
+    kept = cache_folder() if arguments.cache else None
+    plan = _plan(arguments, projects, overrides, kept)
     results = tuple(inspect_all(plan.jobs, arguments.jobs, show_progress=arguments.progress))
+    if kept:
+        ResultCache(kept).sweep()
     broken = [str(problem) for project in projects.all for problem in project.problems]
     failures = [f"{one_line(result.path)}: {problem}" for result in results for problem in result.problems]
     problems = broken + plan.problems + failures
@@ -92,7 +96,7 @@ def _load_baseline(path: Path | None) -> Baseline | None:
         raise Failure(str(error)) from error
 
 
-def _plan(arguments: argparse.Namespace, projects: Projects, overrides: Overrides) -> Plan:
+def _plan(arguments: argparse.Namespace, projects: Projects, overrides: Overrides, kept: Path | None) -> Plan:
     plan = Plan()
     make = _job_maker(arguments, projects, overrides)
     seen: set[str] = set()
@@ -101,7 +105,7 @@ def _plan(arguments: argparse.Namespace, projects: Projects, overrides: Override
             real = "-" if shown == "-" else os.path.realpath(shown)
             if real not in seen:
                 seen.add(real)
-                plan.jobs.append(make(shown))
+                plan.jobs.append(replace(make(shown), cache=kept))
     return plan
 
 

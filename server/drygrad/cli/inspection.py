@@ -17,10 +17,12 @@ from drygrad.model import Finding, Fix, Related, Span
 from drygrad.notebook import Notebook, in_cells, is_editable
 from drygrad.settings import Settings
 from drygrad.static.engine import Analysis, Analyzer
+from drygrad.static.lookup.probing import noting
 from drygrad.static.rules.reports.syntax_error import SyntaxErrorInText
 from drygrad.static.source import Source, SourceError, SourceSyntaxError, decode, encode
 
 from .report import FileResult, Item
+from .result_cache import ResultCache, key_of
 
 MAX_BYTES = 64 << 20
 """No text is that long; a notebook with pictures may come near, and a device never ends."""
@@ -38,7 +40,8 @@ class Mode:
 class Job:
     """One file to check. ``shown`` is its name in the output; ``data`` its content where it is not on the disk.
 
-    Where ``joined``, it is the text of a notebook's cells, and positions are those of that text.
+    Where ``joined``, it is the text of a notebook's cells, and positions are those of that text. ``cache`` is where
+    findings are kept from check to check.
     """
 
     path: Path
@@ -50,6 +53,7 @@ class Job:
     root: Path = Path()
     site_packages: tuple[str, ...] = ()
     joined: bool = False
+    cache: Path | None = None
 
 
 def inspect(job: Job) -> FileResult:
@@ -113,15 +117,30 @@ class _Check:
         self.job = job
         self._in_cells = in_cells
         self._analyzer = Analyzer(job.settings)
+        self._cache = ResultCache(job.cache) if job.cache else None
+        self._is_complete = True
 
     def parted(self, source: Source) -> tuple[list[Finding], list[tuple[str, str]]]:
         """Return the findings that the baseline does not know, and the keys of all."""
-        found = self._findings(source)
+        found = self._cached(source, self._cache) if self._cache else self._findings(source)
         if self.job.baseline is None:
             return found, []
         keys = keys_of(source, found)
         new = self.job.baseline.unknown(self.job.path, keys)
         return [finding for finding, is_new in zip(found, new, strict=True) if is_new], keys
+
+    def _cached(self, source: Source, cache: ResultCache) -> list[Finding]:
+        job = self.job
+        path, installed = job.path.absolute(), job.site_packages
+        key = key_of(source.text, path, job.root, job.settings, installed, in_cells=self._in_cells)
+        found = cache.findings(key)
+        if found is None:
+            self._is_complete = True
+            with noting() as rests_on:
+                found = self._findings(source)
+            if self._is_complete:
+                cache.keep(key, found, rests_on)
+        return found
 
     def _findings(self, source: Source) -> list[Finding]:
         """Return the findings: DG906 where the text does not parse. SourceError where it cannot be analysed at all."""
@@ -143,7 +162,9 @@ class _Check:
         from drygrad.static.lookup.client import Place, look_up  # noqa: PLC0415
 
         place = Place(self.job.path.absolute(), self.job.root, self.job.site_packages)
-        learned = self._analyzer.learn(ancestry_of(look_up(place, analysis.questions)))
+        answers = look_up(place, analysis.questions)
+        self._is_complete = answers.keys() >= {*analysis.questions}
+        learned = self._analyzer.learn(ancestry_of(answers))
         return self._analyzer.check(source) if learned else analysis
 
 

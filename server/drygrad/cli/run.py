@@ -53,7 +53,7 @@ async def report_of(files: Sequence[File], arguments: argparse.Namespace, projec
         async with drawing(wanted=arguments.progress) as progress:
             await runner.run(files, progress)
             files = with_mentioned(files, projects)
-            before = [(file.source, judged(file)) for file in files]
+            before = {(file.path, file.qualname): (file.source, judged(file)) for file in files}
             if arguments.fix or arguments.unsafe_fixes or arguments.diff:
                 files = await fix(files, runner, progress, projects, unsafe=arguments.unsafe_fixes)
     finally:
@@ -61,10 +61,10 @@ async def report_of(files: Sequence[File], arguments: argparse.Namespace, projec
     if not arguments.diff:
         write(files)
         return _reported([judged(file) for file in files])
-    results = [
-        (replace(result, fixed=file.fixed, diff=diff(file, source)), ran)
-        for file, (source, (result, ran)) in zip(files, before, strict=False)
-    ]
+    results: list[tuple[FileResult, list[Ran]]] = []
+    for file in files:  # the repaired text may come to a fault in a file that was not mentioned before
+        source, (result, ran) = before.get((file.path, file.qualname)) or (file.source, judged(file))
+        results.append((replace(result, fixed=file.fixed, diff=diff(file, source)), ran))
     return replace(_reported(results), written=False)
 
 

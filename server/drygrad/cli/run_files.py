@@ -130,7 +130,7 @@ def with_mentioned(files: Sequence[File], projects: Projects) -> list[File]:
     for finding in (finding for record in records for finding in record.elsewhere):
         found.setdefault(str(finding.path), []).append(finding)
     known = {str(file.path.absolute()): file for file in files}
-    for path in found.keys() - known.keys():
+    for path in sorted(found.keys() - known.keys()):
         shown = shown_path(path, beside=files[0].shown)
         known[path] = replace(_file(shown, None, projects), mentioned=True)
         known[path].check()

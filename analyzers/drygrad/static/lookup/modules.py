@@ -11,6 +11,7 @@ from pathlib import Path
 
 from drygrad.files import read_file
 from drygrad.static.lookup.outline import Outline, outline_of
+from drygrad.static.lookup.probing import Stamp, is_file, is_folder, stamp
 
 MAX_BYTES = 2_000_000
 KEPT_OUTLINES = 1500
@@ -48,11 +49,11 @@ class Modules:
         self.root = root
         self.installed = tuple(_with_links(interpreter_paths))
         self.deadline = float("inf")
-        self._outlines: OrderedDict[Path, tuple[tuple[int, int], Outline]] = OrderedDict()
+        self._outlines: OrderedDict[Path, tuple[Stamp, Outline]] = OrderedDict()
 
     def local_folders(self, origin: Path) -> tuple[Path, ...]:
         """Return the project's folders from which a file's packages may be imported, the likeliest first."""
-        outside = (folder for folder in origin.parents if not (folder / "__init__.py").is_file())
+        outside = (folder for folder in origin.parents if not is_file(folder / "__init__.py"))
         nearest = next(outside, origin.parent)
         above = [folder for folder in outside if folder == self.root or self.root in folder.parents]
         return tuple(dict.fromkeys([nearest, *above, self.root, self.root / "src"]))
@@ -78,11 +79,11 @@ class Modules:
         for folder in folders:
             place = folder / name
             for suffix in (".py", ".pyi"):
-                if (initial := place / f"__init__{suffix}").is_file():
+                if is_file(initial := place / f"__init__{suffix}"):
                     return Module(full_name, initial, (place,))
-                if (file := folder / f"{name}{suffix}").is_file():
+                if is_file(file := folder / f"{name}{suffix}"):
                     return Module(full_name, file)
-            if place.is_dir():
+            if is_folder(place):
                 namespace.append(place)
         return Module(full_name, None, tuple(namespace)) if namespace else None
 
@@ -93,12 +94,13 @@ class Modules:
         if time.monotonic() > self.deadline:
             raise OutOfTimeError
         try:
-            state = module.path.stat()
-            stamp = (state.st_mtime_ns, state.st_size)
+            state = stamp(module.path)
+            if state is None:
+                return Outline()
             known = self._outlines.get(module.path)
-            if known is None or known[0] != stamp:
-                text = read_file(module.path) if state.st_size <= MAX_BYTES else b""
-                known = (stamp, outline_of(text))
+            if known is None or known[0] != state:
+                text = read_file(module.path) if state[1] <= MAX_BYTES else b""
+                known = (state, outline_of(text))
         except (OSError, ValueError):
             return Outline()
         self._outlines[module.path] = known
@@ -112,7 +114,7 @@ def module_at(path: Path) -> Module:
     """Return the module that a file is, named by the packages that it lies in."""
     names = [] if path.stem == "__init__" else [path.stem]
     for folder in path.parents:
-        if not (folder / "__init__.py").is_file():
+        if not is_file(folder / "__init__.py"):
             break
         names.append(folder.name)
     return Module(".".join(reversed(names)), path, (path.parent,) if path.stem == "__init__" else ())
@@ -120,7 +122,7 @@ def module_at(path: Path) -> Module:
 
 def _package(folder: Path, name: str) -> Module:
     initial = folder / "__init__.py"
-    return Module(name, initial if initial.is_file() else None, (folder,))
+    return Module(name, initial if is_file(initial) else None, (folder,))
 
 
 def _with_links(paths: Iterable[str]) -> Iterator[Path]:
