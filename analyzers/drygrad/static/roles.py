@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from drygrad.static.context import Context
+from drygrad.static.facts.notes import CallSite
 from drygrad.static.facts.values import NONE, UNKNOWN, Choice, Method, Object, Reference, Tensor, Value
-from drygrad.static.uses import used_as
+from drygrad.static.syntax import argument, parameter_names
+from drygrad.static.uses import used_as, uses_in
 
 Role: TypeAlias = Literal["optimizer", "scheduler", "scaler", "model", "loss", "tensor", "other"]
 
@@ -31,7 +34,46 @@ _SCALERS = frozenset({"torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torc
 def role_of(ctx: Context, node: ast.expr) -> Role | None:
     """Return what an expression is for; None where neither its type, nor its uses, nor its name tells."""
     value = ctx.value(node)
-    return role_of_value(value) if _tells(value) else used_as(ctx, node) or role_of_name(node)
+    if _tells(value):
+        return role_of_value(value)
+    return used_as(ctx, node) or _given_as(ctx, node) or role_of_name(node)
+
+
+def roles_by_call(ctx: Context) -> Mapping[tuple[ast.AST, str], Role]:
+    """Return what the parameters of functions are for, as all their callers in the file tell it."""
+    return ctx.derived(_roles_by_call)
+
+
+def _given_as(ctx: Context, node: ast.expr) -> Role | None:
+    function = ctx.function(node) if isinstance(node, ast.Name) else None
+    return None if function is None else roles_by_call(ctx).get((function, ast.unparse(node)))
+
+
+def _roles_by_call(ctx: Context) -> dict[tuple[ast.AST, str], Role]:
+    found: dict[tuple[ast.AST, str], Role] = {}
+    for function, sites in ctx.facts.callers.items():
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        used = uses_in(function)
+        names = parameter_names(function)
+        for name in names if any(name in used for name in names) else ():
+            roles: set[Role | None] = {_role_given(ctx, site, names, name) for site in sites}
+            role = roles.pop() if len(roles) == 1 else None
+            if role is not None:
+                found[function, name] = role
+    return found
+
+
+def _role_given(ctx: Context, site: CallSite, names: list[str], name: str) -> Role | None:
+    """Return what is given for a parameter, where its value is not known."""
+    if not isinstance(site.node, ast.Call):
+        return None
+    own = names[1:] if site.receiver is not None else names
+    position = own.index(name) if name in own else None
+    given = argument(site.node, name, position)
+    if given is None or _tells(ctx.value(given)):
+        return None
+    return used_as(ctx, given) or role_of_name(given)
 
 
 def _tells(value: Value) -> bool:

@@ -54,7 +54,7 @@ def used_as(ctx: Context, node: ast.expr) -> UsedAs | None:
     function = ctx.function(node)
     scopes = [ctx.tree] if function is None else _around(function, ctx)
     for scope in scopes:
-        done |= _of_scope(scope).get(text, frozenset())
+        done |= uses_in(scope).get(text, frozenset())
     if text.startswith("self."):
         cls = class_around(node, ctx)
         done |= uses_by_class(ctx).get(cls, {}).get(text, frozenset()) if cls is not None else frozenset()
@@ -87,7 +87,7 @@ def _by_class(ctx: Context) -> dict[ast.ClassDef, Uses]:
         own: defaultdict[str, set[str]] = defaultdict(set)
         for method in cls.body:
             if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                for text, done in _of_scope(method).items():
+                for text, done in uses_in(method).items():
                     if text.startswith("self."):
                         own[text] |= done
         if own:
@@ -95,7 +95,8 @@ def _by_class(ctx: Context) -> dict[ast.ClassDef, Uses]:
     return found
 
 
-def _of_scope(scope: ast.AST) -> Uses:
+def uses_in(scope: ast.AST) -> Uses:
+    """Return what a body itself does with what it names."""
     return next(_gathered(scope))
 
 

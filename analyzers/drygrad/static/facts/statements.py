@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from drygrad.static.facts import calls, containers, contexts, tensors, torch_calls
+from drygrad.static.facts import calls, containers, contexts, modules, tensors, torch_calls
 from drygrad.static.facts.canonical import canonical
 from drygrad.static.facts.expressions import automatic_device, evaluate
 from drygrad.static.facts.frame import Frame, dotted_text
@@ -23,6 +23,7 @@ from drygrad.static.facts.values import (
     Constant,
     Function,
     Object,
+    ParameterList,
     Reference,
     Sequence,
     Shape,
@@ -351,7 +352,27 @@ def _end_of_pass(
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> bool:
     iterable = evaluate(frame, node.iter)
     item = element(frame, iterable, node.iter)
-    return _loop(frame, node, lambda: calls.bind_target(frame, node.target, item))
+    ends = _loop(frame, node, lambda: calls.bind_target(frame, node.target, item))
+    if isinstance(iterable, ParameterList) and isinstance(iterable.module, Object) and _freezes_each(node):
+        match node.iter:
+            case ast.Call(func=ast.Attribute(value=owner)):
+                modules.rebind(frame, owner, replace(iterable.module, frozen=True))
+            case _:
+                pass
+    return ends
+
+
+def _freezes_each(node: ast.For | ast.AsyncFor) -> bool:
+    """Say whether a loop over parameters freezes each, whatever its name: ``p.requires_grad = False``."""
+    for statement in node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=ast.Constant(value=False)):
+                return True
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[ast.Constant(value=False)])):
+                return True
+            case _:
+                pass
+    return False
 
 
 def _while(frame: Frame, node: ast.While) -> bool:

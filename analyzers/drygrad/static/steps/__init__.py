@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from drygrad.static.context import Context, FunctionNode
+from drygrad.static.roles import roles_by_call
 from drygrad.static.steps.events import Block, Body, Branch, Event, Kind, Training
 from drygrad.static.steps.reader import Reader
 from drygrad.static.tree import remembered, walk
@@ -75,7 +76,7 @@ def _names_in(function: ast.AST) -> Iterator[str]:
 def _events_of(body: Body, ctx: Context) -> tuple[Event, ...]:
     """Return the events of a body: as they were in the version before where neither it nor any class has changed."""
     ground = None if isinstance(body, ast.Module) else ctx.facts.ground_of(body)
-    whole = None if ground is None else (*ground, uses_by_class(ctx))
+    whole = None if ground is None else (*ground, uses_by_class(ctx), roles_by_call(ctx))
     return ctx.facts.derivations.get((_events_of, body), whole, lambda: _numbered(ctx.derived(Reader).events_of(body)))
 
 

@@ -73,6 +73,8 @@ def _stands_alone(ctx: Context, model: Object) -> bool:
     if contained_modules(model) is not None:
         return True
     call = model.node
+    if isinstance(call, ast.Call) and ctx.name(call.func) == "copy.deepcopy":
+        return True
     given = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
     return isinstance(call, ast.Call) and not any(_may_have_parameters(ctx, node) for node in given)
 

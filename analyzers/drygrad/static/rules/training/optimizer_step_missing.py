@@ -108,19 +108,62 @@ class OptimizerStepMissing(Rule):
                 scheduler.step()
             """,
         ),
+        Invalid(
+            """
+            class Trainer:
+                def __init__(self, f, o):
+                    self.f, self.o = f, torch.optim.Adam(f.parameters())
+
+                def one(self, x, y):
+                    self.o.zero_grad()
+                    e = F.mse_loss(self.f(x), y)
+                    e.backward()
+                    return e.item()
+
+                def run(self, batches):
+                    return [self.one(x, y) for x, y in batches]
+
+                def epoch(self, batches):
+                    for x, y in batches:
+                        self.one(x, y)
+            """,
+            """
+            class Trainer:
+                def __init__(self, f, o):
+                    self.f, self.o = f, torch.optim.Adam(f.parameters())
+
+                def one(self, x, y):
+                    self.o.zero_grad()
+                    e = F.mse_loss(self.f(x), y)
+                    e.backward()
+                    self.o.step()
+                    return e.item()
+
+                def run(self, batches):
+                    return [self.one(x, y) for x, y in batches]
+
+                def epoch(self, batches):
+                    for x, y in batches:
+                        self.one(x, y)
+            """,
+            at=(8, 8, 8, 20),
+        ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        reported: set[ast.AST] = set()
         for training in plain_trainings(ctx):
             cleared = [e for e in training.of("zero_grad") if "optimizer" in e.roles and e.loops]
             if not cleared or training.of("step", "grad_edit", "autograd_grad") or self._used(ctx, training):
                 continue
             clearing = cleared[0]
             backwards = [b for b in training.within(clearing.loops[0], "backward") if b.loops == clearing.loops]
-            if backwards and not backwards[-1].via:
+            place = _place_of(backwards[-1], clearing) if backwards else None
+            if place is not None and place not in reported:
+                reported.add(place)
                 yield ctx.finding(
                     self,
-                    backwards[-1].node,
+                    place,
                     f"the gradients are computed and cleared in each turn, but never applied: "
                     f"{clearing.receiver or 'the optimizer'} takes no step",
                     related=[("the gradients are cleared here", clearing.node)],
@@ -140,9 +183,15 @@ class OptimizerStepMissing(Rule):
 
     def _fix(self, ctx: Context, clearing: Event, backward: Event) -> Fix | None:
         node = clearing.node
-        if backward.scaler is not None or clearing.via or not isinstance(node, ast.Call):
+        if backward.scaler is not None or clearing.via != backward.via or not isinstance(node, ast.Call):
             return None
         if not isinstance(node.func, ast.Attribute):
             return None
         text = f"{ctx.source_of(node.func.value)}.step()"
         return ctx.fix(f"Insert {text}", inserted(ctx, backward.statement, text, after=True))
+
+
+def _place_of(backward: Event, clearing: Event) -> ast.Call | ast.stmt:
+    """Return the backward, or the call behind which it stands in a helper of its own."""
+    shared = sum(1 for mine, theirs in zip(backward.via, clearing.via, strict=False) if mine is theirs)
+    return backward.via[shared] if shared < len(backward.via) else backward.node

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from drygrad.model import Invalid, Rule, Valid
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.facts.values import Object
+from drygrad.static.rules.training.untrained import all_frozen, trained_instead
+from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.steps.parameters import made_at, models_of, optimizer_value
 
 
 class OptimizerWithoutGradients(Rule):
     """
     ## What it does
-    Reports an optimizer none of whose parameters had a gradient at any of its steps in a dry run, though backward ran
-    before each of them.
+    Finds an optimizer that holds nothing but frozen parameters, or those of another model than its loop trains. In a
+    dry run: one none of whose parameters had a gradient at any of its steps, though backward ran before each of them.
 
-    It stands where what is computed from the parameters leaves the graph (a `detach()`, the `no_grad` around it), if
-    they are used at all; else where the optimizer is made.
+    The check speaks only where it knows every model and every function of the loop, and where nothing in the file sets
+    `requires_grad` back or puts new layers into a model. A run's finding stands where what is computed from the
+    parameters leaves the graph (a `detach()`, the `no_grad` around it), if they are used at all; else where the
+    optimizer is made.
 
     ## Why is this bad?
     The steps do nothing, and nothing says so. The model was made again after the optimizer had taken its parameters
@@ -31,13 +41,46 @@ class OptimizerWithoutGradients(Rule):
     ```
 
     ## Fix safety
-    No fix: whether the optimizer holds the wrong parameters, or the loss is of the wrong model, a run cannot tell.
+    No fix: whether the optimizer holds the wrong parameters, or the loss is of the wrong model, cannot be told.
     """
 
     code, name, since = "DG738", "optimizer-without-gradients", "0.1"
     severity = "warning"
-    run_only = True
     VALID = [
+        Valid(  # the new layer learns
+            """
+            net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
+            for p in net.parameters():
+                p.requires_grad = False
+            net[1] = nn.Linear(8, 3)
+            optimizer = torch.optim.Adam(net.parameters())
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(net(x), y).backward()
+                optimizer.step()
+            """
+        ),
+        Valid(  # what is trained is a part of what the optimizer holds
+            """
+            inner = nn.Linear(4, 3)
+            net = nn.Sequential(inner, nn.ReLU())
+            optimizer = torch.optim.Adam(net.parameters())
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(inner(x), y).backward()
+                optimizer.step()
+            """
+        ),
+        Valid(
+            """
+            teacher, student = nn.Linear(4, 3), nn.Linear(4, 3)
+            optimizer = torch.optim.Adam(student.parameters())
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.mse_loss(distil(student, x), teacher(x)).backward()
+                optimizer.step()
+            """
+        ),
         Valid(
             """
             import torch
@@ -73,4 +116,55 @@ class OptimizerWithoutGradients(Rule):
             """,
             at=(8, 16, 8, 59),
         ),
+        Invalid(
+            """
+            backbone, head = nn.Linear(4, 8), nn.Linear(8, 3)
+            for p in backbone.parameters():
+                p.requires_grad = False
+            optimizer = torch.optim.Adam(backbone.parameters())
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(head(backbone(x)), y).backward()
+                optimizer.step()
+            """,
+            at=(4, 12, 4, 51),
+        ),
+        Invalid(
+            """
+            def fit(model, optimizer, batches):
+                for x, y in batches:
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(x), y).backward()
+                    optimizer.step()
+
+            first, second = nn.Linear(4, 3), nn.Linear(4, 3)
+            fit(second, torch.optim.Adam(first.parameters()), [])
+            """,
+        ),
     ]
+
+    def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        reported: set[ast.Call] = set()
+        for training in plain_trainings(ctx):
+            for step in training.of("step"):
+                optimizer = optimizer_value(ctx, step)
+                made, models = made_at(optimizer), models_of(optimizer)
+                if made is None or not models or made in reported:
+                    continue
+                found = self._finding(ctx, training, step, made, models)
+                if found is not None:
+                    reported.add(made)
+                    yield found
+
+    def _finding(
+        self, ctx: Context, training: Training, step: Event, made: ast.Call, models: tuple[Object, ...]
+    ) -> Finding | None:
+        if all_frozen(ctx, made, models):
+            message, related = "all parameters of this optimizer are frozen: its steps change nothing", []
+        else:
+            forward = trained_instead(ctx, training, step, models)
+            if forward is None:
+                return None
+            message = "this optimizer holds the parameters of another model than its loop trains: they never change"
+            related = [("this model is trained", forward.node)]
+        return ctx.finding(self, made, message, related=[*related, ("the step", step.node)])

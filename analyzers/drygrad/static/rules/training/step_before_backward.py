@@ -99,6 +99,33 @@ class StepBeforeBackward(Rule):
                 return loss.item()
             """,
         ),
+        Invalid(
+            """
+            def apply(o):
+                o.step()
+
+            def differentiate(e):
+                e.backward()
+
+            for x in loader:
+                optimizer.zero_grad()
+                apply(optimizer)
+                differentiate(model(x).sum())
+            """,
+            """
+            def apply(o):
+                o.step()
+
+            def differentiate(e):
+                e.backward()
+
+            for x in loader:
+                optimizer.zero_grad()
+                differentiate(model(x).sum())
+                apply(optimizer)
+            """,
+            at=(2, 4, 2, 12),
+        ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
@@ -127,7 +154,6 @@ class StepBeforeBackward(Rule):
             return False
         return (
             step.branches == backward.branches
-            and step.via == backward.via
             and not training.hides(None)
             and not training.of("grad_edit", "autograd_grad")
         )
@@ -137,4 +163,9 @@ class StepBeforeBackward(Rule):
         return any(e.index < step.index and e.loops == step.loops for e in training.of("zero_grad"))
 
     def _fix(self, ctx: Context, step: Event, backward: Event) -> Fix | None:
-        return ctx.fix("Move the step after backward()", *moved(ctx, step.statement, backward.statement, after=True))
+        first, second = (
+            (step.statement, backward.statement) if step.via == backward.via else (step.anchor, backward.anchor)
+        )
+        if first is second:
+            return None
+        return ctx.fix("Move the step after backward()", *moved(ctx, first, second, after=True))
