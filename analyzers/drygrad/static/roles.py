@@ -135,6 +135,8 @@ def _is_optim_class(name: str) -> bool:
 def role_of_name(node: ast.expr) -> Role | None:
     """Return the role that the last part of a name stands for by convention."""
     while isinstance(node, ast.Subscript):
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return _role_by_convention(node.slice.value)
         node = node.value
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name):

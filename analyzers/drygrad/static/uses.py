@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from drygrad.static.context import Context, FunctionNode
@@ -27,7 +27,7 @@ _OF_SCHEDULERS = frozenset({"get_last_lr", "get_lr"})
 _OF_SCALERS = frozenset({"step", "update", "unscale_"})
 _TELLING = {"step", "scale", *_OF_OPTIMIZERS, *_OF_MODELS, *_OF_SCHEDULERS, *_OF_SCALERS}
 APPLIES = "step()"
-"""``o.step()`` behind a ``backward()`` in its block, where nothing else steps: it applies the gradients."""
+"""``o.step()`` behind a ``backward()``, where nothing else of the block steps: it applies the gradients."""
 
 
 def text_of(node: ast.expr) -> str | None:
@@ -123,21 +123,26 @@ def _use(node: ast.AST) -> tuple[str | None, str]:
 
 
 def _applying(scope: ast.AST) -> Iterator[str]:
-    """Yield the only thing whose ``step()``, without arguments, stands behind a ``backward()`` in its block."""
-    stepping: set[str | None] = set()
-    applied: set[str] = set()
+    """Yield what is the only thing of its block to ``step()``, without arguments, behind a ``backward()``."""
     for node in (scope, *(n for statement in getattr(scope, "body", ()) for n in own_nodes(statement))):
-        is_behind = False
-        for statement in getattr(node, "body", ()) if not isinstance(node, (ast.Lambda, ast.IfExp)) else ():
-            match statement:
-                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="backward"))):
-                    is_behind = True
-                case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr="step"), args=[], keywords=[])):
-                    text = text_of(owner)
-                    stepping.add(text)
-                    if is_behind and text is not None:
-                        applied.add(text)
-                case _:
-                    pass
-    if len(stepping) == 1:
-        yield from applied
+        if isinstance(node, (ast.Lambda, ast.IfExp)):
+            continue
+        stepping = {text_of(owner) for owner in _stepping(getattr(node, "body", ()))}
+        only = stepping.pop() if len(stepping) == 1 else None
+        if only is not None:
+            yield only
+
+
+def _stepping(block: Iterable[ast.stmt]) -> Iterator[ast.expr]:
+    """Yield what steps behind a ``backward()`` in a block."""
+    is_behind = False
+    for statement in block:
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="backward"))):
+                is_behind = True
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr="step"), args=[], keywords=[])) if (
+                is_behind
+            ):
+                yield owner
+            case _:
+                pass

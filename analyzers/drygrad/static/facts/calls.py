@@ -123,8 +123,7 @@ def _call_reference(frame: Frame, node: ast.Call, name: str, arguments: Argument
         return builtin_calls.call(frame, node, name.removeprefix("builtins."), arguments)
     if name == "copy.deepcopy" and arguments.positional:
         original = arguments.positional[0]
-        is_model = isinstance(original, Object) and original.is_module
-        return replace(original, node=node) if is_model else original
+        return replace(original, node=node) if isinstance(original, Object) and original.is_module else original
     ancestry = frame.module.ancestry(name)
     if ancestry:
         return Object(ancestry[0], node, arguments, bases=ancestry[1:])

@@ -135,7 +135,7 @@ class Reader:
                 yield self._event(kind, node, place, text_of(_unwrapped(node.args[0])) if node.args else None)
         elif isinstance(function, ast.Attribute) and not self._is_own_method(node, function):
             yield from self._method(node, function, place)
-        if isinstance(function, (ast.Name, ast.Attribute)) or torch_call is not None:
+        if isinstance(function, (ast.Name, ast.Attribute, ast.Subscript)) or torch_call is not None:
             yield from self._evaluation(node, torch_call, place)
 
     def _method(self, node: ast.Call, function: ast.Attribute, place: _Place) -> Iterator[Event]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.values import Constant
 from drygrad.static.steps import Event, Kind, Training
+from drygrad.static.syntax import bound_names
 from drygrad.static.tree import walk
 
 
@@ -83,10 +84,35 @@ def _counting_condition(ctx: Context, step: Event, loop: Loop) -> tuple[ast.If, 
         return None
     for statement, branch in step.branches_in(loop):
         if isinstance(statement, ast.If) and branch == "body":
-            size = _modulus(statement.test) or _modulus(_meaning(ctx, statement.test, loop))
+            size = _modulus(statement.test) or _modulus(_meaning(ctx, statement.test, loop)) or _limit(statement, loop)
             if size is not None and ctx.value(size) != Constant(1):
                 return statement, size
     return None
+
+
+def _limit(condition: ast.If, loop: Loop) -> ast.expr | None:
+    """Return what a counter of the turns is compared with: ``if count == size:``, where it begins again."""
+    match condition.test:
+        case ast.Compare(left=ast.Name(id=count), ops=[ast.Eq() | ast.GtE()], comparators=[size]):
+            pass
+        case _:
+            return None
+    counted = any(
+        isinstance(s, ast.AugAssign) and isinstance(s.op, ast.Add) and _is_step_of(s, count) for s in loop.body
+    )
+    reset = any(
+        isinstance(s, ast.Assign) and count in bound_names(s.targets[0]) and _is_number(s.value, 0)
+        for s in condition.body
+    )
+    return size if counted and reset else None
+
+
+def _is_step_of(statement: ast.AugAssign, count: str) -> bool:
+    return isinstance(statement.target, ast.Name) and statement.target.id == count and _is_number(statement.value, 1)
+
+
+def _is_number(node: ast.expr, number: int) -> bool:
+    return isinstance(node, ast.Constant) and node.value == number
 
 
 def _modulus(test: ast.expr | None) -> ast.expr | None:

@@ -247,15 +247,48 @@ class SchedulerOrder(Rule):
                 scheduler.step()
             """,
         ),
+        Invalid(
+            """
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=20)
+
+            def fit(net, opt, plan):
+                for x, y in loader:
+                    opt.zero_grad()
+                    F.cross_entropy(net(x), y).backward()
+                    opt.step()
+                    plan.step()
+
+            for epoch in range(20):
+                fit(model, optimizer, schedule)
+            """,
+            """
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=20)
+
+            def fit(net, opt, plan):
+                for x, y in loader:
+                    opt.zero_grad()
+                    F.cross_entropy(net(x), y).backward()
+                    opt.step()
+                plan.step()
+
+            for epoch in range(20):
+                fit(model, optimizer, schedule)
+            """,
+        ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        reported: set[ast.AST] = set()
         for training in plain_trainings(ctx):
             for event in training.of("scheduler_step"):
                 value = _scheduler(ctx, event)
-                if event.loops and not event.via and not _is_type(value, "ReduceLROnPlateau"):
-                    yield from self._early(ctx, training, event, value)
-                    yield from self._mistimed(ctx, training, event, value)
+                if not event.loops or event.node in reported or _is_type(value, "ReduceLROnPlateau"):
+                    continue
+                found = [*self._early(ctx, training, event, value), *self._mistimed(ctx, training, event, value)]
+                reported |= {event.node} if found else set()
+                yield from found
 
     def _early(self, ctx: Context, training: Training, event: Event, value: Value) -> Iterator[Finding]:
         steps = training.within(event.loops[0], "step")
@@ -263,7 +296,7 @@ class SchedulerOrder(Rule):
         assert isinstance(event.node, ast.Call)
         if before or not steps or event.branches_in(event.loops[0]) or event.node.args or event.node.keywords:
             return
-        if value is UNKNOWN and any(s.via for s in steps):
+        if value is UNKNOWN and any(s.via != event.via for s in steps):
             return
         yield ctx.finding(
             self,
@@ -275,8 +308,9 @@ class SchedulerOrder(Rule):
 
     def _fix(self, ctx: Context, training: Training, event: Event, step: Event) -> Fix | None:
         updates = [u for u in training.of("update") if u.loops == step.loops and u.index > step.index]
-        target = beside(ctx, event.statement, (updates or [step])[0].anchor)
-        if target is None:
+        last = (updates or [step])[0]
+        target = beside(ctx, event.statement, last.statement if last.via == event.via else last.anchor)
+        if target is None or (event.via and last.via != event.via):
             return None
         return ctx.fix("Step the scheduler after the optimizer", *moved(ctx, event.statement, target, after=True))
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
-from drygrad.static.context import Context, Loop
+from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.operations import LOSSES
 from drygrad.static.facts.values import Constant, Object
 from drygrad.static.roles import role_of
@@ -145,6 +145,62 @@ class UnscaledAccumulation(Rule):
             """,
             severity="info",
         ),
+        Invalid(
+            """
+            K = 4
+
+            def micro(m, x, y):
+                loss = F.cross_entropy(m(x), y)
+                loss.backward()
+
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for i, (x, y) in enumerate(loader):
+                micro(model, x, y)
+                if (i + 1) % K == 0 or i + 1 == len(loader):
+                    optimizer.step()
+                    optimizer.zero_grad()
+            """,
+            """
+            K = 4
+
+            def micro(m, x, y):
+                loss = F.cross_entropy(m(x), y)
+                (loss / K).backward()
+
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for i, (x, y) in enumerate(loader):
+                micro(model, x, y)
+                if (i + 1) % K == 0 or i + 1 == len(loader):
+                    optimizer.step()
+                    optimizer.zero_grad()
+            """,
+        ),
+        Invalid(
+            """
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            seen = 0
+            for x, y in loader:
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                seen += 1
+                if seen == 4:
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    seen = 0
+            """,
+            """
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            seen = 0
+            for x, y in loader:
+                loss = F.cross_entropy(model(x), y)
+                (loss / 4).backward()
+                seen += 1
+                if seen == 4:
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    seen = 0
+            """,
+        ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
@@ -157,7 +213,8 @@ class UnscaledAccumulation(Rule):
 
     def _check(self, ctx: Context, accumulation: Accumulation, backward: Event) -> Iterator[Finding]:
         given = _loss_of(backward)
-        call = _computed_by(ctx, given, accumulation.loop) if given is not None else None
+        scope = ctx.function(backward.node) if backward.via else None
+        call = _computed_by(ctx, given, scope or accumulation.loop) if given is not None else None
         severity = _severity(ctx, call, accumulation) if call is not None else None
         if given is None or severity is None:
             return
@@ -173,11 +230,18 @@ class UnscaledAccumulation(Rule):
 
     def _fix(self, ctx: Context, accumulation: Accumulation, given: ast.expr) -> Fix | None:
         parent = ctx.parent(given)
+        if isinstance(accumulation.size, ast.Name) and not _is_seen(ctx, accumulation.size, given):
+            return None
         if not isinstance(accumulation.size, (ast.Name, ast.Attribute, ast.Constant)):
             return None
         divided = f"{ctx.source_of(given)} / {ctx.source_of(accumulation.size)}"
         text = f"({divided})" if isinstance(parent, ast.Attribute) else divided
         return ctx.fix(f"Divide the loss by {ctx.source_of(accumulation.size)}", ctx.replace(given, text))
+
+
+def _is_seen(ctx: Context, size: ast.Name, given: ast.expr) -> bool:
+    """Say whether the size of a group has the same name where the loss is."""
+    return ctx.function(size) in (None, ctx.function(given))
 
 
 def _is_one(ctx: Context, size: ast.expr) -> bool:
@@ -186,7 +250,7 @@ def _is_one(ctx: Context, size: ast.expr) -> bool:
 
 def _loss_of(backward: Event) -> ast.expr | None:
     """Return the expression that backward starts from, that inside ``scaler.scale(...)`` where there is one."""
-    if not isinstance(backward.node, ast.Call) or not isinstance(backward.node.func, ast.Attribute) or backward.via:
+    if not isinstance(backward.node, ast.Call) or not isinstance(backward.node.func, ast.Attribute):
         return None
     owner = backward.node.func.value
     if backward.scaler is None:
@@ -194,7 +258,7 @@ def _loss_of(backward: Event) -> ast.expr | None:
     return owner.args[0] if isinstance(owner, ast.Call) and owner.args else None
 
 
-def _computed_by(ctx: Context, given: ast.expr, loop: Loop) -> ast.Call | None:
+def _computed_by(ctx: Context, given: ast.expr, loop: Loop | FunctionNode) -> ast.Call | None:
     """Return the call of a loss function that gives the loss as it is, by whatever one name it is held."""
     if isinstance(given, ast.Name):
         stored = [n for n in walk(loop) if isinstance(n, ast.Name) and n.id == given.id]
