@@ -48,17 +48,20 @@ def is_guarded(node: ast.AST, loop: ast.AST, ctx: Context) -> bool:
 
 def backwards_in(scope: ast.AST, ctx: Context) -> Iterator[Backward]:
     """Yield the backward calls in a body: of tensors, scaled losses, accelerators."""
-    for call in calls_in(scope):
-        if called(call) not in _BACKWARD or not isinstance(call.func, ast.Attribute):
-            continue
-        roots = (*(() if isinstance(call.func.value, ast.Name) and call.args else (call.func.value,)), *call.args[:1])
-        receiver = ctx.value(call.func.value)
-        if isinstance(receiver, Tensor):
-            roots = (call.func.value,)
-        retain = next((k.value for k in call.keywords if k.arg in ("retain_graph", "create_graph")), None)
-        keeps = retain is not None and not (isinstance(retain, ast.Constant) and not retain.value)
-        names = frozenset(name for root in roots for name in _carriers(root))
-        yield Backward(call, roots, names, keeps)
+    return (backward for call in calls_in(scope) if (backward := backward_of(call, ctx)) is not None)
+
+
+def backward_of(call: ast.Call, ctx: Context) -> Backward | None:
+    """Return the backward that a call is; None for other calls."""
+    if called(call) not in _BACKWARD or not isinstance(call.func, ast.Attribute):
+        return None
+    roots = (*(() if isinstance(call.func.value, ast.Name) and call.args else (call.func.value,)), *call.args[:1])
+    receiver = ctx.value(call.func.value)
+    if isinstance(receiver, Tensor):
+        roots = (call.func.value,)
+    retain = next((k.value for k in call.keywords if k.arg in ("retain_graph", "create_graph")), None)
+    keeps = retain is not None and not (isinstance(retain, ast.Constant) and not retain.value)
+    return Backward(call, roots, frozenset(name for root in roots for name in _carriers(root)), keeps)
 
 
 def _carriers(node: ast.expr) -> Iterator[str]:

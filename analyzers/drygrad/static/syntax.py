@@ -156,11 +156,11 @@ def block_of(ctx: Context, statement: ast.stmt) -> list[ast.stmt]:
     return next((block for block in blocks if isinstance(block, list) and statement in block), [statement])
 
 
-def last_assignment(ctx: Context, name: str, statement: ast.stmt) -> ast.expr | None:
+def last_assignment(ctx: Context, name: str, statement: ast.stmt, *, whole: bool = False) -> ast.expr | None:
     """Return the value that a name was last assigned before a statement, where only one can have been.
 
     Only plain assignments that surely ran before are taken: earlier in the same block or in one around it, or in a
-    ``with`` block there.
+    ``with`` block there. With ``whole``, a tuple that is unpacked counts as what its names are assigned.
     """
     place: ast.AST = statement
     while (parent := ctx.parent(place)) is not None:
@@ -168,7 +168,7 @@ def last_assignment(ctx: Context, name: str, statement: ast.stmt) -> ast.expr | 
             block = block_of(ctx, place)
             for before in reversed(block[: block.index(place)]):
                 if name in bound_names(before):
-                    return _assigned(before, name)
+                    return _assigned(before, name, whole)
         if isinstance(parent, (ast.Module, *_OTHER_BODIES)):
             return None
         if name in bound_names(parent) and isinstance(parent, (ast.For, ast.While, ast.AsyncFor, ast.Try)):
@@ -177,12 +177,14 @@ def last_assignment(ctx: Context, name: str, statement: ast.stmt) -> ast.expr | 
     return None
 
 
-def _assigned(statement: ast.stmt, name: str) -> ast.expr | None:
+def _assigned(statement: ast.stmt, name: str, whole: bool) -> ast.expr | None:
     match statement:
         case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
             return value
+        case ast.Assign(targets=[ast.Tuple()], value=value) if whole:
+            return value
         case ast.With(body=body):
             last = next((inner for inner in reversed(body) if name in bound_names(inner)), None)
-            return _assigned(last, name) if last is not None else None
+            return _assigned(last, name, whole) if last is not None else None
         case _:
             return None

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.dryrun.names import bound_names, read_names
-from drygrad.model import Edit, Fix, Position, Span
+from drygrad.model import Fix
 from drygrad.static.context import FunctionNode
 from drygrad.static.editing import as_operand, moved, with_keyword, written_as
+from drygrad.static.rules.autograd.graph import undecorated
 from drygrad.static.rules.autograd.non_leaf_in_optimizer import as_leaf
 from drygrad.static.syntax import block_of
 
 _CODES = ("DG105", "DG106", "DG110", "DG112", "DG116", "DG117", "DG118", "DG119")
-_SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _UNDONE = frozenset({"item", "detach"})
 _CHECKPOINTS = frozenset({"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"})
 _COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.Tensor"})
@@ -37,11 +37,9 @@ def fixes(site: Site) -> Iterator[Fix | None]:
 
 def recorded(site: Site, function: FunctionNode) -> Iterator[Fix | None]:
     """Yield the function without the decorator that switches gradients off."""
-    for decorator in function.decorator_list:
-        name = site.ctx.name(decorator.func if isinstance(decorator, ast.Call) else decorator)
-        if name in _SWITCHES and decorator.lineno < function.lineno:
-            span = Span(Position(decorator.lineno, 0), Position((decorator.end_lineno or decorator.lineno) + 1, 0))
-            yield site.fix("Record gradients here: remove the decorator", Edit(span, ""))
+    edit = undecorated(site.ctx, function)
+    if edit is not None:
+        yield site.fix("Record gradients here: remove the decorator", edit)
 
 
 def _of_assignment(site: Site, statement: ast.Assign | ast.AnnAssign) -> Iterator[Fix | None]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import Number, Tensor, Value
-from drygrad.static.rules.autograd.graph import COPIES, recorded
+from drygrad.static.rules.autograd.cutting import Cut, cut_of, roots_of
 
 _UNDONE = frozenset({"item", "detach"})
 
@@ -41,7 +40,6 @@ class BackwardOnCutGraph(Rule):
 
     code, name, since = "DG106", "backward-on-cut-graph", "0.1"
     severity = "error"
-    calls = frozenset({"backward"})
     VALID = [
         Valid("w = torch.rand(3, requires_grad=True)\nloss = (w.detach() * w).sum()\nloss.backward()"),
         Valid("w = torch.rand(3, requires_grad=True)\nloss = w.sum()\nloss.backward()\nloss = loss.item()"),
@@ -59,6 +57,14 @@ class BackwardOnCutGraph(Rule):
         Valid("def f(mask, a, b):\n    torch.where(torch.arange(3) < 2, a, b).sum().backward()"),
     ]
     INVALID = [
+        Invalid(
+            "def step(net, crit, x, y):\n    loss = float(crit(net(x), y))\n    loss.backward()",
+            at=(2, 11, 2, 33),
+        ),
+        Invalid(
+            "def step(net, crit, x, y):\n    loss = crit(net(x), y).data\n    loss.backward()",
+            severity="warning",
+        ),
         Invalid(
             "w = torch.rand(3, requires_grad=True)\nloss = w.sum().item()\nloss.backward()",
             "w = torch.rand(3, requires_grad=True)\nloss = w.sum()\nloss.backward()",
@@ -86,35 +92,25 @@ class BackwardOnCutGraph(Rule):
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        receiver = call.operands[0] if call is not None and call.operands else None
-        value = ctx.value(receiver)
-        cut = _cut(value, ctx)
-        if receiver is None or cut is None or not isinstance(node.func, ast.Attribute):
-            return
-        place = "here" if cut.lineno == node.lineno else f"in line {node.lineno}"
+        for root in roots_of(node, ctx):
+            cut = cut_of(root, ctx)
+            if cut is not None and cut.kind in ("operation", "number"):
+                yield self._finding(node, root, cut, ctx)
+                return
+
+    def _finding(self, node: ast.Call, root: ast.expr, cut: Cut, ctx: Context) -> Finding:
+        place = "here" if cut.at.lineno == node.lineno else f"in line {node.lineno}"
         outcome = f"backward() {place} raises"
-        if isinstance(value, Number):
+        if cut.kind == "number":
             outcome = f"a Python number has no backward(), which is called {place}"
-        yield ctx.finding(
+        return ctx.finding(
             self,
-            cut,
-            f"`{ctx.source_of(receiver)}` leaves its graph here ({_what(cut, ctx)}): {outcome}",
-            related=[] if place == "here" else [("backward fails here", receiver)],
-            fixes=[_fix(cut, ctx)],
+            cut.at,
+            f"`{ctx.source_of(root)}` leaves its graph here ({_what(cut.at, ctx)}): {outcome}",
+            severity=None if cut.certain else "warning",
+            related=[] if place == "here" else [("backward fails here", root)],
+            fixes=[_fix(cut.at, ctx)],
         )
-
-
-def _cut(value: Value, ctx: Context) -> ast.expr | None:
-    """Return what took a value out of its graph for certain, where graphs are recorded at all."""
-    if isinstance(value, Number):
-        return value.cut
-    if not isinstance(value, Tensor) or value.requires_grad is not False or value.cut is None:
-        return None
-    maker = ctx.tensor(value.cut)
-    if maker is not None and maker.made_by(*COPIES):  # DG105 speaks of copies
-        return None
-    return value.cut if recorded(ctx, value.cut) else None
 
 
 def _what(cut: ast.expr, ctx: Context) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.static.context import Context
+from drygrad.model import Edit, Position, Span
+from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.contexts import NO_GRAD
 from drygrad.static.facts.transfer import tensors_in
 from drygrad.static.facts.values import Object, Reference, Tensor, Value
@@ -52,6 +53,16 @@ def no_grad_block(ctx: Context, node: ast.AST) -> ast.With | None:
     while block is not None and not any(_switches_off(ctx, item.context_expr) for item in block.items):
         block = ctx.enclosing(block, ast.With)
     return block
+
+
+def undecorated(ctx: Context, function: FunctionNode) -> Edit | None:
+    """Return the edit that removes the decorator under which a function records no graph."""
+    for decorator in function.decorator_list:
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if ctx.name(named) in NO_GRAD and decorator.lineno < function.lineno:
+            last = decorator.end_lineno or decorator.lineno
+            return Edit(Span(Position(decorator.lineno, 0), Position(last + 1, 0)), "")
+    return None
 
 
 def _switches_off(ctx: Context, expression: ast.expr) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Sequence, Tensor
+from drygrad.static.rules.autograd.cutting import cut_of, idle_leaf, roots_of
 from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded
 from drygrad.static.syntax import nodes_within, scope_of
 from drygrad.static.tree import walk
@@ -42,6 +43,12 @@ class GraphCutByCopy(Rule):
     code, name, since = "DG105", "graph-cut-by-copy", "0.1"
     severity = "error"
     VALID = [
+        Valid("""
+            def attack(net, crit, x, y, eps):
+                x = x.detach().clone().requires_grad_(True)
+                crit(net(x), y).backward()
+                return x + eps * x.grad.sign()
+        """),
         Valid("w = torch.rand(3, requires_grad=True)\ntorch.stack([w.sum(), w.mean()]).sum().backward()"),
         Valid("w = torch.rand(3, requires_grad=True)\nshown = torch.tensor([w.sum(), w.mean()])\nw.sum().backward()"),
         Valid("w = torch.rand(3, requires_grad=True)\ntorch.as_tensor(w).sum().backward()"),
@@ -52,6 +59,28 @@ class GraphCutByCopy(Rule):
         Valid("w = torch.rand(3, requires_grad=True)\nx = torch.tensor(w, requires_grad=True)\nprint(x)"),
     ]
     INVALID = [
+        Invalid(
+            """
+            def step(net, crit, opt, x, y):
+                opt.zero_grad()
+                loss = crit(net(x), y)
+                loss = torch.tensor(loss.item(), requires_grad=True)
+                loss.backward()
+                opt.step()
+            """,
+            at=(4, 11, 4, 56),
+            severity="warning",
+        ),
+        Invalid(
+            """
+            def step(net, crit, opt, x, y):
+                opt.zero_grad()
+                loss = torch.FloatTensor([crit(net(x), y)]).mean()
+                loss.backward()
+                opt.step()
+            """,
+            severity="warning",
+        ),
         Invalid(
             "w = torch.rand(3, requires_grad=True)\nloss = torch.tensor([w.sum(), w.mean()]).sum()\nloss.backward()",
             "w = torch.rand(3, requires_grad=True)\nloss = torch.stack([w.sum(), w.mean()]).sum()\nloss.backward()",
@@ -105,6 +134,7 @@ class GraphCutByCopy(Rule):
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        yield from self._differentiated(node, ctx)
         copy = ctx.tensor(node)
         if copy is None or not copy.made_by(*COPIES) or not node.args or not recorded(ctx, node):
             return
@@ -124,6 +154,21 @@ class GraphCutByCopy(Rule):
             severity="error" if raises else "warning",
             fixes=[_fix(node, source, ctx)],
         )
+
+    def _differentiated(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        """Find a copy by the backward that is called on it, also where nobody knows what was copied."""
+        for root in roots_of(node, ctx):
+            cut, leaf = cut_of(root, ctx), idle_leaf(root, ctx)
+            if cut is not None and cut.kind == "copy":
+                yield self._told(
+                    cut.at, f"backward() in line {node.lineno} raises", "error" if cut.certain else "warning", ctx
+                )
+            elif leaf is not None:
+                yield self._told(leaf, "backward() ends here and reaches no parameter", "warning", ctx)
+
+    def _told(self, at: ast.expr, outcome: str, severity: Severity, ctx: Context) -> Finding:
+        message = f"`{ctx.source_of(at)}` copies the numbers and leaves the graph behind: {outcome}"
+        return ctx.finding(self, at, message, severity=severity)
 
 
 def _backward(node: ast.Call, copy: Tensor, ctx: Context) -> bool | None:

@@ -13,6 +13,7 @@ from drygrad.static.rules.memory.graphs import repeated_around
 from drygrad.static.rules.memory.keeping import Keeping, keepings, root_of
 from drygrad.static.rules.memory.reading import home_of
 from drygrad.static.rules.memory.telling import told, told_of_handed
+from drygrad.static.syntax import class_around
 from drygrad.static.tree import walk
 
 
@@ -357,6 +358,15 @@ class GraphKeptInList(Rule):
     def visit_assignment(self, node: ast.Assign | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
         yield from self._check(node, ctx)
 
+    def visit_comprehension(self, node: ast.ListComp, ctx: Context) -> Iterator[Finding]:
+        match ctx.parent(node):
+            case ast.Assign(targets=[ast.Name(id=name) as owner]):
+                yield from told(
+                    self, Keeping(owner, name, node.elt, False), node, ctx, "the list's tensors carry graphs"
+                )
+            case _:
+                return
+
     def _check(self, node: ast.AST, ctx: Context) -> Iterator[Finding]:
         for keeping in keepings(node, ctx):
             step = repeated_around(node, keeping.name, ctx)
@@ -373,10 +383,14 @@ def _is_container(keeping: Keeping, ctx: Context) -> bool:
         return value.kind == "list"
     if value is not UNKNOWN and not isinstance(value, Mapped):
         return False
+    home = home_of(keeping.name, keeping.owner, ctx)
+    cls = class_around(keeping.owner, ctx) if keeping.name.startswith("self.") else None
+    of_class = [node for node in cls.body if isinstance(node, ast.Assign)] if cls is not None else []
     bound = [
         node.value
-        for node in walk(home_of(keeping.name, keeping.owner, ctx))
-        if isinstance(node, ast.Assign) and keeping.name in map(dotted_text, node.targets)
+        for node in walk(home)
+        if isinstance(node, ast.Assign)
+        if keeping.name in [f"self.{text}" if node in of_class else text for text in map(dotted_text, node.targets)]
         if not any(part is keeping.kept for part in walk(node.value))
     ]
     return bool(bound) and all(_makes_container(value, ctx) for value in bound)

@@ -22,6 +22,7 @@ from drygrad.static.syntax import (
     bound_names,
     called,
     calls_in,
+    class_around,
     last_assignment,
     rebound_between,
 )
@@ -155,12 +156,12 @@ def _is_freed_elsewhere(call: ast.Call, node: ast.expr, ctx: Context) -> bool:
     """Say whether a call runs a backward in a function of the file and is given a value, or returns it."""
     if not any(trains(function) for function, _ in called_by(call, ctx)):
         return False
-    if call is node:
-        return True
-    text = dotted_text(node)
-    statement = ctx.statement(call)
-    returned = isinstance(statement, ast.Assign) and text in bound_names(statement)
-    return text is not None and (returned or any(dotted_text(argument) == text for argument in call.args))
+    text, value = dotted_text(node), ctx.value(node)
+    if text is None:
+        return False
+    returned = isinstance(statement := ctx.statement(call), ast.Assign) and text in bound_names(statement)
+    has_graph = isinstance(value, Tensor) and value.requires_grad is True
+    return (returned and has_graph) or any(dotted_text(argument) == text for argument in call.args)
 
 
 def _is_of_model(call: ast.Call, ctx: Context) -> bool:
@@ -236,11 +237,17 @@ _SHORTENS = frozenset({"clear", "pop", "popleft", "popitem", "remove", "zero_", 
 
 def is_needed_by_none(node: ast.expr, name: str, step: Step, ctx: Context) -> bool:
     """Say whether neither what keeps a value nor the names that it has in its step can reach a backward."""
-    if not is_only_read(name, node, ctx):
+    if not is_only_read(name, node, ctx) or _is_inner(name, node, ctx):
         return False
     names = (n for n in walk(node) if isinstance(n, ast.Name) and _is_made_in(n, step, ctx))
-    made = {n.id for n in names if not isinstance(ctx.value(n), (Number, Constant))}
-    return all(is_only_read(each, node, ctx, within=step) for each in made if each != name)
+    whole = {n.id for n in names if (graph := graph_of(n, step, ctx)) is not None and graph.state == "whole"}
+    return all(is_only_read(each, node, ctx, within=step) for each in whole if each != name)
+
+
+def _is_inner(name: str, node: ast.expr, ctx: Context) -> bool:
+    """Say whether a name is local to a module's method: what it gathers there belongs to one forward."""
+    cls = class_around(node, ctx)
+    return cls is not None and ctx.is_module_class(cls) and "." not in name and name not in ctx.facts.globals
 
 
 def detached(node: ast.expr, ctx: Context) -> Fix | None:

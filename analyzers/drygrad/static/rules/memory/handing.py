@@ -35,15 +35,24 @@ def handed_over(call: ast.Call, ctx: Context) -> Iterator[Handed]:
     if not ctx.derived(_keepers) & {called(call), *_OF_OBJECTS}:
         return
     for function, names in called_by(call, ctx):
-        given = [*zip(names, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
+        rest = function.args.kwarg.arg if function.args.kwarg is not None else ""
+        named = ((k.arg if k.arg in names else rest, k.value) for k in call.keywords)
+        given = [*zip(names, call.args, strict=False), *((name or "", value) for name, value in named)]
         bound = {name for name, _ in assigned_in(function)}
         arguments = {name: argument for name, argument in given if name and name not in bound}
-        for name, argument in arguments.items():
-            if not isinstance(argument, (ast.Constant, ast.Starred)):
+        for name, argument in given:
+            if name in arguments and not isinstance(argument, (ast.Constant, ast.Starred)):
                 for keeping, statement in _kept(function, name, ctx):
-                    owner = _owner(keeping.name, arguments, bound, ctx)
+                    owner = keeping.name if _is_of_caller(keeping.name, function, ctx) else None
+                    owner = owner or _owner(keeping.name, arguments, bound, ctx)
                     if owner is not None:
                         yield Handed(argument, owner, statement, not keeping.linked)
+
+
+def _is_of_caller(name: str, function: FunctionNode, ctx: Context) -> bool:
+    """Say whether a name is of the function around the one that keeps something there."""
+    outer = ctx.function(function)
+    return outer is not None and any(bound == name for bound, _ in assigned_in(outer))
 
 
 def _owner(name: str, arguments: dict[str, ast.expr], bound: set[str], ctx: Context) -> str | None:

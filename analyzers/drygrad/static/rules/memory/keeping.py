@@ -35,6 +35,8 @@ def keepings(node: ast.AST, ctx: Context) -> Iterator[Keeping]:
             yield from _of_call(node, owner, method, ctx)
         case ast.AugAssign(target=target, op=ast.Add() | ast.Sub(), value=value):
             listed = _elements(value)
+            if _is_recurrent(target, value):
+                return
             for part in [value] if listed is None else listed:
                 yield from _each(target, part, listed is None, ctx)
         case ast.Assign(targets=[ast.Subscript(value=owner) as slot], value=value):
@@ -134,7 +136,14 @@ def _rebound(target: ast.expr, value: ast.expr, ctx: Context) -> Iterator[Keepin
         leaves = list(_leaves(way, ctx))
         if len(leaves) > 1 and any(_same(target, leaf) for leaf in leaves):
             for leaf in _shares(target, way, ctx):
+                if _is_recurrent(target, leaf):
+                    return
                 yield Keeping(target, dotted_text(root_of(target)) or "", leaf, True)
+
+
+def _is_recurrent(target: ast.expr, new: ast.expr) -> bool:
+    """``x = x + layer(x)`` is no total: each part is computed from the last."""
+    return any(isinstance(part, ast.expr) and _same(target, part) for part in walk(new))
 
 
 def _ways(value: ast.expr) -> Iterator[ast.expr]:

@@ -55,9 +55,8 @@ def is_only_read(
     followed |= {(text, id(home))}
     last = text.rpartition(".")[2]
     for use in walk(home):
-        if "." in text and isinstance(use, ast.Attribute) and use.attr == last and _text(use) != text:
-            return False
-        if _text(use) == text and isinstance(_context(use), ast.Load):
+        named = "." in text and isinstance(use, ast.Attribute) and use.attr == last  # of whatever object
+        if (named or _text(use) == text) and isinstance(_context(use), ast.Load):
             assert isinstance(use, ast.expr)
             if not _ends_read(use, ctx, followed):
                 return False
