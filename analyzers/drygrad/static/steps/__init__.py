@@ -71,6 +71,8 @@ def _names_in(function: ast.AST) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.Attribute):
             yield node.attr
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield "__call__"
 
 
 def _events_of(body: Body, ctx: Context) -> tuple[Event, ...]:

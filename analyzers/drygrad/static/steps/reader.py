@@ -249,6 +249,9 @@ class Reader:
 
     def _followable(self, node: ast.Call) -> Function | None:
         value = self.ctx.value(node.func)
+        if isinstance(value, Object) and value.cls is not None and not value.is_module:
+            member = value.cls.member("__call__")
+            value = replace(member, receiver=value) if isinstance(member, Function) else value
         return value if isinstance(value, Function) and not isinstance(value.node, ast.Lambda) else None
 
     def _followed(self, node: ast.Call, place: _Place) -> Iterator[Event]:
@@ -393,8 +396,9 @@ def _arguments_by_parameter(function: Function, node: ast.Call) -> dict[str, str
     """Return what the caller calls the things that the parameters of a helper stand for."""
     parameters = [a.arg for a in (*function.node.args.posonlyargs, *function.node.args.args)]
     given = [text_of(a) for a in node.args]
-    if function.receiver is not None and isinstance(node.func, ast.Attribute):
-        given.insert(0, text_of(node.func.value))
+    if function.receiver is not None:
+        is_method = isinstance(node.func, ast.Attribute) and node.func.attr == getattr(function.node, "name", "")
+        given.insert(0, text_of(node.func.value if is_method and isinstance(node.func, ast.Attribute) else node.func))
     names = dict(zip(parameters, given, strict=False))
     names |= {k.arg: text_of(k.value) for k in node.keywords if k.arg is not None}
     return names
