@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
-
-SUPPORT = Path(__file__).parents[2] / "support"
+from simulated import Simulated
 
 SCRIPT = """
-import json, sys
 from pathlib import Path
-from drygrad.worker.devices import sim
-sim.enable(devices=2)
 from drygrad.worker.instruments import all_instruments
 from instrument_harness import watch
 
-answers = []
-for program in json.load(sys.stdin):
-    run = watch(Path(sys.argv[1]), program, *all_instruments().values(), device="sim")
+result = []
+for program in {programs!r}:
+    run = watch(Path({folder!r}), program, *all_instruments().values(), device="sim")
     faults = [(fault.code, fault.message) for fault in run.faults]
     error = run.result.pop("error", None)
-    answers.append({"faults": faults, "error": type(error).__name__, "notes": run.notes, "result": run.result})
-print(json.dumps(answers))
+    result.append(dict(faults=faults, error=type(error).__name__, notes=run.notes, result=run.result))
 """
 
 MISMATCHES = {
@@ -94,28 +86,29 @@ ASSERTS = {
 }
 
 
-def answers(folder: Path, programs: list[str]) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder)],
-        input=json.dumps(programs),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SUPPORT)])},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    if done.returncode:
-        pytest.fail(done.stderr[-3000:])
-    return json.loads(done.stdout.splitlines()[-1])
+Answers: TypeAlias = Callable[[list[str]], list[dict[str, Any]]]
 
 
-def test_operands_on_two_devices(tmp_path: Path) -> None:
-    found = [answer["faults"] for answer in answers(tmp_path, [*MISMATCHES])]
+@pytest.fixture(scope="module")
+def process() -> Iterator[Simulated]:
+    process = Simulated(devices=2)
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def answers(process: Simulated, tmp_path: Path) -> Answers:
+    """Return what runs programs under all instruments, in a process of their own."""
+    return lambda programs: process.run(SCRIPT.format(programs=programs, folder=str(tmp_path)))
+
+
+def test_operands_on_two_devices(answers: Answers) -> None:
+    found = [answer["faults"] for answer in answers([*MISMATCHES])]
     assert found == [[[*fault]] for fault in MISMATCHES.values()]
 
 
-def test_kernels_that_would_assert_are_not_started(tmp_path: Path) -> None:
-    found = answers(tmp_path, [*ASSERTS])
+def test_kernels_that_would_assert_are_not_started(answers: Answers) -> None:
+    found = answers([*ASSERTS])
     assert [answer["faults"] for answer in found] == [[[*fault]] for fault in ASSERTS.values()]
     assert {answer["error"] for answer in found} == {"DeviceAssert"}
 
@@ -139,11 +132,11 @@ for step in range(3):
 """
 
 
-def test_round_trips_and_needless_waits(tmp_path: Path) -> None:
+def test_round_trips_and_needless_waits(answers: Answers) -> None:
     synchronised = TRAINING.format(synchronize="torch.cuda.synchronize()")
     plain = TRAINING.format(synchronize="")
     timed = "import time\n" + synchronised
-    trip, wait, *others = answers(tmp_path, [ROUND_TRIP, synchronised, plain, timed])
+    trip, wait, *others = answers([ROUND_TRIP, synchronised, plain, timed])
     assert trip["faults"] == [
         ["DG206", "copied to the CPU and back (3 times in this run): two copies and a wait for the device each time"]
     ]
@@ -167,15 +160,15 @@ index = x[x > 0].nonzero()[0].item()
 """
 
 
-def test_a_module_that_moves_is_one_copy_and_a_line_has_one_row_for_each_kind(tmp_path: Path) -> None:
-    (answer,) = answers(tmp_path, [MOVED])
+def test_a_module_that_moves_is_one_copy_and_a_line_has_one_row_for_each_kind(answers: Answers) -> None:
+    (answer,) = answers([MOVED])
     rows = [(row["line"], row["kind"], row["count"]) for row in answer["result"]["syncs"]]
     assert rows == [(7, "d2h", 1), (7, "h2d", 2), (8, "h2d", 1), (9, "sync", 3)]
 
 
-def test_memory_of_the_device(tmp_path: Path) -> None:
+def test_memory_of_the_device(answers: Answers) -> None:
     on_host = "x = torch.zeros(1 << 20)\ny = x.cuda()\nz = torch.zeros(3, device='cuda')"
-    (answer,) = answers(tmp_path, [on_host])
+    (answer,) = answers([on_host])
     memory = answer["result"]["memory"]
     assert memory["peak_bytes"] == (4 << 20) + 512
     assert [(row["line"], row["bytes"]) for row in memory["by_line"]] == [(5, 4 << 20), (6, 512)]
@@ -223,13 +216,13 @@ with torch.no_grad():
 """
 
 
-def test_a_healthy_program(tmp_path: Path) -> None:
-    (answer,) = answers(tmp_path, [HEALTHY])
+def test_a_healthy_program(answers: Answers) -> None:
+    (answer,) = answers([HEALTHY])
     assert (answer["error"], answer["faults"]) == ("NoneType", [])
     assert len(answer["result"]["memory"]["steps"]) == 4
 
 
-def test_what_instruments_read_is_no_wait_of_the_users(tmp_path: Path) -> None:
+def test_what_instruments_read_is_no_wait_of_the_users(answers: Answers) -> None:
     program = """\
 m = nn.Linear(4, 2).to("cuda")
 x, y = torch.randn(8, 4, device="cuda"), torch.zeros(8, dtype=torch.long, device="cuda")
@@ -239,5 +232,5 @@ loss.backward()
 torch.optim.SGD(m.parameters(), 0.1).step()
 loss.item()
 """
-    (answer,) = answers(tmp_path, [program])
+    (answer,) = answers([program])
     assert [(row["line"], row["kind"]) for row in answer["result"]["syncs"]] == [(4, "h2d"), (10, "sync")]
