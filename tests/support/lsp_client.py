@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from forked import Forks
+
 JSON = dict[str, Any]
 
 TIMEOUT = 180.0
@@ -85,7 +87,7 @@ class Pending:
 
 
 class Client:
-    """Starts a server and talks to it over stdio."""
+    """Starts a server, as a process or in a fork of one, and talks to it over stdio."""
 
     def __init__(
         self,
@@ -94,6 +96,7 @@ class Client:
         env: Mapping[str, str] | None = None,
         settings: Callable[[JSON], Any] = lambda item: None,
         stderr: int | None = None,
+        forks: Forks | None = None,
     ) -> None:
         self.received: list[tuple[float, JSON]] = []
         self.registered: dict[str, JSON] = {}
@@ -106,9 +109,7 @@ class Client:
         self._writing = threading.Lock()
         self._news = threading.Condition()
         self.started = time.perf_counter()
-        pipe = subprocess.PIPE
-        environment = {**os.environ, **(env or {})}
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, env=environment)
+        self.process = forks.start(command[1:], env or {}) if forks else _started(command, env or {}, stderr)
         threading.Thread(target=self._read, daemon=True).start()
 
     def send(self, message: Any) -> None:
@@ -293,6 +294,11 @@ class Client:
         """End the server, whatever it does."""
         self.process.kill()
         self.process.wait()
+
+
+def _started(command: Sequence[str], env: Mapping[str, str], stderr: int | None) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, env={**os.environ, **env})
 
 
 def debounced(milliseconds: int) -> Callable[[JSON], JSON]:
