@@ -165,3 +165,14 @@ def test_each_spelling_of_a_fault_is_found_and_nothing_else(style: str, fault: s
 def test_roles_come_from_uses_where_nothing_else_tells(fault: str) -> None:
     found = {f.code for f in Example.of(HEAD + unknown(fault), None).findings() if f.severity in ("error", "warning")}
     assert found == ({FAULTS[fault]} if FAULTS[fault] else set())
+
+
+def test_a_finding_that_rests_on_a_name_says_so() -> None:
+    text = "def fit(optimizer, data):\n    for a in data:\n        optimizer.zero_grad()\n        a.sum().backward()\n"
+    (finding,) = Example.of(text, None).findings()
+    assert finding.code == "DG702"
+    assert finding.detail == "optimizer is taken for what its name says: nothing else here tells what it is"
+    (finding,) = Example.of(
+        text.replace("(optimizer, data):", "(w, data):\n    optimizer = torch.optim.SGD(w)")
+    ).findings()
+    assert finding.detail is None

@@ -39,6 +39,12 @@ def role_of(ctx: Context, node: ast.expr) -> Role | None:
     return used_as(ctx, node) or _given_as(ctx, node) or role_of_name(node)
 
 
+def rests_on_name(ctx: Context, node: ast.expr) -> bool:
+    """Say whether nothing but its name tells what an expression is for."""
+    told = _tells(ctx.value(node)) or used_as(ctx, node) is not None or _given_as(ctx, node) is not None
+    return not told and role_of_name(node) is not None
+
+
 def roles_by_call(ctx: Context) -> Mapping[tuple[ast.AST, str], Role]:
     """Return what the parameters of functions are for, as all their callers in the file tell it."""
     return ctx.derived(_roles_by_call)

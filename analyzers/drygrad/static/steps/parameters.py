@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
+from drygrad.model import Finding
 from drygrad.static.context import Context
 from drygrad.static.facts.iteration import contained_modules
 from drygrad.static.facts.values import Mapped, Object, ParameterList, Sequence, Tensor, Value
-from drygrad.static.roles import role_of, role_of_value
+from drygrad.static.roles import rests_on_name, role_of, role_of_value
 from drygrad.static.steps.events import Event
 from drygrad.static.syntax import argument
 
@@ -24,6 +26,16 @@ def receiver_of(event: Event) -> ast.expr | None:
     if event.scaler is not None and event.kind in ("step", "unscale"):
         return node.args[0] if node.args else None
     return node.func.value
+
+
+def resting_on(ctx: Context, finding: Finding, *events: Event) -> Finding:
+    """Let a finding say what only a name tells about what some steps are done to."""
+    for event in events:
+        receiver = receiver_of(event)
+        if receiver is not None and rests_on_name(ctx, receiver):
+            text = f"{ctx.source_of(receiver)} is taken for what its name says: nothing else here tells what it is"
+            return replace(finding, detail=text)
+    return finding
 
 
 def models_of(optimizer: Value) -> tuple[Object, ...] | None:

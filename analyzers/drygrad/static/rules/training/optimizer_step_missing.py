@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import inserted
 from drygrad.static.roles import role_of
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.steps.parameters import resting_on
 from drygrad.static.tree import walk
 
 
@@ -161,13 +162,17 @@ class OptimizerStepMissing(Rule):
             place = _place_of(backwards[-1], clearing) if backwards else None
             if place is not None and place not in reported:
                 reported.add(place)
-                yield ctx.finding(
-                    self,
-                    place,
-                    f"the gradients are computed and cleared in each turn, but never applied: "
-                    f"{clearing.receiver or 'the optimizer'} takes no step",
-                    related=[("the gradients are cleared here", clearing.node)],
-                    fixes=[self._fix(ctx, clearing, backwards[-1])],
+                yield resting_on(
+                    ctx,
+                    ctx.finding(
+                        self,
+                        place,
+                        f"the gradients are computed and cleared in each turn, but never applied: "
+                        f"{clearing.receiver or 'the optimizer'} takes no step",
+                        related=[("the gradients are cleared here", clearing.node)],
+                        fixes=[self._fix(ctx, clearing, backwards[-1])],
+                    ),
+                    clearing,
                 )
 
     def _used(self, ctx: Context, training: Training) -> bool:

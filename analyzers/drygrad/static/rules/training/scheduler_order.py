@@ -10,6 +10,7 @@ from drygrad.static.context import Context, Loop
 from drygrad.static.editing import beside, moved, moved_across
 from drygrad.static.facts.values import UNKNOWN, Constant, Object, Value
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.steps.parameters import resting_on
 from drygrad.static.syntax import argument
 
 _STEPS = 200
@@ -298,12 +299,17 @@ class SchedulerOrder(Rule):
             return
         if value is UNKNOWN and any(s.via != event.via for s in steps):
             return
-        yield ctx.finding(
-            self,
-            event.node,
-            "the scheduler steps before the optimizer: the first learning rate is never used",
-            related=[("the optimizer steps here", steps[-1].node)],
-            fixes=[self._fix(ctx, training, event, steps[-1])],
+        yield resting_on(
+            ctx,
+            ctx.finding(
+                self,
+                event.node,
+                "the scheduler steps before the optimizer: the first learning rate is never used",
+                related=[("the optimizer steps here", steps[-1].node)],
+                fixes=[self._fix(ctx, training, event, steps[-1])],
+            ),
+            event,
+            steps[-1],
         )
 
     def _fix(self, ctx: Context, training: Training, event: Event, step: Event) -> Fix | None:

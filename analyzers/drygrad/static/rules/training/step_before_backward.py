@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import moved
 from drygrad.static.rules.training.iterations import one_optimizer
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.steps.parameters import resting_on
 
 
 class StepBeforeBackward(Rule):
@@ -136,17 +137,21 @@ class StepBeforeBackward(Rule):
             step, backward = steps[0], backwards[0]
             if self._is_early(training, step, backward):
                 lost = self._cleared(training, step)
-                yield ctx.finding(
-                    self,
-                    step.node,
-                    "step() runs before backward(): "
-                    + (
-                        "the gradients have just been cleared, so nothing is learned"
-                        if lost
-                        else "it applies the gradients of the batch before, and the last ones never"
+                yield resting_on(
+                    ctx,
+                    ctx.finding(
+                        self,
+                        step.node,
+                        "step() runs before backward(): "
+                        + (
+                            "the gradients have just been cleared, so nothing is learned"
+                            if lost
+                            else "it applies the gradients of the batch before, and the last ones never"
+                        ),
+                        related=[("the gradients are computed here", backward.node)],
+                        fixes=[self._fix(ctx, step, backward)],
                     ),
-                    related=[("the gradients are computed here", backward.node)],
-                    fixes=[self._fix(ctx, step, backward)],
+                    step,
                 )
 
     def _is_early(self, training: Training, step: Event, backward: Event) -> bool:

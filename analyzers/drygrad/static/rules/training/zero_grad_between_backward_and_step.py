@@ -10,6 +10,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import moved
 from drygrad.static.rules.training.iterations import one_optimizer
 from drygrad.static.steps import Event, Training, plain_trainings
+from drygrad.static.steps.parameters import resting_on
 
 
 class ZeroGradBetweenBackwardAndStep(Rule):
@@ -100,13 +101,14 @@ class ZeroGradBetweenBackwardAndStep(Rule):
                 clearing = self._clearing(training, step)
                 backward = _last_backward(training, clearing) if clearing is not None else None
                 if clearing is not None and backward is not None:
-                    yield ctx.finding(
+                    found = ctx.finding(
                         self,
                         clearing.node,
                         "the gradients are cleared after backward() and before step(): the step has nothing to apply",
                         related=[("computed here", backward.node), ("to be applied here", step.node)],
                         fixes=[self._fix(ctx, clearing, backward)],
                     )
+                    yield resting_on(ctx, found, clearing, step)
 
     def _clearing(self, training: Training, step: Event) -> Event | None:
         """Return what surely clears the gradients of an optimizer before its step, with no backward in between."""

@@ -12,7 +12,7 @@ from drygrad.static.loops import repeats
 from drygrad.static.rules.training.iterations import binds, training_loops
 from drygrad.static.rules.training.scalers import text_of_optimizer
 from drygrad.static.steps import Event, Training, plain_trainings
-from drygrad.static.steps.parameters import may_clear
+from drygrad.static.steps.parameters import may_clear, resting_on
 from drygrad.static.syntax import bound_names
 from drygrad.static.tree import walk
 
@@ -287,12 +287,16 @@ class ZeroGradMissing(Rule):
                 ),
             )
         others = [("backward() adds to them here", backward.node), ("the step applies them here", step.node)]
-        return ctx.finding(
-            self,
-            place,
-            message,
-            related=[(words, other) for words, other in others if other is not place],
-            fixes=[self._fix(ctx, training, loop, step)],
+        return resting_on(
+            ctx,
+            ctx.finding(
+                self,
+                place,
+                message,
+                related=[(words, other) for words, other in others if other is not place],
+                fixes=[self._fix(ctx, training, loop, step)],
+            ),
+            step,
         )
 
     def _uncleared(self, ctx: Context, training: Training, loop: Loop) -> Event | None:
