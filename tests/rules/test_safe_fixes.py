@@ -62,13 +62,15 @@ def assert_kept(before: Outcome, after: Outcome, text: str) -> None:
 
 @pytest.mark.parametrize("code", FORMS)
 def test_a_safe_fix_keeps_outputs_and_gradients_in_every_form(code: str, process: Simulated) -> None:
-    tried = 0
-    for program in programs(code):
-        for fix in safe_fixes(program, code):
-            tried += 1
-            text = apply_edits(Source(program), fix.edits)
-            assert_kept(process.outcome(program + MEASURED), process.outcome(text + MEASURED), text)
+    tried = [
+        (program, apply_edits(Source(program), fix.edits))
+        for program in programs(code)
+        for fix in safe_fixes(program, code)
+    ]
     assert tried
+    before, after = (process.outcomes([text + MEASURED for text in texts]) for texts in zip(*tried, strict=True))
+    for one, other, (_, text) in zip(before, after, tried, strict=True):
+        assert_kept(one, other, text)
 
 
 def test_every_rule_with_a_safe_fix_is_tried() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,13 @@ if options.pop("enable", True):
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        answers.write(run(json.loads(line)) + chr(10))
+        answers.write("[" + ",".join(map(run, json.loads(line))) + "]" + chr(10))
         answers.flush()
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if status:
-        answers.write(json.dumps({"error": "Died", "message": str(status), "trace": ""}) + chr(10))
+        died = {"error": "Died", "message": str(status), "trace": ""}
+        answers.write(json.dumps([died] * len(json.loads(line))) + chr(10))
         answers.flush()
 """
 
@@ -76,10 +78,15 @@ class Simulated:
 
     def outcome(self, code: str) -> Outcome:
         """Run code in a fork of its own."""
+        (outcome,) = self.outcomes([code])
+        return outcome
+
+    def outcomes(self, codes: Sequence[str]) -> list[Outcome]:
+        """Run pieces of code one after the other in one fork, each with names of its own."""
         assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps(code) + "\n")
+        self._process.stdin.write(json.dumps([*codes]) + "\n")
         self._process.stdin.flush()
-        return Outcome(**json.loads(self._process.stdout.readline()))
+        return [Outcome(**answer) for answer in json.loads(self._process.stdout.readline())]
 
     def run(self, code: str) -> Any:
         """Run code that must succeed; return its variable ``result``."""
