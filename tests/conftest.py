@@ -21,6 +21,7 @@ GARBAGE = 50_000
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes run side by side, and threads of theirs only wait
     gc.disable()  # until all is collected
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a shell's background; what tests start inherits it
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -79,8 +80,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes run tests: more than cores, for most tests wait for a process of theirs."""
-    return max(2, min(2 * (os.cpu_count() or 1), 16))
+    """Return how many processes run tests: one more than cores, for many tests wait for a process of theirs."""
+    return min((os.cpu_count() or 1) + 1, 16)
 
 
 class _Shared:
