@@ -1,34 +1,27 @@
-"""Rule DG203: a tensor made on the CPU in a module's forward."""
+"""Rule DG203: a tensor made on the CPU that meets what a caller or a module places."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.expected_errors import is_expected
-from drygrad.static.rules.device.culprits import culprit_of
-from drygrad.static.rules.device.kept import kept_meetings
-from drygrad.static.rules.device.meetings import meetings
-from drygrad.static.rules.device.placing import repaired
-
-_MAKES = re.compile(r"__init__$|_?reset_parameters$|_?(re)?init(iali[sz]e)?(_?weights|_?parameters)?$")
-"""Methods that begin a module's life, as a rule before it is moved."""
+from drygrad.static.rules.device.apart import apart, by_init, repaired, whose
 
 
 class FactoryWithoutDeviceInForward(Rule):
     """
     ## What it does
-    Finds `torch.zeros`, `torch.arange` and the like without `device=` in a method of an `nn.Module`, where the new
-    tensor meets an input or a parameter: at once, when it was returned by a method or a function of the file, or later,
-    when `forward` has kept it on `self` (a table that grows with the input).
+    Finds `torch.zeros`, `torch.arange`, `torch.tensor([...])` and the like without `device=` in a function or a method,
+    where the new tensor meets an argument, or a parameter of its module: at once, by way of other names, of functions
+    of the file, or later, when `forward` has kept it on `self` (a table that grows with the input).
 
     ## Why is this bad?
-    The new tensor is on the CPU, inputs and parameters are where the user of the module puts them. On a GPU the first
-    operation on both raises "Expected all tensors to be on the same device". `register_buffer` and `.to(device)`
-    of the module do not reach a tensor that is made anew at every call.
+    The new tensor is on the CPU, arguments and parameters are where the caller puts them. On a GPU the first operation
+    on both raises "Expected all tensors to be on the same device". `register_buffer` and `.to(device)` of a module do
+    not reach a tensor that is made anew at every call. Functions that work on the CPU by design (of datasets, for
+    plots) are left out, and those that the file itself calls with tensors of the CPU alone.
 
     ## Example
     ```python
@@ -96,7 +89,6 @@ class FactoryWithoutDeviceInForward(Rule):
             "class M(nn.Module):\n    def forward(self, x, counts: torch.Tensor):\n"
             "        return x, torch.arange(x.size(1))[None] < counts[:, None]"
         ),
-        Valid("def f(x: torch.Tensor):\n    return x + torch.ones(3)"),
         Valid(
             """
             def table(length):
@@ -189,6 +181,10 @@ class FactoryWithoutDeviceInForward(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            "def f(x: torch.Tensor):\n    return x + torch.ones(3)",
+            "def f(x: torch.Tensor):\n    return x + torch.ones(3, device=x.device)",
+        ),
         Invalid(
             """
             def length_mask(lengths, longest):
@@ -489,23 +485,17 @@ class FactoryWithoutDeviceInForward(Rule):
         ),
     ]
 
-    def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
-        if not ctx.is_module_class(node):
-            return
-        methods = [member for member in node.body if isinstance(member, ast.FunctionDef)]
-        used = [method for method in methods if not _MAKES.match(method.name)]
-        found = [(method, meeting) for method in used for meeting in meetings(method, ctx)]
-        seen: set[ast.Call] = set()
-        for method, meeting in (*found, *kept_meetings(methods, ctx)):
-            culprit = culprit_of(meeting, method, used, ctx)
-            if culprit is None or meeting.factory.node in seen or is_expected(meeting.place, ctx):
+    def visit_file(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        for found in apart(ctx):
+            if by_init(found) is not None:
                 continue
-            seen.add(meeting.factory.node)
+            other = ctx.source_of(found.fault.other)
+            made = found.fault.made
             yield ctx.finding(
                 self,
-                culprit,
-                f"torch.{meeting.factory.operation} makes its tensor on the CPU, while `{ctx.source_of(meeting.other)}`"
-                " is where the module's inputs and parameters are: on a GPU the operation on both raises",
-                related=[("they meet here", meeting.place)],
-                fixes=[repaired(meeting, culprit, method, ctx)],
+                found.site,
+                f"`{ctx.source_of(made.factory.func)}` makes its tensor on the CPU, while `{other}` is where"
+                f" {whose(found, ctx)}: on a GPU the operation on both raises",
+                related=[("they meet here", found.fault.node)],
+                fixes=[repaired(found, ctx)],
             )

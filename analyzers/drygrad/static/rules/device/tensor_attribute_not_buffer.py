@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Safety, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_buffer
-from drygrad.static.facts.values import INTEGERS, Object, Tensor, TorchCall
-from drygrad.static.rules.device.meetings import Meeting, factory_of, meetings
-from drygrad.static.rules.device.mismatches import module_method
+from drygrad.static.facts.places.meeting import MAKERS, Fault
+from drygrad.static.facts.values import INTEGERS, Object, Tensor
+from drygrad.static.rules.device.apart import apart, by_init
 from drygrad.static.syntax import called
 from drygrad.static.tree import walk
 
@@ -242,23 +242,25 @@ class TensorAttributeNotBuffer(Rule):
         ),
     ]
 
+    def visit_file(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        told: set[ast.AST] = set()
+        for found in apart(ctx):
+            statement = by_init(found)
+            if statement is not None and statement not in told:
+                told.add(statement)
+                yield self._finding(statement, found.fault, ctx)
+
     def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
         methods = [member for member in node.body if isinstance(member, ast.FunctionDef)]
         init = next((method for method in methods if method.name == "__init__"), None)
         if init is None or _MOVES_ALL & {method.name for method in methods} or not ctx.is_module_class(node):
             return
-        held = dict(entry for statement in init.body for entry in _held_by(statement, ctx))
-        for method in methods:
-            for meeting in meetings(method, ctx) if module_method(method.body[0], ctx) is method else ():
-                statement = held.pop(meeting.factory.node, None)
-                if statement is not None:
-                    yield self._finding(statement, meeting, ctx)
         for statement in init.body:
             for use in _uses_of_distribution(statement, methods, ctx):
                 yield self._of_distribution(statement, use, ctx)
                 break
 
-    def _finding(self, statement: ast.Assign, meeting: Meeting, ctx: Context) -> Finding:
+    def _finding(self, statement: ast.Assign, fault: Fault, ctx: Context) -> Finding:
         target = statement.targets[0]
         text = ctx.source_of(target)
         kind = "is a plain tensor" if ctx.tensor(statement.value) is not None else "holds plain tensors"
@@ -266,8 +268,8 @@ class TensorAttributeNotBuffer(Rule):
             self,
             target,
             f"`{text}` {kind}, which `.to(device)` of the module leaves on the CPU; on a GPU the operation "
-            f"on it and `{ctx.source_of(meeting.other)}` raises",
-            related=[("they meet here", meeting.place)],
+            f"on it and `{ctx.source_of(fault.other)}` raises",
+            related=[("they meet here", fault.node)],
             fixes=[_fix(statement, ctx)],
         )
 
@@ -291,7 +293,7 @@ def _uses_of_distribution(statement: ast.stmt, methods: list[ast.FunctionDef], c
             return
     if not isinstance(value, Object) or not value.type.startswith("torch.distributions."):
         return
-    if not any(factory_of(ctx.tensor(a)) for a in (*made.args, *(k.value for k in made.keywords))):
+    if not any(_is_made(ctx.tensor(a)) for a in (*made.args, *(k.value for k in made.keywords))):
         return
     name = ast.unparse(target)
     for method in methods:
@@ -303,28 +305,8 @@ def _uses_of_distribution(statement: ast.stmt, methods: list[ast.FunctionDef], c
                 yield call
 
 
-def _held_by(statement: ast.stmt, ctx: Context) -> Iterator[tuple[ast.Call, ast.Assign]]:
-    """Yield the factory call of the tensor that a statement assigns to an attribute of ``self``, and the statement."""
-    match statement:
-        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=value):
-            factory = factory_of(ctx.tensor(value))
-            for made in [factory] if factory is not None else filter(None, _listed(value, ctx)):
-                yield made.node, statement
-        case _:
-            pass
-
-
-def _listed(value: ast.expr, ctx: Context) -> Iterator[TorchCall | None]:
-    """Yield the factory calls of the tensors that a list, tuple or dict holds, if that is what is assigned."""
-    match value:
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Dict(values=parts):
-            pass
-        case ast.ListComp(elt=part) | ast.DictComp(value=part):
-            parts = [part]
-        case _:
-            return
-    for part in parts:
-        yield factory_of(ctx.tensor(part))
+def _is_made(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.device == "cpu" and tensor.shape != () and tensor.made_by(*MAKERS)
 
 
 def _fix(statement: ast.Assign, ctx: Context) -> Fix | None:

@@ -173,7 +173,7 @@ class ShapeMismatchInOperation(Rule):
         ),
         Valid(
             "try:\n    y = torch.randn(3, 4) @ torch.randn(3, 4)\nexcept RuntimeError:\n    y = None\n"
-            "def f(x: torch.Tensor):\n    b, n = x.shape\n    return x @ torch.randn(n, 3)"
+            "def f(x: torch.Tensor):\n    b, n = x.shape\n    return x @ torch.randn(n, 3, device=x.device)"
         ),
     ]
     INVALID = [

@@ -63,11 +63,12 @@ class CausalMaskInverted(Rule):
 
                 def forward(self, x: torch.Tensor):
                     t = x.size(1)
-                    hidden = torch.triu(torch.ones(t, t), diagonal=1).bool()
-                    other = ~torch.ones(t, t, dtype=torch.bool).tril()
+                    hidden = torch.triu(torch.ones(t, t, device=x.device), diagonal=1).bool()
+                    other = ~torch.ones(t, t, dtype=torch.bool, device=x.device).tril()
                     x, _ = self.attention(x, x, x, attn_mask=hidden)
                     x, _ = self.attention(x, x, x, attn_mask=other)
-                    return F.scaled_dot_product_attention(x, x, x, attn_mask=torch.ones(t, t).tril().bool())
+                    seen = torch.ones(t, t, device=x.device).tril().bool()
+                    return F.scaled_dot_product_attention(x, x, x, attn_mask=seen)
             """
         ),
     ]

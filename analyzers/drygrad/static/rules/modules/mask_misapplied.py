@@ -85,9 +85,9 @@ class MaskMisapplied(Rule):
             at=(3, 8, 3, 38),
         ),
         Invalid(
-            "def f(q: torch.Tensor, k, t):\n    h = torch.ones(t, t).tril()\n"
+            "def f(q: torch.Tensor, k, t):\n    h = torch.ones(t, t, device=q.device).tril()\n"
             "    s = q @ k * h\n    return s.softmax(-1)",
-            "def f(q: torch.Tensor, k, t):\n    h = torch.ones(t, t).tril()\n"
+            "def f(q: torch.Tensor, k, t):\n    h = torch.ones(t, t, device=q.device).tril()\n"
             '    s = (q @ k).masked_fill(h == 0, float("-inf"))\n'
             "    return s.softmax(-1)",
         ),

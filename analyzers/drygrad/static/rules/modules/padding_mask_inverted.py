@@ -55,7 +55,7 @@ class PaddingMaskInverted(Rule):
             attention = nn.MultiheadAttention(8, 2, batch_first=True)
 
             def f(x, lengths):
-                seen = torch.arange(x.size(1)) < lengths[:, None]
+                seen = torch.arange(x.size(1), device=x.device) < lengths[:, None]
                 return attention(x, x, x, key_padding_mask=~seen)
             """
         ),

@@ -47,7 +47,7 @@ class DivisionByZero(Rule):
         Valid("def f(x: torch.Tensor, y: torch.Tensor):\n    return x / (y - y.mean() + 1e-6)"),
         Valid("def f(x: torch.Tensor, y: torch.Tensor):\n    return x / (y - y + 1.0)"),
         Valid(
-            "def f(x: torch.Tensor):\n    count = torch.zeros(3)\n    for part in x:\n        count += part > 0\n"
+            "def f(x: torch.Tensor):\n    count = x.new_zeros(3)\n    for part in x:\n        count += part > 0\n"
             "    return x / count"
         ),
         Valid(

@@ -92,7 +92,7 @@ class ConcatenationInLoop(Rule):
                 for dim in dims:
                     sizes = list(x.shape)
                     sizes[dim] = 1
-                    x = torch.cat([x, torch.zeros(sizes)], dim=dim)
+                    x = torch.cat([x, x.new_zeros(sizes)], dim=dim)
                 return x
             """
         ),

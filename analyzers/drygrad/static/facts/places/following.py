@@ -1,0 +1,431 @@
+"""Whole files: each function evaluated once, with its parameters where the caller wants them, and followed by that."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from drygrad.static.facts.places import flow, given, meeting
+from drygrad.static.facts.places.evaluation import Scope
+from drygrad.static.facts.places.lattice import (
+    FREE,
+    MODULE,
+    NOWHERE,
+    UNKNOWN,
+    Alternative,
+    Anywhere,
+    At,
+    Made,
+    Nowhere,
+    Parts,
+    Place,
+    each,
+    flat,
+    join_all,
+    made_in,
+    meets,
+)
+from drygrad.static.facts.places.meeting import Fault, Meet
+from drygrad.static.facts.receivers import is_static, self_name
+from drygrad.static.facts.values import Class, Function, Object, Reference, Tensor, Value
+from drygrad.static.tree import walk
+
+if TYPE_CHECKING:
+    from drygrad.static.facts.module import ModuleFacts
+
+Node = ast.FunctionDef | ast.AsyncFunctionDef
+BEGINS = re.compile(r"__init__$|_?reset_parameters$|_?(re)?init(iali[sz]e)?(_?weights|_?parameters)?$|setup$|build$")
+"""Methods that begin an object's life, as a rule before it is moved."""
+_MOVES_ALL = frozenset({"_apply", "to", "cuda"})
+_EMPTY_MEETS = 40
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What evaluating a function with unknown arguments has found out.
+
+    ``tensors`` are the roots that are tensors for certain; ``faults`` what surely meets in the function, wherever its
+    arguments are; ``open`` what meets only where they are of a kind.
+    """
+
+    result: Place
+    faults: tuple[Fault, ...]
+    open: tuple[Meet, ...]
+    stores: Mapping[str, list[tuple[ast.stmt, Place]]]
+    tensors: frozenset[str]
+
+
+_NOTHING = Summary(UNKNOWN, (), (), {}, frozenset())
+
+
+class Places:
+    """Where the tensors of a file are."""
+
+    def __init__(self, facts: ModuleFacts) -> None:
+        self.facts = facts
+        self._summaries: dict[ast.AST, Summary] = {}
+        self._active: list[ast.AST] = []
+        self._handed: dict[ast.AST, list[tuple[ast.AST, Mapping[str, Place | None]]]] = {}
+        self._attributes: dict[tuple[ast.AST, str], Place] = {}
+        self.branch = flow.branch
+        self.tests_device = flow.tests_device
+
+    @cached_property
+    def functions(self) -> dict[ast.AST, Function]:
+        """The functions of the file by their nodes."""
+        return {f.node: f for f, _ in self.facts.functions if not isinstance(f.node, ast.Lambda)}
+
+    def faults(self) -> list[tuple[Function, Fault]]:
+        """Return where what is on the default device meets something given, in which function."""
+        known = [(function, self.summary(node)) for node, function in self.functions.items()]
+        return [(function, fault) for function, summary in known for fault in summary.faults]
+
+    def summary(self, node: ast.AST) -> Summary:
+        """Return what is known of a function."""
+        known = self._summaries.get(node)
+        if known is not None:
+            return known
+        function = self.functions.get(node)
+        if function is None or node in self._active or not isinstance(node, Node):
+            return _NOTHING
+        self._active.append(node)
+        try:
+            made = self._evaluated(function, node)
+        finally:
+            self._active.pop()
+        self._summaries[node] = made
+        return made
+
+    def _evaluated(self, function: Function, node: Node) -> Summary:
+        owner = function.owner
+        receiver = self_name(function) if owner is not None and not is_static(function) else None
+        scope = Scope(self, node, owner, receiver)
+        _bind_parameters(scope, node)
+        flow.execute(scope, node.body)
+        shown = frozenset(scope.shown)
+
+        def shows(a: At) -> bool:
+            root = root_of(a)
+            return a.root == MODULE or (not {a.root, root} & scope.arrays and (a.tensor or a.root in shown))
+
+        faults: list[Fault] = []
+        open_meets: list[Meet] = []
+        for meet in scope.meets.values():
+            made = next(made_in(meet.left), None)
+            if made is not None and meets(meet.left, meet.right, shows):
+                roots = frozenset(root_of(a) for a in flat(meet.right) if isinstance(a, At))
+                faults.append(Fault(meet.node, made, meet.operand, meet.other, roots))
+            else:
+                open_meets.append(meet)
+        result = join_all(scope.results) if scope.results else NOWHERE
+        return Summary(result, tuple(faults), tuple(open_meets[:_EMPTY_MEETS]), scope.stores, shown)
+
+    def is_called(self, node: ast.AST) -> bool:
+        """Say whether the file calls a function."""
+        return node in self.facts.callers
+
+    def stays_on_cpu(self, node: ast.AST, name: str, deepest: int = 3) -> bool:
+        """Say whether all functions of the file that call a function give it, as a parameter, what is on the CPU."""
+        calls = self._handed.get(node, [])
+        return bool(calls) and all(self._is_on_cpu(caller, bound.get(name), deepest) for caller, bound in calls)
+
+    def _is_on_cpu(self, caller: ast.AST, place: Place | None, deepest: int) -> bool:
+        if place is None or not flat(place) or deepest == 0:
+            return False
+        return all(
+            isinstance(a, Made) or (isinstance(a, At) and self.stays_on_cpu(caller, root_of(a), deepest - 1))
+            for a in flat(place)
+        )
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+
+    def follow(self, scope: Scope, function: Function, call: ast.Call) -> Place:
+        """Return where the result of a call of a function of the file is, noting what meets inside."""
+        arguments = [scope.at(a) for a in call.args]
+        keywords = {k.arg: scope.at(k.value) for k in call.keywords}
+        if isinstance(function.node, ast.Lambda):
+            return UNKNOWN
+        summary = self.summary(function.node)
+        hidden = None in keywords or any(isinstance(a, ast.Starred) for a in call.args)
+        bound = _bound(function, arguments, {k: v for k, v in keywords.items() if k is not None}, hidden=hidden)
+        self._handed.setdefault(function.node, []).append((scope.function, bound))
+        own = _is_own(scope, function, call)
+        knows = own and self.is_module(function.owner)
+        local = _Call(scope, call, bound, own, knows or bool(_tensor_parameters(function.node, summary)))
+        for meet in summary.open:
+            left, right = local.here(meet.left), local.here(meet.right)
+            if meets(left, right, lambda _: True):
+                scope.meets[meet.node, meet.other, call] = replace(meet, left=left, right=right)
+        if own:
+            self._adopt(scope, summary, local)
+        return local.here(summary.result)
+
+    def _adopt(self, scope: Scope, summary: Summary, local: _Call) -> None:
+        """A method of the same object may have given attributes other values."""
+        for name, stored in summary.stores.items():
+            before = scope.of_self(name)
+            scope.names[f"{scope.receiver}.{name}"] = join_all([before, *(local.here(place) for _, place in stored)])
+
+    # -- names of the module, attributes of objects -----------------------------------------------------------------
+
+    def of_global(self, value: Value) -> Place:
+        """Return where what a name of the module stands for is."""
+        if not isinstance(value, Tensor) or value.device != "cpu" or value.shape == () or value.origin is None:
+            return UNKNOWN
+        call = value.origin.call
+        if call is None or call.operation not in meeting.MAKERS or call.node.keywords or value.shape is None:
+            return UNKNOWN
+        return frozenset({Made(call.node, call.node, len(value.shape))})
+
+    def is_module(self, cls: Class | None) -> bool:
+        """Say whether objects of a class are modules: for certain, or as good as always."""
+        if cls is None:
+            return False
+        if Object(cls.name, cls=cls).is_module:
+            return True
+        foreign = any(_is_foreign(base) for each_class in cls.lineage() for base in each_class.bases)
+        init = cls.member("__init__")
+        return foreign and isinstance(cls.member("forward"), Function) and isinstance(init, Function) and _begins(init)
+
+    def of_buffer(self, scope: Scope, place: Place) -> Place:
+        """Return where a buffer is: with its module, except in a method that replaces one that the module moved."""
+        begins = BEGINS.match(scope.function.name) is not None
+        none = not isinstance(place, Parts) and place == NOWHERE
+        return NOWHERE if none else frozenset({At(MODULE, tensor=True)}) if begins else place
+
+    def of_attribute(self, cls: Class, name: str, reader: ast.AST) -> Place:
+        """Return where an attribute of an object of a class is, as a method reads it."""
+        key = (cls.node, name)
+        known = self._attributes.get(key)
+        if known is None:
+            self._attributes[key] = UNKNOWN  # while it is looked for: it may depend on itself
+            known = self._attributes[key] = self._attribute(cls, name)
+        return known
+
+    def _attribute(self, cls: Class, name: str) -> Place:
+        if not self.is_module(cls) or name in self._assigned_elsewhere:
+            return UNKNOWN
+        begun: list[Place] = []
+        later: list[Place] = []
+        for each_class in cls.lineage():
+            if _MOVES_ALL & each_class.members.keys():
+                return UNKNOWN
+            for member in each_class.members.values():
+                if isinstance(member, Function) and isinstance(member.node, Node) and name in _stored_names(member):
+                    found = [_kept(s, p, member.node) for s, p in self.summary(member.node).stores.get(name, [])]
+                    (begun if BEGINS.match(member.node.name) else later).extend(found or [UNKNOWN])
+        return _of_stores(begun, later)
+
+    @cached_property
+    def _assigned_elsewhere(self) -> frozenset[str]:
+        """The attributes that something else than the object itself assigns: ``model.mask = mask``."""
+        found: set[str] = set()
+        for node in walk(self.facts.tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id="self" | "cls")):
+                    pass
+                case ast.Attribute(attr=name, ctx=ast.Store()):
+                    found.add(name)
+                case _:
+                    pass
+        return frozenset(found)
+
+    def layers(self, scope: Scope) -> frozenset[str]:
+        """Return the names that a body gives to modules of its object, one after the other."""
+        found: set[str] = set()
+        for node in walk(scope.function):
+            match node:
+                case ast.For(target=target, iter=iterable) | ast.comprehension(target=target, iter=iterable):
+                    if any(isinstance(n, ast.Name) and n.id == scope.receiver for n in walk(iterable)):
+                        found |= {n.id for n in walk(target) if isinstance(n, ast.Name)}
+                case _:
+                    pass
+        return frozenset(found)
+
+
+def root_of(a: At) -> str:
+    """Return the parameter that something given belongs to."""
+    return re.split(r"[.\[]", a.root)[0]
+
+
+def _is_foreign(base: Value) -> bool:
+    known = ("builtins.", "torch.", "abc.", "typing.")
+    return not isinstance(base, Class) and not (isinstance(base, Reference) and base.name.startswith(known))
+
+
+def _begins(init: Function) -> bool:
+    """Say whether a constructor calls its base's."""
+    called = (node.func for node in walk(init.node) if isinstance(node, ast.Call))
+    return any(isinstance(function, ast.Attribute) and function.attr == "__init__" for function in called)
+
+
+def _stored_names(member: Function) -> frozenset[str]:
+    """Return the attributes of its object that a method assigns or registers."""
+    receiver = self_name(member)
+    found: set[str] = set()
+    for node in walk(member.node):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Store()) if owner == receiver:
+                found.add(name)
+            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=str(name)), *_]):
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _kept(statement: ast.stmt, place: Place, method: Node) -> Place:
+    """Return a place as others read it from an attribute: what a method was given is unknown to them."""
+    begun = BEGINS.match(method.name) is not None
+
+    def seen(a: Alternative) -> tuple[Alternative, ...]:
+        match a:
+            case Made():
+                return (replace(a, without=None, stored=statement, kept_by_init=begun),)
+            case At(root=root):
+                return (a,) if root == MODULE else (Anywhere(),)
+            case _:
+                return (a,)
+
+    return each(place, seen)
+
+
+def _of_stores(begun: list[Place], later: list[Place]) -> Place:
+    """Return where an attribute is that these were assigned to, in the beginning and later on.
+
+    It is claimed to be on the default device only where all that is assigned in one of both phases was made there.
+    """
+    known = [[place for place in group if place != NOWHERE] for group in (begun, later)]
+    if not known[0] and not known[1]:
+        return NOWHERE if begun or later else UNKNOWN
+    for group in reversed(known):
+        alternatives = [a for place in group for a in flat(place)]
+        if any(isinstance(a, (Anywhere, Nowhere)) or (isinstance(a, At) and a.root != MODULE) for a in alternatives):
+            return UNKNOWN
+    if len({isinstance(place, Parts) for group in known for place in group}) > 1:
+        return UNKNOWN
+    return join_all([*known[0], *known[1]])
+
+
+# -- parameters -----------------------------------------------------------------------------------------------------
+
+
+def _bind_parameters(scope: Scope, node: Node) -> None:
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: dict[str, ast.expr | None] = {
+        p.arg: d for p, d in zip(reversed(positional), reversed(arguments.defaults), strict=False)
+    }
+    defaults |= {p.arg: d for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)}
+    for parameter in (*positional, *arguments.kwonlyargs):
+        if parameter.arg == scope.receiver:
+            continue
+        tensor = given.annotated(parameter, defaults.get(parameter.arg))
+        if tensor:
+            scope.shown.add(parameter.arg)
+        scope.names[parameter.arg] = UNKNOWN if tensor is False else frozenset({At(parameter.arg)})
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            scope.names[extra.arg] = UNKNOWN
+
+
+def _tensor_parameters(node: ast.AST, summary: Summary) -> list[str]:
+    """Return the parameters of a function that are tensors for certain."""
+    arguments = node.args if isinstance(node, Node) else None
+    if arguments is None:
+        return []
+    return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs) if a.arg in summary.tensors]
+
+
+def _bound(
+    function: Function, arguments: list[Place], keywords: dict[str, Place], *, hidden: bool
+) -> dict[str, Place | None]:
+    """Return the places of a call's arguments by parameter; None for those that are not given."""
+    assert not isinstance(function.node, ast.Lambda)
+    parameters = [p.arg for p in (*function.node.args.posonlyargs, *function.node.args.args)]
+    if function.owner is not None and not is_static(function) and function.receiver is not None:
+        parameters = parameters[1:]
+    bound: dict[str, Place | None] = dict(zip(parameters, arguments, strict=False))
+    bound |= keywords
+    for name in (*parameters, *(p.arg for p in function.node.args.kwonlyargs)):
+        bound.setdefault(name, UNKNOWN if hidden else None)
+    return bound
+
+
+def _is_own(scope: Scope, function: Function, call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=owner) | ast.Call(func=ast.Name(id=owner))):
+            return function.owner is not None and owner in (scope.receiver, "super")
+        case _:
+            return False
+
+
+@dataclass(frozen=True)
+class _Call:
+    """How what a function has found out reads at a call of it."""
+
+    scope: Scope
+    node: ast.Call
+    bound: Mapping[str, Place | None]
+    own: bool
+    knows_device: bool
+
+    def here(self, place: Place) -> Place:
+        """Return a place of the function in terms of its caller."""
+        if isinstance(place, Parts):
+            items = None if place.items is None else tuple(map(self.here, place.items))
+            return Parts(items, self.here(place.element))
+        if len(place) == 1:
+            match next(iter(place)):
+                case At(root=root) if isinstance(self.bound.get(root), Parts):
+                    held = self.bound[root]
+                    return held if held is not None else NOWHERE
+                case _:
+                    pass
+        return each(place, self._alternatives)
+
+    def _alternatives(self, a: Alternative) -> tuple[Alternative, ...]:
+        match a:
+            case Made(without=name):
+                return self._made(a, name)
+            case At(root=root):
+                if root == MODULE:
+                    module = self.own or self.scope.places.is_module(self.scope.owner)
+                    return (a if module else Anywhere(),)
+                return self._given(a)
+            case _:
+                return (a,)
+
+    def _made(self, a: Made, name: str | None) -> tuple[Alternative, ...]:
+        if name is not None and name in self.bound:
+            handed = self.bound[name]
+            if handed is not None and handed != NOWHERE:
+                return ()
+        if self.scope.minds_devices:
+            return (Anywhere(),)
+        without = self.scope.without[-1] if self.scope.without else None
+        if self.knows_device or a.stored is not None:
+            return (replace(a, without=without),)
+        return (replace(a, site=self.node, without=without, owners=self.scope.owners()),)
+
+    def _given(self, a: At) -> tuple[Alternative, ...]:
+        base = root_of(a)
+        rest = a.root[len(base) :]
+        handed = self.bound.get(base)
+        if base not in self.bound:
+            return (Anywhere(a.moved),)
+        if handed is None:
+            return (FREE,) if not a.tensor else ()
+        alternatives = flat(handed)
+        if rest:
+            roots = {x.root for x in alternatives if isinstance(x, At)}
+            known = len(roots) == len(alternatives) and MODULE not in roots
+            return tuple(At(f"{root}{rest}", a.tensor, a.moved) for root in roots) if known else (Anywhere(),)
+        return tuple(
+            replace(x, tensor=x.tensor or a.tensor, moved=x.moved or a.moved) if isinstance(x, At) else x
+            for x in alternatives
+        )

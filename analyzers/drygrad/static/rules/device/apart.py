@@ -1,0 +1,181 @@
+"""What is on the default device and meets what its giver places: where it is told, and how it is repaired."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from drygrad.model import Edit, Fix
+from drygrad.static.context import Context
+from drygrad.static.editing import with_keyword
+from drygrad.static.expected_errors import is_expected
+from drygrad.static.facts.places.following import BEGINS, Places
+from drygrad.static.facts.places.meeting import TYPED, Fault
+from drygrad.static.facts.values import Function
+from drygrad.static.syntax import class_around, parameter_names
+from drygrad.static.tree import walk
+
+_ON_CPU = re.compile(
+    r"__getitem__|collate|plot|show|draw|visuali[sz]e|_?test_|(load|save|read|write|parse)(_|$)|main$|"
+    r"prepare_data|setup$|__len__|__iter__|__repr__"
+)
+"""Functions that work on the CPU by design."""
+_CPU_CLASSES = re.compile(r"Dataset|DataModule|DataLoader|Sampler|Collat|TestCase|^Test")
+_CPU_PACKAGES = ("matplotlib", "PIL", "cv2", "seaborn", "plotly", "skimage", "librosa", "soundfile")
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A fault in a function, with the call (or the operand) that it is told at, and what surely are tensors there."""
+
+    function: Function
+    fault: Fault
+    site: ast.expr
+    tensors: frozenset[str]
+
+
+def apart(ctx: Context) -> tuple[Apart, ...]:
+    """Return what is made on the default device and meets what is elsewhere, once for each that makes it."""
+    return ctx.derived(_apart)
+
+
+def _apart(ctx: Context) -> tuple[Apart, ...]:
+    if ctx.facts.default_device is None:
+        return ()
+    found: dict[ast.AST, Apart] = {}
+    places = Places(ctx.facts)
+    for function, fault in places.faults():
+        site = fault.made.site if ctx.function(fault.made.site) is not None else fault.operand
+        if site not in found and not _is_by_design(function, fault, places, ctx):
+            tensors = places.summary(ctx.function(site) or function.node).tensors
+            found[site] = Apart(function, fault, site, tensors)
+    return tuple(found.values())
+
+
+def _is_by_design(function: Function, fault: Fault, places: Places, ctx: Context) -> bool:
+    """Say whether a function works on the CPU by what it is for, or by how the file calls it."""
+    maker = None if fault.made.kept_by_init else ctx.function(fault.made.site)
+    for node in (function.node, ctx.function(fault.node), maker):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _works_on_cpu(node, ctx):
+            return True
+    if is_expected(fault.node, ctx):
+        return True
+    return not _is_forward(function) and _is_called_on_cpu(function, fault, places, ctx)
+
+
+def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) -> bool:
+    if _ON_CPU.match(node.name.lstrip("_")) or _ON_CPU.match(node.name):
+        return True
+    cls = ctx.parent(node)
+    if isinstance(cls, ast.ClassDef):
+        bases = (ast.unparse(base) for base in cls.bases)
+        if BEGINS.match(node.name) or any(_CPU_CLASSES.search(name) for name in (cls.name, *bases)):
+            return True
+    return any(_is_of_images(n, ctx) for n in walk(node))
+
+
+def _is_of_images(node: ast.AST, ctx: Context) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = ctx.name(node.func)
+    return name is not None and name.split(".")[0] in _CPU_PACKAGES
+
+
+def _is_forward(function: Function) -> bool:
+    """Say whether a function is called by others than the file shows, with what is wherever they want it."""
+    return function.owner is not None and getattr(function.node, "name", "") in ("forward", "__call__")
+
+
+def _is_called_on_cpu(function: Function, fault: Fault, places: Places, ctx: Context) -> bool:
+    """Say whether all calls in the file give what is met on the CPU."""
+    node = function.node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return True
+    outside = [site.node for site in ctx.callers(node) if ctx.function(site.node) is None]
+    if not all(_gives_cpu(call, ctx) for call in outside if isinstance(call, ast.Call)):
+        return False
+    inside = len(outside) < len(ctx.callers(node))
+    return any(places.stays_on_cpu(node, root) for root in fault.roots) if inside else bool(outside)
+
+
+def _gives_cpu(call: ast.Call, ctx: Context) -> bool:
+    """Say whether a call at the module's level gives tensors of the CPU alone."""
+    given = [ctx.tensor(argument) for argument in (*call.args, *(k.value for k in call.keywords))]
+    known = [tensor.device for tensor in given if tensor is not None]
+    return bool(known) and all(device == "cpu" for device in known)
+
+
+def by_init(found: Apart) -> ast.Assign | None:
+    """Return the statement of ``__init__`` that keeps the tensor; None where it is made later on."""
+    stored = found.fault.made.stored
+    return stored if found.fault.made.kept_by_init and isinstance(stored, ast.Assign) else None
+
+
+# -- repairs ------------------------------------------------------------------------------------------------------
+
+
+def repaired(found: Apart, ctx: Context) -> Fix | None:
+    """Return the fix that makes the tensor where what it meets is, or moves it there."""
+    owner, certain = _owner(found, ctx)
+    if owner is None:
+        return None
+    edit = _placed(found, f"{owner}.device", ctx)
+    title = "the module" if owner.startswith("next(") else owner
+    verb = "Make it on" if found.site is found.fault.made.factory else "Move it to"
+    return ctx.fix(f"{verb} the device of {title}", edit, safety="safe" if certain else "unsafe")
+
+
+def _placed(found: Apart, device: str, ctx: Context) -> Edit | None:
+    site = found.site
+    is_factory = site is found.fault.made.factory and isinstance(site, ast.Call)
+    name = ctx.name(site.func) if is_factory and isinstance(site, ast.Call) else None
+    if isinstance(site, ast.Call) and name is not None and not TYPED.match(name) and name != "torch.from_numpy":
+        return with_keyword(ctx, site, "device", device)
+    return ctx.insert_after(site, f".to({device})")
+
+
+def _owner(found: Apart, ctx: Context) -> tuple[str | None, bool]:
+    """Return what knows the device at the site, and whether it surely is a tensor there."""
+    here = ctx.function(found.site)
+    other = found.fault.other
+    met = [n.id for n in walk(other) if isinstance(n, ast.Name)]
+    if found.site is not found.fault.made.site:  # the operand itself: what it meets stands beside it
+        names = [other.id] if isinstance(other, ast.Name) else []
+    else:
+        names = [*found.fault.made.owners]
+    parameters = [name for name in names if here is not None and name in parameter_names(here)]
+    tensors = [name for name in parameters if name in found.tensors]
+    beside = [name for name in met if name in names and (name in tensors or name not in parameters)]
+    ordered = [*(name for name in beside if name in tensors), *tensors, *beside]
+    if ordered:
+        return ordered[0], True
+    kept = _replaced_buffer(found.site, ctx) if isinstance(found.site, ast.Call) else None
+    if kept is not None:
+        return kept, True
+    return (None, False) if not _is_method(here, ctx) else ("next(self.parameters())", False)
+
+
+def _replaced_buffer(site: ast.expr, ctx: Context) -> str | None:
+    """Return the buffer that a statement gives another value: it is where the module is."""
+    match ctx.parent(site):
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]):
+            cls = class_around(site, ctx)
+            calls = (n for n in walk(cls) if isinstance(n, ast.Call)) if cls is not None else ()
+            registered = [call.args[0] for call in calls if ctx.text(call.func) == "self.register_buffer" and call.args]
+            known = any(isinstance(first, ast.Constant) and first.value == name for first in registered)
+            return f"self.{name}" if known else None
+        case _:
+            return None
+
+
+def _is_method(node: ast.AST | None, ctx: Context) -> bool:
+    cls = ctx.parent(node) if node is not None else None
+    return isinstance(cls, ast.ClassDef) and ctx.is_module_class(cls)
+
+
+def whose(found: Apart, ctx: Context) -> str:
+    """Say who places what the tensor meets."""
+    cls = ctx.parent(found.function.node)
+    in_module = isinstance(cls, ast.ClassDef) and ctx.is_module_class(cls)
+    return "the module's inputs and parameters are" if in_module else "its caller has it"
