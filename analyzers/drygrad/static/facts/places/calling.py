@@ -142,7 +142,7 @@ def _made(scope: Scope, node: ast.Call, rank: int) -> Place:
 def _factory(scope: Scope, call: TorchCall, node: ast.Call) -> Place:
     places = dict(_arguments(scope, node))
     keywords = {k.arg: k.value for k in node.keywords}
-    if None in keywords or "out" in keywords or any(isinstance(a, ast.Starred) for a in node.args):
+    if None in keywords or "out" in keywords:
         return UNKNOWN
     device = keywords.get("device")
     if device is not None and not (isinstance(device, ast.Constant) and device.value is None):

@@ -150,13 +150,15 @@ def made_in(place: Place) -> Iterator[Made]:
 def meets(left: Place, right: Place, shows: Callable[[At], bool]) -> bool:
     """Say whether the one is on the default device where the other surely is where its giver wants it to be.
 
-    What differs by the way must not differ together: either all ways of the one are made, or none of the other.
+    What differs by the way must not differ together: where the one is made on all ways, some ways of the other will do;
+    else all of them must be given.
     """
     given = [a for a in flat(right) if isinstance(a, At) and shows(a)]
     others = [a for a in flat(right) if a not in given]
     made = any(made_in(left))
     always = made and all(isinstance(a, Made) and a.rank > 0 for a in flat(left))
-    return bool(given) and made and (not others or (always and all(isinstance(a, Made) for a in others)))
+    known = not others or (always and CHOSEN not in others)
+    return bool(given) and made and known
 
 
 def result(places: Iterable[Place]) -> frozenset[Alternative]:
