@@ -429,7 +429,7 @@ class ModuleFacts:
         body = self._bodies.get(function)
         if body is None:
             return None
-        return (body, *(self._bodies.get(node) for node in dict.fromkeys(body.depends_on())))
+        return (body, *(self._bodies.get(node) for node in body.dependencies))
 
     def _receiver(self, function: Function, sites: list[CallSite]) -> Value:
         assert function.owner is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from drygrad.static.facts.state import Autocast
@@ -78,13 +79,18 @@ class Body:
     outcome: Outcome
     recording: Recording
 
-    def depends_on(self) -> Iterator[ast.AST]:
-        """Yield the functions of the file whose evaluation this one rests on, or holds within."""
+    @cached_property
+    def dependencies(self) -> tuple[ast.AST, ...]:
+        """The functions of the file whose evaluation this one rests on, or holds within."""
+        return tuple(dict.fromkeys(self._depends_on()))
+
+    def _depends_on(self) -> Iterator[ast.AST]:
         notes = self.outcome.notes
         yield from (function.node for function, _ in notes.sites)
         yield from (function.node for function, _ in notes.functions)
-        for made in notes.instances:
-            init = made.cls.member("__init__") if made.cls is not None else None
+        classes = {made.cls.node: made.cls for made in notes.instances if made.cls is not None}
+        for cls in classes.values():
+            init = cls.member("__init__")
             if isinstance(init, Function):
                 yield init.node
 

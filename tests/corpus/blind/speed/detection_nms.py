@@ -35,14 +35,14 @@ def match_anchors(anchors, gt_boxes, gt_labels, pos_iou=0.5, neg_iou=0.4):
     """Class target per anchor: label, 0 for background, -1 for ignored; and the matched box index."""
     iou = iou_matrix(anchors, gt_boxes)
     best_iou, best_gt = iou.max(dim=1)
-    target = torch.full((len(anchors),), -1, dtype=torch.long)
+    target = torch.full((len(anchors),), -1, dtype=torch.long, device=anchors.device)
     target[best_iou < neg_iou] = 0
     positive = best_iou >= pos_iou
     target[positive] = gt_labels[best_gt[positive]]
     # every ground-truth box keeps its best anchor
     forced = iou.argmax(dim=0)
     target[forced] = gt_labels
-    best_gt[forced] = torch.arange(len(gt_boxes))
+    best_gt[forced] = torch.arange(len(gt_boxes), device=anchors.device)
     return target, best_gt
 
 

@@ -23,6 +23,7 @@ from drygrad.static.facts.places.lattice import (
     element_of,
     flat,
     join_all,
+    reduced,
     result,
     with_rank,
 )
@@ -245,7 +246,7 @@ def _computed(
         made = element_of(places[0][1]) if places else UNKNOWN
     else:
         made = (scope.comparison if operation in _COMPARES else scope.operation)(node, places)
-    return as_tensor(with_rank(made, lambda rank: ranks.of_result(operation, node, rest, rank)))
+    return as_tensor(reduced(made, lambda rank: ranks.of_result(operation, node, rest, rank)))
 
 
 def _of_module(scope: Scope, call: TorchCall, node: ast.Call) -> Place:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,9 @@ class Scope:
     )
     stores: dict[str, list[tuple[ast.stmt, Place]]] = field(default_factory=dict[str, list[tuple[ast.stmt, Place]]])
     results: list[Place] = field(default_factory=list[Place])
+    calls: dict[ast.Call, tuple[ast.AST, Mapping[str, Place | None]]] = field(
+        default_factory=dict[ast.Call, tuple[ast.AST, Mapping[str, "Place | None"]]]
+    )
     without: tuple[str, ...] = ()
     minds_devices: int = 0
     leaves: list[dict[str, Place]] = field(default_factory=list[dict[str, Place]])

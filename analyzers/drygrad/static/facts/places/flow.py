@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 from drygrad.static.facts.places.evaluation import Scope
 from drygrad.static.facts.places.lattice import NOWHERE, UNKNOWN, Parts, Place, element_of, join, without_none
+from drygrad.static.tree import remembered, walk
 
 _MINDS = re.compile(r"cuda|gpu|device|\bcpu\b|mps|xla|backend", re.IGNORECASE)
 _PASSES = 3
@@ -19,7 +20,15 @@ Names = dict[str, Place]
 
 def tests_device(test: ast.expr) -> bool:
     """Say whether a condition asks for a device: what is done under it is done knowingly."""
-    return _MINDS.search(ast.unparse(test)) is not None
+    return any(True for _ in _minded(test))
+
+
+@remembered
+def _minded(test: ast.AST) -> Iterator[str]:
+    for node in walk(test):
+        text = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "value", None)
+        if isinstance(text, str) and _MINDS.search(text):
+            yield text
 
 
 def execute(scope: Scope, body: Sequence[ast.stmt]) -> bool:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from drygrad.static.facts.notes import Ground
 from drygrad.static.facts.places import flow, given, meeting
 from drygrad.static.facts.places.evaluation import Scope
 from drygrad.static.facts.places.lattice import (
+    ANY,
     FREE,
     MODULE,
     NOWHERE,
@@ -32,7 +34,7 @@ from drygrad.static.facts.places.lattice import (
 from drygrad.static.facts.places.meeting import Fault, Meet
 from drygrad.static.facts.receivers import is_static, self_name
 from drygrad.static.facts.values import Class, Function, Object, Reference, Tensor, Value
-from drygrad.static.tree import walk
+from drygrad.static.tree import remembered, walk
 
 if TYPE_CHECKING:
     from drygrad.static.facts.module import ModuleFacts
@@ -57,6 +59,7 @@ class Summary:
     open: tuple[Meet, ...]
     stores: Mapping[str, list[tuple[ast.stmt, Place]]]
     tensors: frozenset[str]
+    calls: tuple[tuple[ast.AST, Mapping[str, Place | None]], ...] = ()
 
 
 _NOTHING = Summary(UNKNOWN, (), (), {}, frozenset())
@@ -70,6 +73,7 @@ class Places:
         self._summaries: dict[ast.AST, Summary] = {}
         self._active: list[ast.AST] = []
         self._handed: dict[ast.AST, list[tuple[ast.AST, Mapping[str, Place | None]]]] = {}
+        self._methods_of: dict[ast.AST, dict[ast.AST, None]] = {}
         self._attributes: dict[tuple[ast.AST, str], Place] = {}
         self.branch = flow.branch
         self.tests_device = flow.tests_device
@@ -92,13 +96,40 @@ class Places:
         function = self.functions.get(node)
         if function is None or node in self._active or not isinstance(node, Node):
             return _NOTHING
+        key = (Places, node, self.is_called(node), self._assigned_elsewhere)
+        made = self.facts.derivations.get(key, self._ground(node), lambda: self._evaluate(function, node))
+        self._summaries[node] = made
+        for called, bound in made.calls:
+            self._handed.setdefault(called, []).append((node, bound))
+        return made
+
+    def _ground(self, node: ast.AST) -> Ground | None:
+        """Return the evaluations that a summary rests on: of what the function calls, and of its objects' methods."""
+        body = self.facts.body_of(node)
+        if body is None:
+            return None
+        nodes: dict[ast.AST, None] = {}
+        for each_node in (node, *body.dependencies):
+            nodes[each_node] = None
+            function = self.functions.get(each_node)
+            if function is not None and function.owner is not None:
+                nodes |= self._methods(function.owner)
+        return tuple(map(self.facts.body_of, nodes))
+
+    def _methods(self, cls: Class) -> dict[ast.AST, None]:
+        """Return the methods of a class and of its bases, by their nodes."""
+        known = self._methods_of.get(cls.node)
+        if known is None:
+            members = (member for each_class in cls.lineage() for member in each_class.members.values())
+            known = self._methods_of[cls.node] = {m.node: None for m in members if isinstance(m, Function)}
+        return known
+
+    def _evaluate(self, function: Function, node: Node) -> Summary:
         self._active.append(node)
         try:
-            made = self._evaluated(function, node)
+            return self._evaluated(function, node)
         finally:
             self._active.pop()
-        self._summaries[node] = made
-        return made
 
     def _evaluated(self, function: Function, node: Node) -> Summary:
         owner = function.owner
@@ -122,24 +153,31 @@ class Places:
             else:
                 open_meets.append(meet)
         result = join_all(scope.results) if scope.results else NOWHERE
-        return Summary(result, tuple(faults), tuple(open_meets[:_EMPTY_MEETS]), scope.stores, shown)
+        found = tuple(faults), tuple(open_meets[:_EMPTY_MEETS])
+        return Summary(result, *found, scope.stores, shown, tuple(scope.calls.values()))
 
     def is_called(self, node: ast.AST) -> bool:
         """Say whether the file calls a function."""
         return node in self.facts.callers
 
-    def stays_on_cpu(self, node: ast.AST, name: str, deepest: int = 3) -> bool:
-        """Say whether all functions of the file that call a function give it, as a parameter, what is on the CPU."""
-        calls = self._handed.get(node, [])
-        return bool(calls) and all(self._is_on_cpu(caller, bound.get(name), deepest) for caller, bound in calls)
+    def is_given(self, node: ast.AST, root: str, deepest: int = 4) -> bool:
+        """Say whether others than the file decide where a parameter of a function is.
 
-    def _is_on_cpu(self, caller: ast.AST, place: Place | None, deepest: int) -> bool:
-        if place is None or not flat(place) or deepest == 0:
-            return False
-        return all(
-            isinstance(a, Made) or (isinstance(a, At) and self.stays_on_cpu(caller, root_of(a), deepest - 1))
-            for a in flat(place)
-        )
+        That is so where the file nowhere calls it, or hands on what a function like this was given, or (where it copies
+        nothing to the CPU itself) what it got from elsewhere.
+        """
+        calls = self._handed.get(node, [])
+        if root == MODULE or not calls or deepest == 0:
+            return True
+        handed = [(c, a) for c, bound in calls if c is not node for a in flat(bound.get(root) or NOWHERE)]
+        if not self._brings_back and any(a == ANY for _, a in handed):
+            return True
+        return any(isinstance(a, At) and self.is_given(caller, root_of(a), deepest - 1) for caller, a in handed)
+
+    @cached_property
+    def _brings_back(self) -> bool:
+        """Whether the file copies tensors to the CPU: what is unknown may be such a copy."""
+        return any(True for statement in self.facts.tree.body for _ in _copies_to_cpu(statement))
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -152,7 +190,7 @@ class Places:
         summary = self.summary(function.node)
         hidden = None in keywords or any(isinstance(a, ast.Starred) for a in call.args)
         bound = _bound(function, arguments, {k: v for k, v in keywords.items() if k is not None}, hidden=hidden)
-        self._handed.setdefault(function.node, []).append((scope.function, bound))
+        scope.calls[call] = (function.node, bound)
         own = _is_own(scope, function, call)
         knows = own and self.is_module(function.owner)
         local = _Call(scope, call, bound, own, knows or bool(_tensor_parameters(function.node, summary)))
@@ -215,7 +253,11 @@ class Places:
             if _MOVES_ALL & each_class.members.keys():
                 return UNKNOWN
             for member in each_class.members.values():
-                if isinstance(member, Function) and isinstance(member.node, Node) and name in _stored_names(member):
+                if (
+                    isinstance(member, Function)
+                    and isinstance(member.node, Node)
+                    and name in _stored_names(member.node)
+                ):
                     found = [_kept(s, p, member.node) for s, p in self.summary(member.node).stores.get(name, [])]
                     (begun if BEGINS.match(member.node.name) else later).extend(found or [UNKNOWN])
         return _of_stores(begun, later)
@@ -223,28 +265,30 @@ class Places:
     @cached_property
     def _assigned_elsewhere(self) -> frozenset[str]:
         """The attributes that something else than the object itself assigns: ``model.mask = mask``."""
-        found: set[str] = set()
-        for node in walk(self.facts.tree):
-            match node:
-                case ast.Attribute(value=ast.Name(id="self" | "cls")):
-                    pass
-                case ast.Attribute(attr=name, ctx=ast.Store()):
-                    found.add(name)
-                case _:
-                    pass
-        return frozenset(found)
+        return frozenset(name for statement in self.facts.tree.body for name in _assigned_outside(statement))
 
     def layers(self, scope: Scope) -> frozenset[str]:
         """Return the names that a body gives to modules of its object, one after the other."""
-        found: set[str] = set()
-        for node in walk(scope.function):
-            match node:
-                case ast.For(target=target, iter=iterable) | ast.comprehension(target=target, iter=iterable):
-                    if any(isinstance(n, ast.Name) and n.id == scope.receiver for n in walk(iterable)):
-                        found |= {n.id for n in walk(target) if isinstance(n, ast.Name)}
-                case _:
-                    pass
-        return frozenset(found)
+        return frozenset(_names_of_parts(scope.function)) if scope.receiver is not None else frozenset()
+
+
+@remembered
+def _assigned_outside(statement: ast.AST) -> Iterator[str]:
+    for node in walk(statement):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self" | "cls")):
+                pass
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+            case _:
+                pass
+
+
+@remembered
+def _copies_to_cpu(statement: ast.AST) -> Iterator[bool]:
+    for node in walk(statement):
+        if isinstance(node, ast.Attribute) and node.attr in ("cpu", "numpy"):
+            yield True
 
 
 def root_of(a: At) -> str:
@@ -263,19 +307,28 @@ def _begins(init: Function) -> bool:
     return any(isinstance(function, ast.Attribute) and function.attr == "__init__" for function in called)
 
 
-def _stored_names(member: Function) -> frozenset[str]:
-    """Return the attributes of its object that a method assigns or registers."""
-    receiver = self_name(member)
-    found: set[str] = set()
-    for node in walk(member.node):
+@remembered
+def _names_of_parts(function: ast.AST) -> Iterator[str]:
+    for node in walk(function):
         match node:
-            case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Store()) if owner == receiver:
-                found.add(name)
-            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=str(name)), *_]):
-                found.add(name)
+            case ast.For(target=target, iter=iterable) | ast.comprehension(target=target, iter=iterable):
+                if any(isinstance(n, ast.Name) and n.id == "self" for n in walk(iterable)):
+                    yield from (n.id for n in walk(target) if isinstance(n, ast.Name))
             case _:
                 pass
-    return frozenset(found)
+
+
+@remembered
+def _stored_names(method: ast.AST) -> Iterator[str]:
+    """Yield the attributes of its object that a method assigns or registers."""
+    for node in walk(method):
+        match node:
+            case ast.Attribute(value=ast.Name(), attr=name, ctx=ast.Store()):
+                yield name
+            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=str(name)), *_]):
+                yield name
+            case _:
+                pass
 
 
 def _kept(statement: ast.stmt, place: Place, method: Node) -> Place:
@@ -284,6 +337,8 @@ def _kept(statement: ast.stmt, place: Place, method: Node) -> Place:
 
     def seen(a: Alternative) -> tuple[Alternative, ...]:
         match a:
+            case Made(factory=factory) if _is_empty(factory):
+                return (FREE,)
             case Made():
                 return (replace(a, without=None, stored=statement, kept_by_init=begun),)
             case At(root=root):
@@ -292,6 +347,15 @@ def _kept(statement: ast.stmt, place: Place, method: Node) -> Place:
                 return (a,)
 
     return each(place, seen)
+
+
+def _is_empty(factory: ast.Call) -> bool:
+    """Say whether a factory makes nothing yet: ``torch.empty(0)``, which is asked for its size before it is used."""
+    match factory.args:
+        case [ast.Constant(value=0)] | [ast.List(elts=[])] | [ast.Tuple(elts=[ast.Constant(value=0)])]:
+            return True
+        case _:
+            return False
 
 
 def _of_stores(begun: list[Place], later: list[Place]) -> Place:

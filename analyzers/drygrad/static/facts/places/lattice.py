@@ -16,6 +16,8 @@ MODULE = "self"
 _MOST = 6
 """Alternatives kept of one value; more are unknown."""
 _LONGEST_ROOT = 60
+_HIGH = 9
+"""A number of dimensions that no single reduction takes away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,17 @@ def result(places: Iterable[Place]) -> frozenset[Alternative]:
 def with_rank(place: Place, change: Callable[[int], int]) -> Place:
     """Return a place whose tensors have another least number of dimensions."""
     return each(place, lambda a: (replace(a, rank=max(0, change(a.rank))) if isinstance(a, (Made, At)) else a,))
+
+
+def reduced(place: Place, change: Callable[[int], int]) -> Place:
+    """Return a place of what an operation gave: of something given, to reduce one dimension leaves another."""
+
+    def changed(a: Alternative) -> Iterable[Alternative]:
+        if isinstance(a, At) and a.rank > 0:
+            return (replace(a, rank=max(change(a.rank), int(change(_HIGH) > 1))),)
+        return (replace(a, rank=max(0, change(a.rank))),) if isinstance(a, (Made, At)) else (a,)
+
+    return each(place, changed)
 
 
 def without_none(place: Place) -> Place:

@@ -22,6 +22,7 @@ _ON_CPU = re.compile(
 )
 """Functions that work on the CPU by design."""
 _CPU_CLASSES = re.compile(r"Dataset|DataModule|DataLoader|Sampler|Collat|TestCase|^Test")
+_SPEAKS_OF_DEVICES = re.compile(r"cuda|device|gpu|accelerat|lightning", re.IGNORECASE)
 _CPU_PACKAGES = ("matplotlib", "PIL", "cv2", "seaborn", "plotly", "skimage", "librosa", "soundfile")
 
 
@@ -41,7 +42,7 @@ def apart(ctx: Context) -> tuple[Apart, ...]:
 
 
 def _apart(ctx: Context) -> tuple[Apart, ...]:
-    if ctx.facts.default_device is None:
+    if ctx.facts.default_device is None or _is_program_of_cpu(ctx):
         return ()
     found: dict[ast.AST, Apart] = {}
     places = Places(ctx.facts)
@@ -53,6 +54,23 @@ def _apart(ctx: Context) -> tuple[Apart, ...]:
     return tuple(found.values())
 
 
+def _is_program_of_cpu(ctx: Context) -> bool:
+    """Say whether a file runs by itself and nowhere speaks of a device: what it computes stays on the CPU."""
+    if _SPEAKS_OF_DEVICES.search(ctx.source.text):
+        return False
+    return any(_runs(statement) for statement in ctx.tree.body)
+
+
+def _runs(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))) | ast.For() | ast.While() | ast.With():
+            return True
+        case ast.Expr(value=ast.Call()):
+            return True
+        case _:
+            return False
+
+
 def _is_by_design(function: Function, fault: Fault, places: Places, ctx: Context) -> bool:
     """Say whether a function works on the CPU by what it is for, or by how the file calls it."""
     maker = None if fault.made.kept_by_init else ctx.function(fault.made.site)
@@ -61,7 +79,7 @@ def _is_by_design(function: Function, fault: Fault, places: Places, ctx: Context
             return True
     if is_expected(fault.node, ctx):
         return True
-    return not _is_forward(function) and _is_called_on_cpu(function, fault, places, ctx)
+    return not _is_forward(function) and _is_placed_here(function, fault, places, ctx)
 
 
 def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) -> bool:
@@ -87,16 +105,15 @@ def _is_forward(function: Function) -> bool:
     return function.owner is not None and getattr(function.node, "name", "") in ("forward", "__call__")
 
 
-def _is_called_on_cpu(function: Function, fault: Fault, places: Places, ctx: Context) -> bool:
-    """Say whether all calls in the file give what is met on the CPU."""
+def _is_placed_here(function: Function, fault: Fault, places: Places, ctx: Context) -> bool:
+    """Say whether the file itself decides, by its calls, where what is met is: then it is not known to be on a GPU."""
     node = function.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return True
     outside = [site.node for site in ctx.callers(node) if ctx.function(site.node) is None]
-    if not all(_gives_cpu(call, ctx) for call in outside if isinstance(call, ast.Call)):
-        return False
-    inside = len(outside) < len(ctx.callers(node))
-    return any(places.stays_on_cpu(node, root) for root in fault.roots) if inside else bool(outside)
+    if outside and all(_gives_cpu(call, ctx) for call in outside if isinstance(call, ast.Call)):
+        return True
+    return not any(places.is_given(node, root) for root in fault.roots)
 
 
 def _gives_cpu(call: ast.Call, ctx: Context) -> bool:

@@ -46,7 +46,7 @@ class FloatClassTargets(Rule):
         Valid("# one sample, its target probabilities\nloss = F.cross_entropy(torch.randn(4), torch.rand(4))"),
         Valid("def f(model, x, y):\n    return F.cross_entropy(model(x), y.float())"),
         Valid("loss = F.nll_loss(torch.randn(3, 4).log_softmax(1), torch.zeros(3, dtype=torch.uint8))"),
-        Valid("def f(x, n):\n    y = torch.zeros(n, device=x.device)\n    return F.cross_entropy(x, F.one_hot(y.long(), 4).float())"),
+        Valid("def f(x, n):\n    y = x.new_zeros(n)\n    return F.cross_entropy(x, F.one_hot(y.long(), 4).float())"),
     ]
     INVALID = [
         Invalid(

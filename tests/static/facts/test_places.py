@@ -1,0 +1,155 @@
+"""What is on the default device and meets what its giver places: every claim is tried on torch, without a GPU."""
+
+from __future__ import annotations
+
+import ast
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from drygrad.static.facts.module import ModuleFacts
+from drygrad.static.facts.places.following import Places
+
+IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch.autograd import Variable\n"
+
+
+def faults(text: str) -> list[str]:
+    """Return the operations of a text that are said to fail where its arguments are on a GPU."""
+    program = IMPORTS + dedent(text)
+    return [ast.unparse(fault.node) for _, fault in Places(ModuleFacts(ast.parse(program), program)).faults()]
+
+
+MEETINGS = {
+    "under another name": "grid = torch.linspace(0, 1, x.size(1))\n    other = grid\n    return other - x",
+    "in a variable": "return x + Variable(torch.randn(x.size()))",
+    "of a typed constructor": "return x * torch.Tensor([1.0, 2.0])",
+    "of a list": "return x + torch.tensor([1.0, 2.0])",
+    "out of a tuple": "a, b = torch.ones(2), x.exp()\n    return a * b",
+    "drawn with numbers": "return x + torch.normal(0.0, 1.0, size=(3, 2))",
+    "in a concatenation": "return torch.cat([x, torch.zeros(1, 2)])",
+    "out of a list that grew": "m = []\n    m.append(torch.zeros(2))\n    return m[0] + x.exp()",
+    "in a loop": "h = torch.zeros(2)\n    for row in x:\n        h = h * row.exp()\n    return h",
+    "on one of two ways": "m = torch.ones(2) if x.dim() > 5 else torch.zeros(2)\n    return x.exp() * m",
+    "as a mask": "return x.masked_fill(torch.ones(2).bool(), 0.0)",
+    "as a condition": "return torch.where(torch.arange(2) < 1, x.exp(), x.log())",
+    "as a weight": "return F.linear(x, torch.ones(4, 2))",
+    "through a cast": "return x.matmul(torch.eye(2).to(x.dtype))",
+}
+MEETINGS_OF_INDEXING = {
+    "the CPU's by an index": "return torch.arange(9)[x.argmax(1)]",
+    "written by an index": "t = torch.zeros(9)\n    t[x.argmax(1)] = 1.0\n    return t",
+}
+SAFE = {
+    "without dimensions": "return x * torch.tensor(2.0) + torch.ones(3).sum()",
+    "an index of the CPU": "return x[torch.arange(2)]",
+    "where x is": "return x + torch.ones(2, device=x.device)",
+    "moved": "m = torch.ones(2)\n    m = m.to(x)\n    return x * m",
+    "as x is typed": "return x * torch.ones(2).type_as(x)",
+    "new from x": "return x * x.new_ones(2) + torch.zeros_like(x)",
+    "copied into": "t = torch.zeros(3, 2)\n    t[:] = x\n    return t",
+    "expanded as x": "return torch.ones(1, 2).expand_as(x)",
+    "a device in a name": "device = x.device\n    return x + torch.ones(2, device=device)",
+}
+SAFE_BY_VALUES = {
+    "an index without dimensions": "return torch.arange(9)[x.argmax()]",
+    "for the CPU alone": "m = torch.ones(2)\n    if x.is_cuda:\n        m = m.cuda()\n    return x.exp() * m",
+}
+
+
+def _function(body: str) -> str:
+    return f"def f(x: torch.Tensor):\n    {body}\n"
+
+
+def _run(body: str, device: str) -> Any:
+    names: dict[str, Any] = {"torch": torch, "F": F, "Variable": torch.autograd.Variable}
+    exec(_function(body), names)
+    with FakeTensorMode():
+        return names["f"](torch.ones(3, 2, device=device))
+
+
+@pytest.mark.parametrize("body", MEETINGS.values(), ids=MEETINGS)
+def test_a_meeting_is_told_and_torch_raises(body: str) -> None:
+    assert faults(_function(body))
+    with pytest.raises(RuntimeError, match=r"same device|two devices"):
+        _run(body, "meta")
+
+
+@pytest.mark.parametrize("body", MEETINGS_OF_INDEXING.values(), ids=MEETINGS_OF_INDEXING)
+def test_an_index_on_a_gpu_into_a_tensor_of_the_cpu_is_told(body: str) -> None:
+    assert faults(_function(body))
+
+
+@pytest.mark.parametrize("body", SAFE.values(), ids=SAFE)
+def test_a_safe_form_is_not_told(body: str) -> None:
+    assert not faults(_function(body))
+    _run(body, "meta")
+
+
+@pytest.mark.parametrize("body", SAFE_BY_VALUES.values(), ids=SAFE_BY_VALUES)
+def test_a_form_that_asks_for_values_is_not_told(body: str) -> None:
+    assert not faults(_function(body))
+
+
+METHODS = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(2, 2)
+            self.table = torch.ones(2)
+            self.register_buffer("fixed", torch.ones(2))
+
+        def start(self):
+            return torch.zeros(2)
+
+        def forward(self, x):
+            {}
+
+    class Other:
+        def __init__(self, table):
+            self.table = table
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("return self.lin(x) * self.table", True),
+        ("return self.lin(x) * self.fixed", False),
+        ("return self.lin(x) * self.start()", True),
+        ("return self.lin(torch.ones(2))", True),
+        ("return self.lin(x) * self.table.to(x)", False),
+    ],
+)
+def test_attributes_are_known_by_their_class(statement: str, told: bool) -> None:
+    assert bool(faults(METHODS.format(statement))) is told
+
+
+def test_what_a_caller_makes_meets_what_it_was_given() -> None:
+    text = """
+    def scaled(x, by):
+        return x * by
+
+    def good(x: torch.Tensor):
+        return scaled(x, torch.ones(2, device=x.device))
+
+    def bad(x: torch.Tensor):
+        return scaled(x, torch.ones(2))
+    """
+    assert faults(text) == ["x * by"]
+
+
+def test_a_default_that_is_made_here_is_told_and_no_use_of_another() -> None:
+    text = """
+    def weighted(x: torch.Tensor, w=None):
+        if w is None:
+            w = torch.ones(2)
+        return x * w
+
+    def given(x: torch.Tensor):
+        return weighted(x, x.sum(0)) + x
+    """
+    assert faults(text) == ["x * w"]
