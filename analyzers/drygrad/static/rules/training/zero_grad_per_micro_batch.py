@@ -10,6 +10,7 @@ from drygrad.static.context import Context, Loop
 from drygrad.static.editing import inserted, is_plain
 from drygrad.static.loops import repeats
 from drygrad.static.rules.training.iterations import Accumulation, accumulations, same_object
+from drygrad.static.rules.training.scalers import text_of_optimizer
 from drygrad.static.steps import Event, Training, plain_trainings
 from drygrad.static.tree import walk
 
@@ -171,6 +172,32 @@ class ZeroGradPerMicroBatch(Rule):
             """,
             at=(3, 8, 3, 29),
         ),
+        Invalid(
+            """
+            def micro(m, o, x, y):
+                o.zero_grad()
+                loss = F.mse_loss(m(x), y) / 4
+                loss.backward()
+
+            opt = torch.optim.SGD(model.parameters(), lr=0.1)
+            for i, (x, y) in enumerate(loader):
+                micro(model, opt, x, y)
+                if (i + 1) % 4 == 0 or i + 1 == len(loader):
+                    opt.step()
+            """,
+            """
+            def micro(m, o, x, y):
+                loss = F.mse_loss(m(x), y) / 4
+                loss.backward()
+
+            opt = torch.optim.SGD(model.parameters(), lr=0.1)
+            for i, (x, y) in enumerate(loader):
+                micro(model, opt, x, y)
+                if (i + 1) % 4 == 0 or i + 1 == len(loader):
+                    opt.step()
+                    opt.zero_grad()
+            """,
+        ),
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
@@ -224,9 +251,15 @@ class ZeroGradPerMicroBatch(Rule):
 
     def _fix(self, ctx: Context, training: Training, accumulation: Accumulation, event: Event) -> Fix | None:
         statement, step = event.statement, accumulation.step
-        if event.via != step.via or not isinstance(statement, ast.Expr) or not is_plain(ctx, statement):
+        if not isinstance(statement, ast.Expr) or not is_plain(ctx, statement):
             return None
         deletion = ctx.delete_statement(statement)
+        if event.via != step.via:
+            helper, optimizer = ctx.function(statement), text_of_optimizer(ctx, step)
+            if step.via or helper is None or optimizer is None or len(ctx.callers(helper)) != 1:
+                return None
+            cleared = inserted(ctx, step.statement, f"{optimizer}.zero_grad()", after=True)
+            return ctx.fix("Clear the gradients after the step only", deletion, cleared)
         kept = [e for e in training.within(accumulation.loop, "zero_grad") if e.branches == step.branches]
         if kept:
             return ctx.fix("Clear the gradients after the step only", deletion)
