@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import warnings
@@ -18,16 +19,20 @@ from typing import Any
 import torch
 from probing import dtypes, shapes
 from probing.deciding import Observation, decide
+from probing.further import FURTHER
 from probing.keeping import Seen
 from probing.modules import modules
+from probing.removed import going, gone
 from probing.samples import Sample, base_dtypes, kind, samples_of
-from probing.signatures import Signature, signature_of
+from probing.signatures import Signature, returns_of, signature_of
 from probing.spellings import aliases, public
 from torch.testing._internal.common_methods_invocations import op_db
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ROOT / "analyzers" / "drygrad" / "torchmodel" / "generated"
 _NOT_PUBLIC = ("_", "jiterator", "ops.", "torch.", "masked.", "signal.", "sparse.")
+_SEVERAL_OPERATIONS = ("nn.functional.multi_head_attention_forward",)
+"""Functions that go different ways by which of their operands are the same."""
 
 
 def main() -> int:
@@ -43,7 +48,17 @@ def main() -> int:
     _write("operations", rows)
     _write("aliases", aliases(entries))
     _write("modules", modules())
+    _write("gone", gone())
+    _write("going", going())
+    _write("made_of", made_of())
     return 0
+
+
+def made_of() -> dict[str, str]:
+    """Return what the data was made by: when it differs, the data is stale."""
+    tools = [Path(__file__), *sorted((Path(__file__).parent / "probing").glob("*.py"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in tools)).hexdigest()
+    return {"tools": digest, "torch": torch.__version__.partition("+")[0]}
 
 
 def _write(name: str, rows: dict[str, Any]) -> None:
@@ -67,8 +82,9 @@ def operations(grouped: dict[str, list[Any]]) -> dict[str, Any]:
 
 def _grouped(chosen: list[str]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
-    for entry in op_db:
+    for entry in [*op_db, *FURTHER]:
         public = not entry.name.startswith(_NOT_PUBLIC) or entry.name.startswith("__r")
+        public = public and entry.name not in _SEVERAL_OPERATIONS
         if public and (not chosen or entry.name in chosen):
             found.setdefault(entry.name, []).append(entry)
     return found
@@ -76,13 +92,14 @@ def _grouped(chosen: list[str]) -> dict[str, list[Any]]:
 
 def _row(name: str, function: Callable[..., Any], entries: list[Any]) -> dict[str, Any]:
     signature = signature_of(name, function)
+    returns = returns_of(name)
     seen, in_place = Seen(), Seen()
     made: dict[str, list[Observation]] = {"shape": [], "out": []}
     for entry in entries:
         inside = _in_place(name, function, entry, signature)
         for base in base_dtypes(entry):
             for sample in samples_of(entry, function, signature, base):
-                _look(sample, base, seen, made)
+                _look(sample, base, seen, made, returns)
                 if inside is not None and base == torch.float32:
                     in_place.look(_as(sample, inside))
     row: dict[str, Any] = {
@@ -117,8 +134,10 @@ def _in_place(name: str, function: Callable[..., Any], entry: Any, signature: Si
     return None if "." in name else getattr(torch.Tensor, f"{name}_", None)
 
 
-def _look(sample: Sample, base: torch.dtype, seen: Seen, made: dict[str, list[Observation]]) -> None:
-    shape, structure = shapes.observe(sample)
+def _look(
+    sample: Sample, base: torch.dtype, seen: Seen, made: dict[str, list[Observation]], returns: frozenset[int]
+) -> None:
+    shape, structure = shapes.observe(sample, returns)
     if structure[1] == ("refused",):
         return
     made["out"].append(structure)

@@ -84,13 +84,13 @@ def _in_dtypes(sample: Sample, dtypes: dict[str, torch.dtype]) -> Sample:
 def _rules_for(sample: Sample, dtype: torch.dtype) -> Iterator[str]:
     if dtype in [value for _, value in sample.named() if isinstance(value, torch.dtype)]:
         yield "asked"
+    if str(dtype) in _NAMES:
+        yield _NAMES[str(dtype)]
     for participants, dtypes in _participants(sample):
         common = _promoted(dtypes)
         for rule, of in _RULES.items():
             if common is not None and of(common) == dtype:
                 yield f"{rule}:{participants}"
-    if str(dtype) in _NAMES:
-        yield _NAMES[str(dtype)]
 
 
 def _participants(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
@@ -144,8 +144,18 @@ def _complex(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype.is_complex else _float(dtype).to_complex()
 
 
+def _number(dtype: torch.dtype) -> torch.dtype:
+    return torch.int64 if dtype == torch.bool else dtype
+
+
+def _double(dtype: torch.dtype) -> torch.dtype:
+    return torch.complex128 if dtype.is_complex else torch.float64
+
+
 _RULES = {
     "same": lambda dtype: dtype,
+    "number": _number,
+    "double": _double,
     "float": _float,
     "sum": _sum,
     "real": _real,

@@ -14,26 +14,32 @@ from probing.keeping import outputs_of
 from probing.samples import Sample
 
 
-def observe(sample: Sample) -> tuple[Observation | None, Observation]:
-    """Return the rules that tell the shape of a call's result, and what kind of thing it gives."""
+def observe(sample: Sample, returns: frozenset[int]) -> tuple[Observation | None, Observation]:
+    """Return the rules that tell the shape of a call's result, and what kind of thing it gives.
+
+    ``returns`` are the numbers of results that the dispatcher knows the operation by.
+    """
     try:
         result = sample.run()
     except Exception:  # noqa: BLE001 - whatever torch refuses tells nothing
         return None, (sample.features, ("refused",))
     made = outputs_of(result)
-    structure = (sample.features, tuple(_structures(result, made)))
+    structure = (sample.features, tuple(_structures(sample, result, made, returns)))
     if made is None:
         return None, structure
     return (sample.features, tuple(_rules(sample, tuple(made[0].shape)) if len(made) == 1 else ())), structure
 
 
-def _structures(result: Any, made: list[torch.Tensor] | None) -> Iterator[str]:
+def _structures(sample: Sample, result: Any, made: list[torch.Tensor] | None, returns: frozenset[int]) -> Iterator[str]:
     if made is None:
         yield "other"
     elif isinstance(result, torch.Tensor):
         yield "tensor"
     else:
-        yield f"{len(made)}"
+        asked = any(name.startswith("return_") for name in sample.features)
+        named = isinstance(result, tuple) and type(result) is not tuple
+        if named or (isinstance(result, tuple) and len(made) > 1 and (len(made) in returns or asked)):
+            yield f"{len(made)}"
         yield "many"
 
 

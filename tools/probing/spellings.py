@@ -21,7 +21,7 @@ def public(name: str) -> Callable[..., Any] | None:
     owner: Any = torch
     for part in name.split("."):
         owner = getattr(owner, part, None)
-    return owner if owner is not None else getattr(torch.Tensor, name, None)
+    return owner if callable(owner) else getattr(torch.Tensor, name, None)
 
 
 def aliases(entries: dict[str, list[Any]]) -> dict[str, str]:

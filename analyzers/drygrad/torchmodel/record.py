@@ -100,6 +100,10 @@ class Op:
             if name[0] != "#"
         )
 
+    def takes(self, name: str, kind: str) -> bool:
+        """Say whether an argument was tried with this kind."""
+        return kind in self.row.get("kinds", {}).get(name, "").split(" ")
+
     def structure(self, form: Form) -> Label:
         """Return what a call gives: ``tensor``, the number of tensors in a tuple, ``many``, or ``other``."""
         return self._decide(self.row.get("out"), form)

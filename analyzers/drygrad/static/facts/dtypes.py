@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from drygrad.static.facts.forms import Asked, flat
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
     AUTOCAST_KEEPS,
     AUTOCAST_LOWERS,
-    BOOLEAN,
     CASTS,
-    INTEGRAL,
-    MODULE_OPERATIONS,
-    VIEWS,
 )
 from drygrad.static.facts.values import (
     FLOATING,
@@ -22,66 +17,13 @@ from drygrad.static.facts.values import (
     Constant,
     Dtype,
     Number,
-    Sequence,
     Tensor,
     TorchCall,
     Value,
     is_unknown,
 )
+from drygrad.torchmodel.judgements import INDEXING, RECURRENT
 
-_OF_THE_FIRST = VIEWS | frozenset(
-    "alias_copy amax amin aminmax as_strided as_strided_copy as_strided_scatter atleast_1d atleast_2d atleast_3d "
-    "avg_pool1d avg_pool2d avg_pool3d broadcast_to ceil channel_shuffle clone conj conj_physical constant_pad_nd copy "
-    "cummax cummin diag diag_embed diagflat diagonal_copy diagonal_scatter diff dsplit empty_like expand_copy fftshift "
-    "fill flip fliplr flipud floor full_like gather hardtanh hsplit identity ifftshift index_add index_copy index_fill "
-    "index_put index_reduce index_select interpolate kthvalue masked_fill masked_scatter masked_select max_pool1d "
-    "max_pool2d max_pool3d median min max mode msort nan_to_num nanmedian narrow_copy neg ones_like pad "
-    "permute_copy pixel_shuffle pixel_unshuffle put relu relu6 repeat repeat_interleave resize resize_as resolve_conj "
-    "resolve_neg roll rot90 round scatter scatter_add scatter_reduce select_copy select_scatter setitem sgn sign "
-    "slice_scatter sort squeeze_copy split_with_sizes t_copy take take_along_dim threshold tile topk transpose_copy "
-    "tril triu trunc unbind_copy unfold_copy unique unique_consecutive unsafe_chunk unsafe_split unsqueeze_copy "
-    "view_copy vsplit zero zeros_like tensor_split".split()
-)
-"""Operations whose dtype is that of the first operand, whatever the other arguments are."""
-_COMMON = frozenset(
-    "abs add addbmm addcmul addmm addmv addr baddbmm bilinear bitwise_and bitwise_left_shift bitwise_or "
-    "bitwise_right_shift bitwise_xor bitwise_not block_diag bmm broadcast_tensors cartesian_prod cat clamp clamp_max "
-    "clamp_min column_stack combinations conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cross "
-    "dot dstack einsum floor_divide fmax fmin fmod gcd heaviside hstack inner kron lcm linear matmul maximum meshgrid "
-    "minimum mm mul multi_dot mv outer pow remainder rsub square stack sub tensordot vdot vstack where".split()
-)
-"""Operations whose dtype is the one that their operands promote to."""
-_COMMON_FLOAT = frozenset(
-    "acos acosh angle asin asinh atan atan2 atanh copysign corrcoef cos cosh cosine_embedding_loss deg2rad digamma div "
-    "entr erf erfc erfcx erfinv exp exp2 expm1 i0 i0e i1 i1e ldexp lgamma log log10 log1p log2 log_ndtr logit "
-    "logsumexp margin_ranking_loss mvlgamma ndtr ndtri pairwise_distance poisson_nll_loss polygamma rad2deg reciprocal "
-    "rsqrt sigmoid sin sinc sinh softsign sqrt tan tanh tanhshrink trapezoid trapz triplet_margin_loss "
-    "triplet_margin_with_distance_loss xlog1py xlogy".split()
-)
-"""The same, but of integers these operations make the default float dtype."""
-_FLOATS = frozenset(MODULE_OPERATIONS.values()) | frozenset(
-    "adaptive_max_pool3d addcdiv bilinear cdist cholesky cholesky_inverse cholesky_solve cond det dist "
-    "feature_alpha_dropout frac gaussian_nll_loss grid_sample gumbel_softmax histc hypot inv l1_loss lerp logaddexp "
-    "logaddexp2 logcumsumexp logdet lu_solve matrix_exp matrix_power max_unpool1d max_unpool2d max_unpool3d mean "
-    "multilabel_margin_loss multilabel_soft_margin_loss nanmean nanquantile nextafter norm normalize pdist pinv "
-    "pinverse prelu quantile renorm rrelu scaled_dot_product_attention slogdet solve solve_triangular std std_mean "
-    "svd svdvals eigh qr tensorinv tensorsolve var var_mean vecdot".split()
-) - _OF_THE_FIRST - _COMMON - _COMMON_FLOAT  # fmt: skip
-"""Operations on floats of one dtype; what their integers are (indices, lengths) does not matter."""
-_SUMS = frozenset("cumprod cumsum nansum prod sum sum_to_size trace".split())
-"""Operations that make int64 of integers and bool, else keep the dtype."""
-_OF_UNKNOWN_DTYPE = frozenset(
-    "affine_grid complex cov cumulative_trapezoid fft fft2 fftn float_power fold gradient hfft ifft ifft2 ifftn irfft "
-    "irfft2 irfftn istft polar rfft rfft2 rfftn stft to type view_as_complex view_as_real".split()
-)
-RECORDED = _OF_THE_FIRST | _COMMON | _COMMON_FLOAT | _FLOATS | _SUMS | frozenset(CASTS) | _OF_UNKNOWN_DTYPE
-"""Operations that autograd records where they give floats; of others it is not known."""
-
-_ARITHMETIC = frozenset(
-    "add bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_max clamp_min div "
-    "floor_divide fmod mul pow remainder rsub sub where xlogy".split()
-)
-"""Operations in which a Python number takes part as an operand."""
 _TAKES_DTYPE = frozenset("cumprod cumsum log_softmax mean nanmean nansum norm prod softmax softmin sum".split())
 _TAKES_DTYPE_AT = {"softmax": 2, "log_softmax": 2, "softmin": 2, "norm": 4}
 """From which position on an argument may be the dtype; of other operations it is given by name only."""
@@ -90,8 +32,8 @@ _WIDE = frozenset({"float32", "float64"})
 _AUTOCAST_CASTS = frozenset({"float16", "bfloat16", "float32"})
 """The dtypes that autocast changes: it leaves float64 and integers alone."""
 _COMPLEX = frozenset({"complex64", "complex128"})
-_REAL_OF_COMPLEX = frozenset({"real", "imag"})
-_KEEPS_COMPLEX = frozenset({"add", "sub", "mul", "div", "matmul", "cat", "stack"})
+_REAL = {"complex64": "float32", "complex128": "float64"}
+_COMPLEX_OF = {"float32": "complex64", "float64": "complex128", "complex64": "complex64", "complex128": "complex128"}
 _KINDS = (frozenset({"bool"}), INTEGERS, FLOATING, _COMPLEX)
 """The kinds of dtypes, from the one that gives way to all to the one that gives way to none."""
 _FLOAT = 2
@@ -100,19 +42,25 @@ _CONDITION = Tensor(shape=(), dtype="bool")
 
 
 def result_dtype(
-    frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...], call: TorchCall | None
+    frame: Frame,
+    operation: str,
+    tensors: tuple[Tensor, ...],
+    values: tuple[Value, ...],
+    call: TorchCall | None,
+    known: Asked | None,
+    index: int = 0,
 ) -> str | None:
     """Return the dtype of an operation's result; None where torch's rule is not known, or an operand's dtype."""
     if call is not None and "out" in call.keyword_values:
         out = call.keyword_values["out"]
         return out.dtype if isinstance(out, Tensor) else None
     asked = _asked_for(operation, values, call)
-    if asked is not None:
+    if asked is not None and index == 0:
         return asked.name if isinstance(asked, Dtype) else None
     if frame.state.autocast in FLOATING and operation in AUTOCAST_LOWERS:
         sure = call is not None and call.module is not None
         return frame.state.autocast if sure or any(t.dtype in _AUTOCAST_CASTS for t in tensors) else None
-    dtype = _by_rule(frame, operation, tensors, values, call)
+    dtype = _by_rule(frame, operation, tensors, values, known, index)
     if dtype in FLOATING and frame.state.autocast != "off" and operation not in AUTOCAST_KEEPS:
         return None
     return dtype
@@ -132,104 +80,83 @@ def _asked_for(operation: str, values: tuple[Value, ...], call: TorchCall | None
 
 
 def _by_rule(
-    frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...], call: TorchCall | None
+    frame: Frame,
+    operation: str,
+    tensors: tuple[Tensor, ...],
+    values: tuple[Value, ...],
+    known: Asked | None,
+    index: int,
 ) -> str | None:
-    if operation in BOOLEAN:
-        return _of_test(operation, values, call)
-    if operation in INTEGRAL:
-        return _of_counting(call, values)
     if operation in CASTS:
         return CASTS[operation]
-    if operation in ("max", "min") and any(isinstance(v, Tensor) for v in values[1:]):
-        operation = "maximum"
-    if operation in _OF_THE_FIRST or operation in _SUMS:
-        return _of_first(operation, values, call)
-    if operation in _FLOATS:
-        return _common_float(tensors, values, call)
-    if operation in _COMMON or operation in _COMMON_FLOAT:
-        return _common(frame, operation, tensors, values, call)
-    return None
-
-
-def _of_first(operation: str, values: tuple[Value, ...], call: TorchCall | None) -> str | None:
-    first = _first(values, call)
-    dtype = first.dtype if isinstance(first, Tensor) else None
-    if operation in _SUMS and _is_whole(dtype):
+    if operation in INDEXING:
+        return values[0].dtype if values and isinstance(values[0], Tensor) else None
+    if operation == "where" and len(values) == 1:  # the indices of what holds
         return "int64"
-    return None if dtype in _COMPLEX and operation in _REAL_OF_COMPLEX else dtype
-
-
-def _common(
-    frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...], call: TorchCall | None
-) -> str | None:
-    if operation == "where":
-        if len(values) == 1:  # the indices of what holds
-            return "int64"
-        tensors = (_CONDITION, *(tensor for tensor in tensors if tensor is not values[0]))
+    if operation in RECURRENT:
+        return _common_float(tensors)
+    rule = known.op.dtype(index, known.form) if known is not None else None
+    if known is None or not isinstance(rule, str) or rule == "asked":
+        return None
+    kind, _, participants = rule.partition(":")
     default = frame.module.default_dtype
-    dtype = _promoted(tensors, _scalars(operation, values, call), default)
-    if dtype not in _WIDE and _may_hide_tensors(values, call):
+    if not participants:
+        return default if kind == "float32" else kind
+    operands = _participants(known, participants)
+    dtype = None if operands is None else _promoted(*operands, default)
+    return None if dtype is None else _become(kind, dtype, default)
+
+
+def _participants(known: Asked, names: str) -> tuple[tuple[Tensor, ...], list[Value]] | None:
+    """Return the tensors and the numbers that decide; None where one may be hidden."""
+    if names in ("*", "#", "~"):
+        given = list(flat(known.arguments.values()))
+    else:
+        given = list(flat(value for name in names.split(",") if (value := known.arguments.get(name)) is not None))
+        if len(given) < len(names.split(",")):
+            return None
+    tensors = tuple(value for value in given if isinstance(value, Tensor))
+    if names == "~":
+        tensors = tuple(tensor for tensor in tensors if tensor.dtype not in INTEGERS and tensor.dtype != "bool")
+    if any(map(is_unknown, given)) and not {tensor.dtype for tensor in tensors} <= _WIDE:
         return None
-    if dtype in _COMPLEX:
-        return dtype if operation in _KEEPS_COMPLEX else None
-    if dtype == "bool" and operation in ("square", "einsum"):
-        return None
-    if operation in _COMMON_FLOAT and _is_whole(dtype):
-        rounds = _rounds(call) if operation == "div" else False
-        return None if rounds is None else dtype if rounds else default
-    return dtype
+    return tensors, [v for v in given if _is_number(v)] if names != "*" else []
 
 
-def _is_whole(dtype: str | None) -> bool:
-    return dtype == "bool" or dtype in INTEGERS
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Number) or (isinstance(value, Constant) and isinstance(value.value, (int, float, complex)))
 
 
-def _first(values: tuple[Value, ...], call: TorchCall | None) -> Value | None:
-    return values[0] if values or call is None else call.keyword_values.get("input")
+def _become(kind: str, dtype: str, default: str) -> str | None:
+    """Return what a rule makes of the dtype that the operands have in common."""
+    whole = dtype == "bool" or dtype in INTEGERS
+    match kind:
+        case "float":
+            return default if whole else dtype
+        case "sum":
+            return "int64" if whole else dtype
+        case "number":
+            return "int64" if dtype == "bool" else dtype
+        case "real" | "realfloat":
+            return default if whole and kind == "realfloat" else _REAL.get(dtype, dtype)
+        case "complex":
+            return _COMPLEX_OF.get(default if whole else dtype)
+        case "double":
+            return "complex128" if dtype in _COMPLEX else "float64"
+        case "test":
+            return "uint8" if dtype == "uint8" else "bool"
+        case _:
+            return dtype
 
 
-def _of_test(operation: str, values: tuple[Value, ...], call: TorchCall | None) -> str | None:
-    """Return the dtype of a test: bool, but ``any`` and ``all`` of uint8 are uint8."""
-    first = _first(values, call)
-    if operation in ("any", "all"):
-        return "bool" if isinstance(first, Tensor) and first.dtype not in (None, "uint8") else None
-    return "bool"
-
-
-def _of_counting(call: TorchCall | None, values: tuple[Value, ...]) -> str | None:
-    """Return the dtype of indices and counts: int64, unless the call asks for int32 or weighs what it counts."""
-    if call is None:
-        return "int64"
-    small = call.keyword_values.get("out_int32", Constant(False))
-    weighed = call.operation == "bincount" and (len(values) > 1 or "weights" in call.keywords)
-    return "int64" if small == Constant(False) and not weighed else None
-
-
-def _rounds(call: TorchCall | None) -> bool | None:
-    """Say whether a division rounds, and so keeps integers; None where the mode is not known."""
-    mode = call.keyword_values.get("rounding_mode", NONE) if call is not None else NONE
-    return mode != NONE if isinstance(mode, Constant) else None
-
-
-def _common_float(tensors: tuple[Tensor, ...], values: tuple[Value, ...], call: TorchCall | None) -> str | None:
+def _common_float(tensors: tuple[Tensor, ...]) -> str | None:
     """Return the one float dtype among the operands."""
-    dtypes = {tensor.dtype for tensor in tensors} - INTEGERS - {"bool"}
+    dtypes = {tensor.dtype for tensor in tensors}
     dtype = dtypes.pop() if len(dtypes) == 1 else None
-    if dtype not in FLOATING or (dtype not in _WIDE and _may_hide_tensors(values, call)):
-        return None
-    return dtype
+    return dtype if dtype in FLOATING else None
 
 
 # -- promotion --------------------------------------------------------------------------------------------------
-
-
-def _scalars(operation: str, values: tuple[Value, ...], call: TorchCall | None) -> list[Value]:
-    """Return the Python numbers that take part in an operation."""
-    if operation not in _ARITHMETIC:
-        return []
-    named = call.keyword_values if call is not None else dict[str, Value]()
-    operands = (*values, *(named[name] for name in ("other", "exponent", "min", "max", "input") if name in named))
-    return [v for v in operands if isinstance(v, Number) or (isinstance(v, Constant) and v != NONE)]
 
 
 def _promoted(tensors: tuple[Tensor, ...], scalars: list[Value], default: str) -> str | None:
@@ -282,18 +209,3 @@ def _kind_of_scalar(value: Value) -> int:
             return _FLOAT
         case _:
             return len(_KINDS)
-
-
-def _may_hide_tensors(values: tuple[Value, ...], call: TorchCall | None) -> bool:
-    """Say whether nothing is known of some operand: it may be a tensor, and decide the dtype."""
-    named = call.keyword_values.values() if call is not None else ()
-    return any(map(is_unknown, flat((*values, *named))))
-
-
-def flat(values: Iterable[Value]) -> Iterable[Value]:
-    """Yield values, those in lists in place of the lists."""
-    for value in values:
-        if isinstance(value, Sequence):
-            yield from flat(value.items if value.items is not None else (value.element,))
-        else:
-            yield value

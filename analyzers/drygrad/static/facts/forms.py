@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from drygrad.static.facts.values import UNKNOWN, Constant, Dtype, Number, Sequence, Tensor, TorchCall, Value
@@ -12,7 +12,7 @@ from drygrad.torchmodel import operations
 from drygrad.torchmodel.record import Op
 
 _WORD = re.compile(r"[a-z_-]+")
-_LISTS = frozenset({"tensors", "size", "shape", "dims", "repeats"})
+_LISTS = frozenset({"tensors", "operands", "size", "shape", "dims", "repeats"})
 """Arguments that may be given one by one."""
 
 
@@ -55,7 +55,7 @@ def _called(operation: str, call: TorchCall) -> Op | None:
 
 def _operator(operation: str, values: tuple[Value, ...]) -> tuple[Op | None, tuple[Value, ...]]:
     """Return what an operator calls: ``2 / x`` is a method of x."""
-    reflected = operations.named(f"__r{operation}__") if not isinstance(values[0], Tensor) else None
+    reflected = operations.named(f"__r{operation}__") if isinstance(values[0], (Constant, Number)) else None
     return (operations.named(operation), values) if reflected is None else (reflected, values[::-1])
 
 
@@ -68,7 +68,7 @@ def _bound(op: Op, values: tuple[Value, ...], call: TorchCall | None) -> dict[st
     if call is not None and call.form != "operator" and hides_arguments(call.node):
         return None
     names = op.method_signature if call is None or call.form == "method" else op.signature
-    found = dict(zip(names, _gathered(names, values), strict=False))
+    found = dict(zip(names, _gathered(op, names, values), strict=False))
     if call is not None:
         found |= {op.canonical(name): value for name, value in call.keyword_values.items()}
         if call.module is not None:
@@ -76,13 +76,14 @@ def _bound(op: Op, values: tuple[Value, ...], call: TorchCall | None) -> dict[st
     return found
 
 
-def _gathered(names: tuple[str, ...], values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _gathered(op: Op, names: tuple[str, ...], values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Return the values with those that make one list together: ``einsum("ij,jk", a, b)``, ``x.view(2, 3)``."""
     at = next((index for index, name in enumerate(names) if name in _LISTS), len(values))
-    several = len(values) > len(names) or names[at : at + 1] == ("tensors",)
-    if not several or at >= len(values) or isinstance(values[at], Sequence):
+    if at >= len(values) or isinstance(values[at], Sequence):
         return values
-    return (*values[:at], Sequence("tuple", values[at:]))
+    several = len(values) > len(names)
+    alone = names[at] in ("tensors", "operands") and not op.takes(names[at], "T")
+    return (*values[:at], Sequence("tuple", values[at:])) if several or alone else values
 
 
 def hides_arguments(node: ast.Call) -> bool:
@@ -124,3 +125,12 @@ def kind_of(value: Value) -> str:
             return {"T": "L", "N": "S"}.get(kind_of(element), "?")
         case _:
             return "?"
+
+
+def flat(values: Iterable[Value]) -> Iterable[Value]:
+    """Yield values, those in lists in place of the lists."""
+    for value in values:
+        if isinstance(value, Sequence):
+            yield from flat(value.items if value.items is not None else (value.element,))
+        else:
+            yield value

@@ -20,22 +20,6 @@ FACTORIES = frozenset(
     "new_zeros new_ones new_empty new_full new_tensor tril_indices triu_indices range hann_window".split()
 )
 
-NOT_DIFFERENTIABLE = frozenset(
-    "argmax argmin argsort eq ne lt le gt ge equal isnan isinf isfinite isclose isin isneginf isposinf isreal "
-    "logical_and logical_or logical_not logical_xor bincount nonzero argwhere count_nonzero one_hot multinomial "
-    "searchsorted bucketize histc matrix_rank signbit allclose any all".split()
-)
-"""Operations whose result never has a gradient."""
-
-BOOLEAN = frozenset(
-    "eq ne lt le gt ge isnan isinf isfinite isclose isin isneginf isposinf isreal logical_and logical_or logical_not "
-    "logical_xor signbit any all".split()
-)
-INTEGRAL = frozenset(
-    "argmax argmin argsort bincount bucketize nonzero argwhere count_nonzero matrix_rank one_hot multinomial "
-    "searchsorted".split()
-)
-
 CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
     "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",

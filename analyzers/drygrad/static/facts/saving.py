@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from drygrad.static.facts.events import Saved
-from drygrad.static.facts.forms import asked
+from drygrad.static.facts.forms import Asked, asked
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import PARAMETERLESS, SCATTERS
 from drygrad.static.facts.values import Constant, Number, Origin, Sequence, Tensor, TorchCall, Value
@@ -19,7 +19,7 @@ def note_saved(
     frame: Frame,
     node: ast.expr,
     operation: str,
-    values: tuple[Value, ...],
+    known: Asked | None,
     made: Tensor,
     call: TorchCall | None,
     *,
@@ -29,8 +29,7 @@ def note_saved(
 
     An in-place form keeps its result, in the memory of its first operand, or other operands: never what it overwrites.
     """
-    known = asked(operation, values, call) if made.requires_grad is not False else None
-    if known is None:
+    if known is None or made.requires_grad is False:
         return
     learnt = _learnt(frame, call)
     kept: dict[str, bool | None] = {}

@@ -7,22 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from drygrad.static.facts import ranges, saving, shapes
-from drygrad.static.facts.dtypes import RECORDED, flat, result_dtype
+from drygrad.static.facts.dtypes import result_dtype
 from drygrad.static.facts.events import DeviceMismatch, ShapeMismatch
+from drygrad.static.facts.forms import Asked, asked, flat
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
     COPIES_IF_SCATTERED,
-    NOT_DIFFERENTIABLE,
     PARAMETERLESS,
     SCATTERS,
     VIEWS,
 )
+from drygrad.static.facts.recording import never_recorded, requires_grad
 from drygrad.static.facts.values import (
-    INTEGERS,
     UNKNOWN,
-    Constant,
-    Device,
-    Number,
     Object,
     Origin,
     Sequence,
@@ -32,6 +29,7 @@ from drygrad.static.facts.values import (
     Value,
     element_of,
 )
+from drygrad.torchmodel.judgements import PAIRS, UNTOLD
 
 KEEPS_DEVICE_APART = frozenset(
     "to cuda cpu copy type getitem setitem index_put move expand_as view_as reshape_as broadcast_tensors tensor_split "
@@ -49,25 +47,17 @@ _ELEMENTWISE = frozenset(
     "add sub mul div pow neg abs exp log sqrt sigmoid tanh relu softmax log_softmax clamp to cpu float half double "
     "long bool triu tril unsqueeze dropout".split()
 )
-_PARTS = frozenset(
-    "broadcast_tensors chunk dsplit hsplit meshgrid split split_with_sizes tensor_split unbind unsafe_chunk "
-    "unsafe_split vsplit".split()
-)
-"""Operations that return several tensors, of unknown number."""
-_POOLS_WITH_INDICES = frozenset(
-    "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d max_pool1d max_pool2d max_pool3d".split()
-)
-"""Pools that also return what they chose, where they are asked to."""
 
 
 def result_of(frame: Frame, call: TorchCall) -> Value:
     """Return the result of a call on tensors, reporting what cannot work."""
     shape = call_shape(frame, call)
-    made = make(frame, call.node, call.operation, _tensors(call), call.values, call=call)
+    known = asked(call.operation, call.values, call)
+    made = _make(frame, call.node, call.operation, _tensors(call), call.values, known, call=call)
     if call.module is not None:
         made = _through_parameters(frame, made, call.module)
-        saving.note_saved(frame, call.node, call.operation, call.values, made, call)
-    return _shaped(_structure(call, made) or made, shape)
+    saving.note_saved(frame, call.node, call.operation, known, made, call)
+    return _shaped(_structure(frame, call, made, known) or made, shape)
 
 
 def _shaped(value: Value, shape: shapes.Result) -> Value:
@@ -76,44 +66,49 @@ def _shaped(value: Value, shape: shapes.Result) -> Value:
         return replace(value, shape=shape) if isinstance(value, Tensor) else value
     element = element_of(value) if isinstance(value, Sequence) else value
     parts = value.items if isinstance(value, Sequence) and value.items else (element,) * len(shape)
+    if len(parts) != len(shape):
+        return value
     return Sequence("tuple", tuple(_shaped(part, each) for part, each in zip(parts, shape, strict=True)))
 
 
-def _structure(call: TorchCall, made: Tensor) -> Value | None:
-    """Return the several outputs of operations that have them, shapes unknown."""
-    indices = Tensor(dtype="int64", device=made.device, requires_grad=False, leaf=True, origin=made.origin)
-    match call.operation:
-        case "max" | "min" | "median" | "nanmedian" if len(call.values) > 1 or call.keywords:
-            if len(call.values) > 1 and isinstance(call.values[1], Tensor):
-                return None
-            return Sequence("tuple", (made, indices))
-        case "sort" | "topk" | "mode" | "kthvalue" | "cummax" | "cummin":
-            return Sequence("tuple", (made, indices))
-        case "unique" | "unique_consecutive":
-            return _with_counts(call, made, indices)
-        case operation if operation in _POOLS_WITH_INDICES:
-            asked = call.constant("return_indices", default=False)
-            return UNKNOWN if asked is ... else Sequence("tuple", (made, indices)) if asked else None
-        case "nonzero" if call.constant("as_tuple", default=False):
-            return Sequence("tuple", None, indices)
-        case "where" if len(call.values) == 1:
-            return Sequence("tuple", None, indices)
-        case "lstm":
-            return Sequence("tuple", (made, Sequence("tuple", (made, made))))
-        case "gru" | "rnn" | "multi_head_attention" | "lstm_cell" | "aminmax" | "std_mean" | "var_mean":
-            return Sequence("tuple", (made, made))
-        case operation if operation in _PARTS:
-            return Sequence("tuple", None, made)
-        case _:
-            return None
-
-
-def _with_counts(call: TorchCall, made: Tensor, indices: Tensor) -> Value | None:
-    """Return what ``unique`` gives: the values, and what else is asked for."""
-    asked = [call.constant(name, default=False) for name in ("return_inverse", "return_counts")]
-    if ... in asked or any(isinstance(value, Constant) and value.value is True for value in call.values[2:]):
+def _structure(frame: Frame, call: TorchCall, made: Tensor, known: Asked | None) -> Value | None:
+    """Return what an operation gives where that is not one tensor, shapes unknown; None where it is."""
+    if call.operation == "where" and len(call.values) == 1:
+        return Sequence("tuple", None, made)
+    if call.operation in UNTOLD:
         return UNKNOWN
-    return Sequence("tuple", (made, *[indices for each in asked if each])) if any(asked) else None
+    if call.operation in PAIRS:
+        return Sequence("tuple", (made, Sequence("tuple", (made, made)) if call.operation == "lstm" else made))
+    said = known.op.structure(known.form) if known is not None else None
+    if known is None or said is None or said == "tensor":
+        return None if known is None or said == "tensor" else UNKNOWN
+    if said == "many":
+        return Sequence("tuple", None, made if _alike(known) else Tensor())
+    if said == "other":
+        return UNKNOWN
+    return Sequence("tuple", (made, *(_another(frame, call, made, known, at) for at in range(1, int(said)))))
+
+
+def _alike(known: Asked) -> bool:
+    """Say whether the results of an operation that gives many have one dtype, and one graph."""
+    first, second = (known.op.dtype(index, known.form) for index in range(2))
+    return second in (None, first) and never_recorded(known, 0) in (never_recorded(known, 1), False)
+
+
+def _another(frame: Frame, call: TorchCall, made: Tensor, known: Asked, index: int) -> Tensor:
+    """Return one more result."""
+    tensors = _tensors(call)
+    dtype = result_dtype(frame, call.operation, tensors, call.values, call, known, index)
+    recorded = requires_grad(frame, call.operation, tensors, call.values, dtype, known, index)
+    return replace(
+        made,
+        dtype=dtype,
+        requires_grad=recorded,
+        leaf=None if recorded is None else not recorded,
+        cut=None if recorded else call.node if never_recorded(known, index) else made.cut,
+        storage=(call.node, index),
+        range=None,
+    )
 
 
 def make(
@@ -130,25 +125,39 @@ def make(
 
     ``written`` is the tensor that the operation overwrites, where it works in place.
     """
+    known = asked(operation, values, call)
+    made = _make(frame, node, operation, tensors, values, known, call=call, written=written)
+    saving.note_saved(frame, node, operation, known, made, call, in_place=written is not None)
+    return made
+
+
+def _make(  # noqa: PLR0913 - what make and result_of both know
+    frame: Frame,
+    node: ast.expr,
+    operation: str,
+    tensors: tuple[Tensor, ...],
+    values: tuple[Value, ...],
+    known: Asked | None,
+    *,
+    call: TorchCall | None,
+    written: Tensor | None = None,
+) -> Tensor:
     origin = Origin(operation, node, values, call)
-    dtype = result_dtype(frame, operation, tensors, values, call)
-    requires_grad = _requires_grad(frame, operation, tensors, values, dtype)
-    cut = node if operation in NOT_DIFFERENTIABLE else next((t.cut for t in tensors if t.cut), None)
-    if requires_grad:
-        cut = None
-    made = Tensor(
+    dtype = result_dtype(frame, operation, tensors, values, call, known)
+    recorded = requires_grad(frame, operation, tensors, values, dtype, known)
+    if written is not None and written.requires_grad and frame.state.grad:
+        recorded = True
+    cut = node if never_recorded(known) else next((t.cut for t in tensors if t.cut), None)
+    return Tensor(
         dtype=dtype,
         device=_device(frame, node, operation, tensors, values, call),
-        requires_grad=requires_grad,
-        leaf=None if requires_grad is None else not requires_grad,
+        requires_grad=recorded,
+        leaf=None if recorded is None else not recorded,
         origin=origin,
         storage=_storage(frame, node, operation, tensors) if written is None else written.storage,
         range=ranges.range_of_result(operation, values, call),
-        cut=cut,
+        cut=None if recorded else cut,
     )
-    if call is None or call.module is None or written is not None:
-        saving.note_saved(frame, node, operation, values, made, call, in_place=written is not None)
-    return made
 
 
 def _storage(frame: Frame, node: ast.expr, operation: str, tensors: tuple[Tensor, ...]) -> object:
@@ -288,17 +297,3 @@ def _through_parameters(frame: Frame, made: Tensor, module: Object) -> Tensor:
     if frame.state.grad and not module.frozen and not frame.module.freezes:
         return replace(made, requires_grad=True, leaf=False, cut=None)
     return replace(made, requires_grad=made.requires_grad or None)
-
-
-# -- gradient ---------------------------------------------------------------------------------------------------
-
-
-def _requires_grad(
-    frame: Frame, operation: str, tensors: tuple[Tensor, ...], values: tuple[Value, ...], dtype: str | None
-) -> bool | None:
-    if operation in NOT_DIFFERENTIABLE or frame.state.grad is False or dtype in INTEGERS or dtype == "bool":
-        return False
-    if any(t.requires_grad for t in tensors):
-        return True if frame.state.grad and operation in RECORDED else None
-    certain = all(isinstance(v, (Tensor, Constant, Number, Device, Object)) for v in values)
-    return False if tensors and certain and all(t.requires_grad is False for t in tensors) else None

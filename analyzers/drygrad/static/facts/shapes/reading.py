@@ -14,6 +14,12 @@ ALIASES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("self", "x"), "
 """Other names that torch takes an argument by."""
 
 
+def plain(operation: str) -> str:
+    """Return the name under which an operation's shape is known: copies of views have the views' shapes."""
+    name = operation.removesuffix("_copy").removeprefix("unsafe_") if operation != "unfold_copy" else operation
+    return "split" if name == "split_with_sizes" else name
+
+
 def size_of_value(value: Value) -> Dim:
     """Return the size that a value stands for."""
     if isinstance(value, Constant):
@@ -83,7 +89,7 @@ class Reader:
     def _parameters(self) -> tuple[str, ...]:
         if self.call.module is not None:
             return FORWARDS.get(self.module_name, ())
-        return FUNCTIONS.get(self.call.operation) or self.call.signature
+        return FUNCTIONS.get(plain(self.call.operation)) or self.call.signature
 
     @property
     def module_name(self) -> str:

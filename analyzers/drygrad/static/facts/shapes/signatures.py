@@ -49,6 +49,8 @@ FUNCTIONS = _table(
         "gather index_select": "input dim index",
         "take_along_dim": "input indices dim",
         "one_hot": "input num_classes",
+        "fft ifft rfft irfft hfft ihfft": "input n dim norm",
+        "fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn": "input s dim norm",
         "eye": "n m",
         "normal": "mean std size",
         "conv1d conv2d conv3d": "input weight bias stride padding dilation groups",

@@ -13,11 +13,13 @@ from drygrad.static.facts.shapes import (
     products,
     reductions,
     sequences,
+    spectra,
     views,
 )
 from drygrad.static.facts.shapes.core import Result, Unknown, broadcast, words
 from drygrad.static.facts.shapes.products import matmul
-from drygrad.static.facts.shapes.reading import Handler, Reader, operand_shape
+from drygrad.static.facts.shapes.reading import Handler, Reader, operand_shape, plain
+from drygrad.static.facts.shapes.told import told_shape
 from drygrad.static.facts.values import Shape, Tensor, TorchCall, Value
 
 OPERATIONS: dict[str, Handler] = {
@@ -51,6 +53,7 @@ PACKAGES: dict[str, dict[str, Handler]] = {
     "torch": {**OPERATIONS, **factories.OPERATIONS},
     "torch.nn.functional": OPERATIONS,
     "torch.special": OPERATIONS,
+    "torch.fft": spectra.OPERATIONS,
     "torch.linalg": {**products.LINEAR_ALGEBRA, **reductions.LINEAR_ALGEBRA},
 }
 METHODS = {**OPERATIONS, **{name: factories.OPERATIONS[name] for name in factories.OPERATIONS if name[:4] == "new_"}}
@@ -64,13 +67,13 @@ def handler_of(call: TorchCall) -> Handler | None:
     if package == "torch.nn.init":
         return elementwise.in_place
     if call.form == "function" and package != "torch.Tensor":
-        return PACKAGES.get(package, {}).get(name if package == "torch.linalg" else call.operation)
+        return PACKAGES.get(package, {}).get(name if package == "torch.linalg" else plain(call.operation))
     if call.inplace and call.operation not in views.RESHAPING and call.operation not in elementwise.INTO:
         return elementwise.in_place if call.operation not in UNSIZED else None
-    return METHODS.get(call.operation)
+    return METHODS.get(plain(call.operation))
 
 
-UNSIZED = frozenset(("resize", "resize_as", "set", "as_strided", "swap"))
+UNSIZED = frozenset(("resize", "resize_as", "set", "as_strided", "swap", "addbmm"))
 """In-place methods after which the receiver has another shape."""
 
 
@@ -79,11 +82,11 @@ def call_shape(call: TorchCall) -> Result:
 
     Raise Mismatch where the shapes that meet make torch raise for certain.
     """
-    handler = handler_of(call)
-    if handler is None or _hides_arguments(call):
+    if _hides_arguments(call):
         return None
+    handler = handler_of(call)
     try:
-        return handler(Reader(call))
+        return handler(Reader(call)) if handler is not None else told_shape(call)
     except Unknown:
         return None
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from drygrad.static.context import Context
-from drygrad.static.facts.operations import NOT_DIFFERENTIABLE
+from drygrad.static.facts.recording import cuts_graph
 from drygrad.static.facts.values import (
     UNKNOWN,
     Class,
@@ -127,7 +127,7 @@ def _of_call(node: ast.Call, call: TorchCall, ctx: Context, depth: int) -> Cut |
         return Cut(node, "mode")
     if call.operation in _NUMBERS:
         return Cut(node, "number", certain=call.receiver_known) if _is_computed(call.operands[0], ctx) else None
-    if call.operation in NOT_DIFFERENTIABLE or call.operation == "detach":
+    if call.operation == "detach" or cuts_graph(call.operation, call.values, call):
         return Cut(node, "operation") if _is_computed(call.operands[0], ctx) else None
     if call.operation in _FROM_NUMBERS:
         asked = "requires_grad" in call.keywords

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.operations import NOT_DIFFERENTIABLE
+from drygrad.static.facts.recording import cuts_graph
 from drygrad.static.facts.values import Number, Tensor, Value
 from drygrad.static.rules.autograd.terms import differentiated, terms_of
 
@@ -115,7 +115,8 @@ def _cut(term: Value, ctx: Context) -> ast.expr | None:
     if not isinstance(term, Tensor) or term.requires_grad is not False or term.cut is None:
         return None
     made = ctx.tensor(term.cut)
-    if made is None or made.origin is None or made.origin.operation not in NOT_DIFFERENTIABLE:
+    origin = made.origin if made is not None else None
+    if made is None or origin is None or not cuts_graph(origin.operation, origin.operands, origin.call):
         return None
     return term.cut if _descends_from_graph(made) else None
 
