@@ -41,3 +41,8 @@ def _overload(names: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 @cache
 def _read(name: str) -> Any:
     return json.loads((_GENERATED / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def removed_functions() -> Mapping[str, str]:
+    """Return what torch only names to say that it is gone, in its own words."""
+    return _read("gone")
