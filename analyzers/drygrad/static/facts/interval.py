@@ -18,8 +18,10 @@ class End(IntEnum):
     """
 
     OPEN = 0
-    MAY = 1
-    SURE = 2
+    ROUNDED = 1
+    """Single elements get there where they are rounded, as a sigmoid to 1; a sum or a mean of many does not."""
+    MAY = 2
+    SURE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,14 @@ class Range:
             return self
         return replace(self, at_low=_left_out(self.at_low), at_high=_left_out(self.at_high))
 
+    def averaged(self) -> Range:
+        """Return the range of what is computed from many of the elements."""
+        some = self.picked()
+        if End.ROUNDED not in (some.at_low, some.at_high):
+            return some
+        low, high = (End.OPEN if end is End.ROUNDED else end for end in (some.at_low, some.at_high))
+        return replace(some, at_low=low, at_high=high)
+
     def magnitudes(self) -> Range:
         """Return the range of the absolute values."""
         if self.low >= 0:
@@ -148,6 +158,7 @@ ZERO = Range(0.0, 0.0, End.SURE, End.SURE)
 POSITIVE = Range(0.0)
 NONNEGATIVE = Range(0.0, at_low=End.MAY)
 UNIT = Range(0.0, 1.0, End.MAY, End.MAY)
+PROBABILITY = Range(0.0, 1.0, End.ROUNDED, End.ROUNDED)
 AROUND_ZERO = Range(-1.0, 1.0, End.MAY, End.MAY)
 
 
@@ -178,7 +189,7 @@ def _both(first: Range, at_first: End, second: Range, at_second: End) -> End:
 
 
 def _once(end: End) -> End:
-    return End.OPEN if end is End.OPEN else End.MAY
+    return min(end, End.MAY)
 
 
 def _left_out(end: End) -> End:

@@ -17,6 +17,7 @@ from drygrad.static.facts.attributes import given_device, has_fields, moved_with
 from drygrad.static.facts.calls import join_arguments
 from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
+from drygrad.static.facts.interval import ANY
 from drygrad.static.facts.mentions import mentions_of, united
 from drygrad.static.facts.notes import Body, CallSite, Derivations, Ground, Notes, Outcome
 from drygrad.static.facts.receivers import adopt_attributes, bound, is_static, self_name
@@ -180,8 +181,8 @@ class ModuleFacts:
     def attribute(self, owner: Object, name: str) -> Value | None:
         """Return an attribute of an object; None where nothing tells."""
         held = self._attribute(owner, name)
-        if isinstance(held, Tensor) and held.range is not None:
-            held = replace(held, range=None)  # an object's state may have been filled since by anyone
+        if isinstance(held, Tensor):  # an object's state may have been filled since, and is no data
+            held = replace(held, range=ANY)
         if self.freezes and isinstance(held, Tensor) and held.parameter:
             return replace(held, requires_grad=None)
         return held

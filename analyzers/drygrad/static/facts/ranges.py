@@ -10,6 +10,7 @@ from drygrad.static.facts.interval import (
     AROUND_ZERO,
     NONNEGATIVE,
     POSITIVE,
+    PROBABILITY,
     UNIT,
     ZERO,
     End,
@@ -42,9 +43,10 @@ _SOME = frozenset(
     "max amax min amin unique".split()
 )
 """Operations whose result has some of the elements of their first operand, or what lies between these."""
+_AVERAGES = frozenset("mean nanmean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d".split())
 _TOTALS = frozenset("sum nansum cumsum logcumsumexp".split())
-_UNIT = frozenset("sigmoid softmax hardsigmoid rand rand_like bernoulli dropout_mask".split())
-"""Operations whose result lies between 0 and 1, which rounding reaches."""
+_PROBABILITIES = frozenset("softmax rand rand_like".split())
+"""Operations whose result lies between 0 and 1, which only rounding reaches."""
 _NORMS = frozenset("norm cdist pairwise_distance dist pdist".split())
 _COUNTS = frozenset("count_nonzero bincount histc argmax argmin argsort multinomial randperm".split())
 _SPREADS = frozenset("std var".split())
@@ -101,7 +103,8 @@ def range_of_result(operation: str, values: tuple[Value, ...], call: TorchCall |
         return special(_operands(values, call))
     first = range_of(values[0]) if values else None
     if operation in _UNARY:
-        return _UNARY[operation](ANY if first is None and values and _is_held(values[0]) else first)
+        held = first is None and values and _is_held(values[0], call)
+        return _UNARY[operation](ANY if held else first)
     if operation in _GROWING:
         function, otherwise = _GROWING[operation]
         return otherwise if first is None or first == ANY else first.mapped(function)
@@ -112,13 +115,15 @@ def range_of_result(operation: str, values: tuple[Value, ...], call: TorchCall |
     if operation in _TOTALS:
         return _total(values, first)
     if operation in _NORMS:
-        return _norm(values, ANY if first is None and values and _is_held(values[0]) else first)
+        return _norm(values, ANY if first is None and values and _is_held(values[0], call) else first)
     return _of_factory(operation, values, call)
 
 
-def _is_held(value: Value) -> bool:
+def _is_held(value: Value, call: TorchCall | None = None) -> bool:
     """Say whether a value is a parameter of the model, or an attribute or global that nobody knows: no data."""
-    return value.parameter or value.buffer if isinstance(value, Tensor) else not isinstance(value, Quantity)
+    if isinstance(value, Tensor):
+        return value.parameter or value.buffer
+    return call is None and not isinstance(value, Quantity)
 
 
 _SCALED = frozenset({"alpha", "rounding_mode"})
@@ -160,9 +165,8 @@ def _saturating(function: Callable[[float], float]) -> Callable[[Range | None], 
         known = (given or ANY).mapped(function)
         low_reached = given is None or given.low == -math.inf
         high_reached = given is None or given.high == math.inf
-        return Range(
-            known.low, known.high, End.MAY if low_reached else known.at_low, End.MAY if high_reached else known.at_high
-        )
+        at_low, at_high = End.ROUNDED if low_reached else known.at_low, End.ROUNDED if high_reached else known.at_high
+        return Range(known.low, known.high, at_low, at_high)
 
     return image
 
@@ -185,7 +189,8 @@ def _inverse(given: Range | None) -> Range | None:
 
 _UNARY: dict[str, Callable[[Range | None], Range | None]] = {
     **dict.fromkeys(_POSITIVE, lambda _: POSITIVE),
-    **dict.fromkeys(_UNIT - {"sigmoid"}, lambda _: UNIT),
+    **dict.fromkeys(_PROBABILITIES, lambda _: PROBABILITY),
+    **dict.fromkeys(("hardsigmoid", "bernoulli"), lambda _: UNIT),
     **dict.fromkeys(_COUNTS | _ERRORS, lambda _: NONNEGATIVE),
     **dict.fromkeys(_LOSSES, lambda _: POSITIVE),
     **dict.fromkeys(_SPREADS, _spread),
@@ -215,7 +220,7 @@ def _of_some(operation: str, values: tuple[Value, ...], given: Range | None) -> 
         return None
     if operation in ("max", "amax") and holds_largest(values[0]):
         return Range(0.0, 1.0)
-    return given.picked()
+    return given.averaged() if operation in _AVERAGES else given.picked()
 
 
 def _total(values: tuple[Value, ...], given: Range | None) -> Range | None:
@@ -224,7 +229,7 @@ def _total(values: tuple[Value, ...], given: Range | None) -> Range | None:
         return given
     if holds_largest(values[0]):
         return POSITIVE
-    some = given.picked()
+    some = given.averaged()
     if some.nonnegative:
         return Range(some.low, math.inf, some.at_low)
     return Range(-math.inf, some.high, End.OPEN, some.at_high) if some.high <= 0 else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import INTEGERS, Constant, Number, Origin, Quantity, Tensor
+from drygrad.static.facts.values import INTEGERS, Constant, Number, Origin, Quantity, Tensor, Value
 from drygrad.static.rules.numerics.guards import is_guarded, records_gradient
 from drygrad.static.rules.numerics.rewriting import epsilon, plus
 from drygrad.static.rules.numerics.singular import QUOTIENTS, Singular, is_of_arrays, quotient_at
@@ -42,6 +42,7 @@ _WHEN_ZERO = {
 }
 
 
+_SQUARES = frozenset({"pow", "square", "mul"})
 _FROM_NUMBERS = ("tensor", "as_tensor")
 
 
@@ -171,7 +172,7 @@ class DivisionWithoutEpsilon(Rule):
         if found is None or found.always or not is_of_arrays(found, ctx):
             return
         origin = source_of(found)
-        if origin is None or is_guarded(found.node, found.argument, ctx) or _is_chosen(origin):
+        if origin is None or is_guarded(found.node, found.argument, ctx) or _is_chosen(origin, ctx):
             return
         if not found.surely and not _is_recorded(found, ctx):
             return
@@ -220,9 +221,18 @@ def _is_multiple(origin: Origin) -> bool:
     return origin.operation in ("mul", "div") and numbers == 1
 
 
-def _is_chosen(source: Origin) -> bool:
+def _is_argument_elsewhere(value: Value | None, ctx: Context) -> bool:
+    """Say whether a value is an argument as it came of what is no ``forward``: a length or a step as likely as data."""
+    place = value.storage if isinstance(value, (Tensor, Quantity)) and value.origin is None else None
+    function = ctx.function(place) if isinstance(place, ast.arg) else None
+    return function is not None and function.name != "forward"
+
+
+def _is_chosen(source: Origin, ctx: Context) -> bool:
     """Say whether it is the norm of a parameter, or the root of a number: neither becomes zero by itself."""
     inner = source.operands[0] if source.operands else None
+    if source.operation in _SQUARES and _is_argument_elsewhere(inner, ctx):
+        return True
     while isinstance(inner, Tensor) and inner.made_by("to", "float") and inner.origin is not None:
         inner = next(iter(inner.origin.operands), None)
     return isinstance(inner, Tensor) and (
