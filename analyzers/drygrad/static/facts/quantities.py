@@ -21,9 +21,9 @@ from drygrad.static.facts.values import (
     is_unknown,
 )
 
-_OF_ARRAYS = frozenset(
-    "sum mean std var abs max min amax amin prod clip clamp pow add sub mul div square sqrt view reshape squeeze "
-    "transpose flatten clone copy detach float double astype cumsum ravel t item any all".split()
+_OF_ARRAYS = ranges.COMPARISONS | frozenset(
+    "sum mean std var abs max min amax amin prod clamp pow add sub mul div square sqrt view reshape squeeze "
+    "transpose flatten clone to detach float double cumsum ravel t item any all".split()
 )
 """Methods of arrays of every library, as far as they carry ranges."""
 _COPIES = {"copy": "clone", "astype": "to"}
@@ -65,9 +65,10 @@ def of_same_text(operation: str, expressions: tuple[ast.expr, ...], values: tupl
 
 def method(node: ast.Call, receiver: Value, name: str, given: tuple[Value, ...], call: TorchCall) -> Value:
     """Return the value of a method that arrays of any library have."""
-    if not isinstance(receiver, Quantity) or name not in _OF_ARRAYS:
+    operation = _COPIES.get(name, ALIASES.get(name, name))
+    if not isinstance(receiver, Quantity) or operation not in _OF_ARRAYS:
         return UNKNOWN
-    return computed(node, _COPIES.get(name, ALIASES.get(name, name)), (receiver, *given), call)
+    return computed(node, operation, (receiver, *given), call)
 
 
 def as_tensor(value: Value) -> Value:

@@ -43,6 +43,10 @@ _SOME = frozenset(
     "max amax min amin unique".split()
 )
 """Operations whose result has some of the elements of their first operand, or what lies between these."""
+COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
+_TRUTHS = COMPARISONS | frozenset(
+    "isnan isfinite isinf isclose isin logical_and logical_or logical_not logical_xor".split()
+)
 _AVERAGES = frozenset("mean nanmean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d".split())
 _TOTALS = frozenset("sum nansum cumsum logcumsumexp".split())
 _PROBABILITIES = frozenset("softmax rand rand_like".split())
@@ -190,7 +194,7 @@ def _inverse(given: Range | None) -> Range | None:
 _UNARY: dict[str, Callable[[Range | None], Range | None]] = {
     **dict.fromkeys(_POSITIVE, lambda _: POSITIVE),
     **dict.fromkeys(_PROBABILITIES, lambda _: PROBABILITY),
-    **dict.fromkeys(("hardsigmoid", "bernoulli"), lambda _: UNIT),
+    **dict.fromkeys(_TRUTHS | {"hardsigmoid", "bernoulli"}, lambda _: UNIT),
     **dict.fromkeys(_COUNTS | _ERRORS, lambda _: NONNEGATIVE),
     **dict.fromkeys(_LOSSES, lambda _: POSITIVE),
     **dict.fromkeys(_SPREADS, _spread),
@@ -507,7 +511,6 @@ def refined_by(origin: Origin, value: Value, known: Range, holds: bool) -> Range
     return narrowed(known, operation, bound.low, holds)
 
 
-COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
 MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
 _NEGATED = {"gt": "le", "le": "gt", "ge": "lt", "lt": "ge", "eq": "ne", "ne": "eq"}
 

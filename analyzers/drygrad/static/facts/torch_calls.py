@@ -409,7 +409,7 @@ def _method_of_arrays(
 ) -> Value:
     call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=receiver, receiver_known=False)
     made = quantities.method(node, receiver[1], name, arguments.positional, call)
-    if made is not UNKNOWN and name in _SINGULAR_OF_ARRAYS:
+    if made is not UNKNOWN and call.operation in _SINGULAR_OF_ARRAYS:
         frame.record_call(call)
     return made
 
@@ -423,7 +423,7 @@ def _names_dimension(arguments: Arguments) -> bool:
     return isinstance(dim, Constant) and isinstance(dim.value, int) and not {"axis", "skipna"} & {*arguments.keywords}
 
 
-_SINGULAR_OF_ARRAYS = frozenset({"div", "divide", "pow", "sqrt"})
+_SINGULAR_OF_ARRAYS = frozenset({"div", "pow", "sqrt"})
 
 
 def _is_comparison(node: ast.expr) -> bool:

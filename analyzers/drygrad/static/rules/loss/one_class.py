@@ -16,6 +16,7 @@ _ALWAYS = {
     "softmax": "the result is 1 everywhere",
     "log_softmax": "the result is 0 everywhere",
     "argmax": "the result is 0 everywhere",
+    "max": "the index is 0 everywhere",
     "cross_entropy": "the loss is 0 from the start",
 }
 
@@ -23,8 +24,8 @@ _ALWAYS = {
 class OneClass(Rule):
     """
     ## What it does
-    Finds `softmax`, `log_softmax`, `argmax` and `cross_entropy` over a dimension that has one element only: the single
-    output of a linear layer or a convolution.
+    Finds `softmax`, `log_softmax`, `argmax` (and the indices of `max`) and `cross_entropy` over a dimension that has
+    one element only: the single output of a linear layer or a convolution.
 
     ## Why is this bad?
     The softmax of one number is 1, whatever the number; its gradient is zero. A binary classifier with one output
@@ -56,6 +57,7 @@ class OneClass(Rule):
         Valid("x = torch.randn(4, 1)\nw = x.softmax(1)"),
         Valid("def f(x, n):\n    return nn.Linear(8, n)(x).softmax(-1)"),
         Valid("h, head = torch.randn(4, 16), nn.Linear(16, 1)\nbest = head(h).argmax(0)"),
+        Valid("h, head = torch.randn(4, 16), nn.Linear(16, 1)\nbest, _ = head(h).max(1)"),
     ]
     INVALID = [
         Invalid(
@@ -64,6 +66,7 @@ class OneClass(Rule):
         ),
         Invalid("net = nn.Sequential(nn.Linear(8, 1), nn.Softmax(dim=1))\np = net(torch.randn(4, 8))"),
         Invalid("h, head = torch.randn(4, 16), nn.Linear(16, 1)\npredicted = head(h).argmax(dim=1)"),
+        Invalid("h, head = torch.randn(4, 16), nn.Linear(16, 1)\n_, predicted = torch.max(head(h), 1)"),
         Invalid(
             """
             class Net(nn.Module):
@@ -87,7 +90,7 @@ class OneClass(Rule):
         made = maker(tensor) if isinstance(tensor, Tensor) else None
         if call is None or made is None or not isinstance(tensor, Tensor) or made.operation not in LOGITS:
             return
-        if not _is_single(call, tensor):
+        if not _is_single(call, tensor) or (call.operation == "max" and not _takes_indices(node, ctx)):
             return
         given = call.operand("input") if call.operation == "cross_entropy" else None
         result = ctx.tensor(node)
@@ -98,6 +101,17 @@ class OneClass(Rule):
         told = source is place or source in walk(place) or place in walk(source)
         related = [] if told else [(f"{made.operation} gives one number for each sample here", source)]
         yield ctx.finding(self, place, message, related=related)
+
+
+def _takes_indices(node: ast.Call, ctx: Context) -> bool:
+    """Say whether the second of what ``max`` gives is used: where the greatest stands."""
+    match ctx.parent(node):
+        case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id=name)])]):
+            return name != "_"
+        case ast.Subscript(slice=ast.Constant(value=1)) | ast.Attribute(attr="indices"):
+            return True
+        case _:
+            return False
 
 
 def _is_single(call: TorchCall, tensor: Tensor) -> bool:

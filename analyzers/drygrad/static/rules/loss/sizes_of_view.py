@@ -101,7 +101,7 @@ def layout_of(view: View, ctx: Context) -> Layout | None:
     before = _known_sizes(ctx.tensor(view.receiver))
     names: dict[str, str] = {}
     if before is None:
-        names = _sizes_of_name(view.receiver, view.node, ctx) or {}
+        names = _sizes_of_name(view.receiver, view.node, ctx) or _own_axes(view)
         before = tuple(names.values())
     if not before:
         return None
@@ -135,8 +135,9 @@ def _known_sizes(tensor: Tensor | None) -> tuple[str, ...] | None:
 def _factors(size: ast.expr, names: dict[str, str], ctx: Context) -> Iterator[str]:
     """Yield the factors of a size."""
     text = dotted_text(size)
-    if text in names:
-        yield names[text]
+    named = text or ast.unparse(size) if names else None
+    if named in names:
+        yield names[named]
         return
     match ctx.value(size):
         case Constant(value=-1):
@@ -168,6 +169,30 @@ def _sizes_of_name(receiver: ast.expr, node: ast.Call, ctx: Context) -> dict[str
             return found
         receiver, place = before, before
     return None
+
+
+def _own_axes(view: View) -> dict[str, str]:
+    """Return the axes that a view asks for as ``x.shape[1]`` or ``x.size(1)`` of what it lays out, if it asks for all.
+
+    Nothing for a view that leaves one out: that one may well be 1.
+    """
+    owner = dotted_text(view.receiver)
+    axes = {axis: ast.unparse(size) for size in view.sizes if (axis := _axis(size, owner)) is not None}
+    if len(axes) < 2 or sorted(axes) != [*range(len(axes))]:
+        return {}
+    names = {axes[axis]: f"{owner}.shape[{axis}]" for axis in sorted(axes)}
+    return names if len(axes) == len(view.sizes) else names | {"": UNKNOWN_SIZES}
+
+
+def _axis(size: ast.expr, owner: str | None) -> int | None:
+    match size:
+        case ast.Subscript(value=ast.Attribute(value=base, attr="shape"), slice=ast.Constant(value=int(axis))):
+            pass
+        case ast.Call(func=ast.Attribute(value=base, attr="size"), args=[ast.Constant(value=int(axis))]):
+            pass
+        case _:
+            return None
+    return axis if owner is not None and dotted_text(base) == owner else None
 
 
 def _of_same_sizes(node: ast.expr) -> ast.expr:

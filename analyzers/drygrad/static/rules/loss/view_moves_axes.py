@@ -93,6 +93,10 @@ class ViewMovesAxes(Rule):
         ),
         Valid(
             """
+            def sizes(x: torch.Tensor, h: torch.Tensor):
+                rows = x.view(x.size(0), -1), x.view(-1, x.size(2), x.size(3)), h.view(h.size(1), -1)
+                return rows, x.reshape(x.shape[0], x.shape[1] * x.shape[2])
+
             def rows(x):
                 b, mics, channels, frames = x.size()
                 flat = x.permute(0, 3, 1, 2).reshape(b * mics * frames, channels)
@@ -303,6 +307,10 @@ class ViewMovesAxes(Rule):
                 def __len__(self):
                     return len(self.images)
             """,
+        ),
+        Invalid(
+            "def time_major(x: torch.Tensor):\n    return x.view(x.shape[1], x.shape[0], -1)",
+            "def time_major(x: torch.Tensor):\n    return x.transpose(0, 1)",
         ),
         Invalid(
             """

@@ -172,11 +172,13 @@ class DivisionWithoutEpsilon(Rule):
         if found is None or found.always or not is_of_arrays(found, ctx):
             return
         origin = source_of(found)
-        if origin is None or is_guarded(found.node, found.argument, ctx) or _is_chosen(origin, ctx):
+        if isinstance(found.value, Constant) or is_guarded(found.node, found.argument, ctx):
+            return
+        if origin is not None and _is_chosen(origin, ctx):
             return
         if not found.surely and not _is_recorded(found, ctx):
             return
-        reason = _WHEN_ZERO.get(origin.operation, "what it is computed from leaves 0 as it is")
+        reason = _WHEN_ZERO.get(origin.operation if origin is not None else "", "what it is computed from may be")
         yield ctx.finding(
             self,
             found.argument,
@@ -185,7 +187,7 @@ class DivisionWithoutEpsilon(Rule):
             fixes=[self._fix(found, origin, ctx)],
         )
 
-    def _fix(self, found: Singular, origin: Origin, ctx: Context) -> Fix | None:
+    def _fix(self, found: Singular, origin: Origin | None, ctx: Context) -> Fix | None:
         denominator = found.argument
         if _is_count(origin) and isinstance(denominator, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
             return ctx.fix("Count at least 1", ctx.insert_after(denominator, ".clamp(min=1)"))
