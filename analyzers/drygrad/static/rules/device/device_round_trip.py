@@ -5,19 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.datasets import called_by
 from drygrad.static.facts.values import Constant, Dtype, Number
 from drygrad.static.rules.device.placement import device_of, name_span, removed_call
+from drygrad.static.syntax import nodes_within
 from drygrad.static.tree import walk
 
 _SAME_ON_BOTH = frozenset(
     "mean sum max min amax amin std var norm prod abs neg exp log log2 log10 log1p sqrt rsqrt square pow add sub mul "
     "div sigmoid tanh relu softmax log_softmax clamp clamp_min clamp_max argmax argmin eq ne lt le gt ge view reshape "
     "permute transpose t squeeze unsqueeze flatten expand contiguous clone detach float double half bfloat16 long "
-    "int".split()
+    "int clip".split()
 )
 """What a GPU computes as well as a CPU does: no reason to leave it."""
+_FROM_ARRAYS = frozenset({"torch.from_numpy", "torch.tensor", "torch.as_tensor"})
 _LONGEST = 12
 
 
@@ -47,6 +50,7 @@ class DeviceRoundTrip(Rule):
     code, name, since = "DG206", "device-round-trip", "0.1"
     severity = "hint"
     VALID = [
+        Valid("def size(t):\n    return t.cpu().norm()\n\ndef f(x):\n    print(size(x))\n    return size(x).cuda()"),
         Valid("def f(x):\n    return x.cpu().mean()"),
         Valid("x = torch.ones(3)\ny = x.cpu().mean().cuda()"),
         Valid("def f(x):\n    # may be faster on the CPU\n    return torch.linalg.eigvals(x.cpu()).cuda()"),
@@ -56,6 +60,21 @@ class DeviceRoundTrip(Rule):
         Valid("def f(x, dtype):\n    return x.cpu().mean().to(dtype)"),
     ]
     INVALID = [
+        Invalid(
+            "def size(t):\n    return t.cpu().norm()\n\ndef f(x):\n    return size(x).cuda()",
+            "def size(t):\n    return t.norm()\n\ndef f(x):\n    return size(x)",
+        ),
+        Invalid(
+            """
+            import numpy as np
+            import torch
+
+            def scale(x):
+                host = np.sqrt(x.detach().cpu().numpy() + 1)
+                return torch.from_numpy(host).cuda()
+            """,
+            at=(5, 30, 5, 33),
+        ),
         Invalid("def f(x):\n    return x.cpu().mean().cuda()", "def f(x):\n    return x.mean()", at=(2, 13, 2, 16)),
         Invalid(
             "x = torch.ones(3, device='cuda', requires_grad=True)\ny = x.cpu().sum().cuda()\ny.backward()",
@@ -100,8 +119,28 @@ class DeviceRoundTrip(Rule):
             "the GPU, for nothing that the GPU cannot compute",
             span=name_span(away.func, ctx),
             related=[("copied back here", node)],
-            fixes=[ctx.fix("Compute where the tensor is", removed_call(away, ctx), removed_call(node, ctx))],
+            fixes=[_stayed(away, node, ctx)],
         )
+
+
+def _stayed(away: ast.Call, back: ast.Call, ctx: Context) -> Fix | None:
+    """Compute where the tensor is; what NumPy computes has to be written anew."""
+    between = [n for n in walk(ctx.statement(back)) if isinstance(n, ast.Call) and _through_numpy(n, ctx) is not None]
+    between += [n for n in walk(ctx.statement(away)) if isinstance(n, ast.Call) and _through_numpy(n, ctx) is not None]
+    if between:
+        return None
+    return ctx.fix("Compute where the tensor is", removed_call(away, ctx), removed_call(back, ctx))
+
+
+def _through_numpy(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return what becomes an array, or a tensor of an array."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=tensor, attr="numpy"), args=[], keywords=[]):
+            return tensor
+        case ast.Call(args=[array], keywords=[]) if ctx.name(node.func) in _FROM_ARRAYS:
+            return array
+        case _:
+            return None
 
 
 def _moved_to(node: ast.Call, ctx: Context) -> str | None:
@@ -127,14 +166,27 @@ def _copied_to_cpu(node: ast.expr, ctx: Context) -> ast.Call | None:
             on_cpu = tensor is not None and tensor.device == "cpu"
             return None if on_cpu or (tensor is None and step == 0) else node
         before = _assigned_just_before(node, ctx) if isinstance(node, ast.Name) else _operand(node, ctx)
+        before = before or _returned(node, ctx)
         if before is None:
             return None
         node = before
     return None
 
 
+def _returned(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return what a function of the file returns that nothing else calls."""
+    functions = [function for function, _ in called_by(node, ctx)] if isinstance(node, ast.Call) else []
+    if len(functions) != 1 or len(ctx.callers(functions[0])) != 1:
+        return None
+    returns = [n for n in nodes_within(functions[0]) if isinstance(n, ast.Return)]
+    return returns[0].value if len(returns) == 1 else None
+
+
 def _operand(node: ast.expr, ctx: Context) -> ast.expr | None:
     """Return what an operation computes on, where all other operands are literals."""
+    array = _through_numpy(node, ctx)
+    if array is not None:
+        return array
     match node:
         case ast.Call(func=ast.Attribute(value=ast.expr() as value, attr=name) as function, args=arguments):
             if name not in _SAME_ON_BOTH:
