@@ -41,6 +41,7 @@ class BackwardOnCutGraph(Rule):
     code, name, since = "DG106", "backward-on-cut-graph", "0.1"
     severity = "error"
     VALID = [
+        Valid("def f(net, x, flag):\n    out = net(x).detach().requires_grad_(flag)\n    out.sum().backward()"),
         Valid("w = torch.rand(3, requires_grad=True)\nloss = (w.detach() * w).sum()\nloss.backward()"),
         Valid("w = torch.rand(3, requires_grad=True)\nloss = w.sum()\nloss.backward()\nloss = loss.item()"),
         Valid("w = torch.rand(3, requires_grad=True)\nloss = w.detach().sum().requires_grad_()\nloss.backward()"),

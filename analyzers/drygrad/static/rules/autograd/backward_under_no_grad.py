@@ -45,6 +45,14 @@ class BackwardUnderNoGrad(Rule):
     severity = "error"
     VALID = [
         Valid("""
+            def invert(generator, criterion, target, flag):
+                with torch.no_grad():
+                    code = generator(target)
+                code.requires_grad_(flag)
+                loss = criterion(code, target)
+                loss.backward()
+        """),
+        Valid("""
             class Perturbing(torch.optim.Optimizer):
                 @torch.no_grad()
                 def step(self, closure):

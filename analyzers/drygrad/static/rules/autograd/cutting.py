@@ -34,6 +34,7 @@ from drygrad.static.syntax import last_assignment, nodes_within, scope_of
 from drygrad.static.tree import walk
 
 _DEPTH = 12
+_ASKS = frozenset({"requires_grad", "requires_grad_"})
 _NUMBERS = frozenset({"item", "tolist", "numpy"})
 _MAKES_NUMBERS = frozenset({"builtins.float", "builtins.int"})
 _FROM_NUMBERS = COPIES | {"from_numpy"}
@@ -109,11 +110,19 @@ def _of_expression(node: ast.expr, ctx: Context, depth: int) -> Cut | None:
 
 def _of_name(node: ast.Name, name: str, ctx: Context, depth: int) -> Cut | None:
     statement = ctx.statement(node)
+    if _is_asked_for_gradients(name, node, ctx):
+        return None
     before = last_assignment(ctx, name, statement)
     if before is None:
         unpacked = last_assignment(ctx, name, statement, whole=True)
         return _if_mode(cut_of(unpacked, ctx, depth - 1)) if unpacked is not None else None
     return cut_of(before, ctx, depth - 1) if before is not node else None
+
+
+def _is_asked_for_gradients(name: str, node: ast.Name, ctx: Context) -> bool:
+    """Say whether the function makes a leaf of a name that asks for gradients, somewhere."""
+    asks = (n for n in nodes_within(scope_of(node, ctx)) if isinstance(n, ast.Attribute))
+    return any(n.attr in _ASKS and isinstance(n.value, ast.Name) and n.value.id == name for n in asks)
 
 
 def _if_mode(cut: Cut | None) -> Cut | None:
@@ -123,6 +132,8 @@ def _if_mode(cut: Cut | None) -> Cut | None:
 
 def _of_call(node: ast.Call, call: TorchCall, ctx: Context, depth: int) -> Cut | None:
     """Judge an operation of torch: off mode, or what has no derivative, makes what has no graph."""
+    if call.operation in _ASKS or "requires_grad" in call.keywords:
+        return None
     if recorded(ctx, node) is False:
         return Cut(node, "mode")
     if call.operation in _NUMBERS:
@@ -130,8 +141,7 @@ def _of_call(node: ast.Call, call: TorchCall, ctx: Context, depth: int) -> Cut |
     if call.operation == "detach" or cuts_graph(call.operation, call.values, call):
         return Cut(node, "operation") if _is_computed(call.operands[0], ctx) else None
     if call.operation in _FROM_NUMBERS:
-        asked = "requires_grad" in call.keywords
-        return Cut(node, "copy", certain=False) if not asked and node.args and _reads_computed(node, ctx) else None
+        return Cut(node, "copy", certain=False) if node.args and _reads_computed(node, ctx) else None
     return _of_all(call.operands, ctx, depth) if call.form in ("method", "function") else None
 
 
