@@ -8,6 +8,7 @@ from typing import Literal
 
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.ranges import COMPARISONS
 from drygrad.static.facts.values import Constant, Object, Quantity, Reference, Tensor, TorchCall, Value
 from drygrad.static.loops import backwards_in
@@ -20,6 +21,8 @@ _BUILTINS_OF_THE_FORM = frozenset({"isinstance", "hasattr", "type", "callable"})
 _CHOOSING = COMPARISONS | frozenset(
     "relu relu6 clamp clamp_min hardtanh maximum where masked_fill detach std norm cdist count_nonzero".split()
 )
+_APART = VIEWS | frozenset("add sub mul div pow square neg abs exp sqrt sum mean to float amax amin max min".split())
+"""Operations whose backward leaves the gradients of other elements as they are, or stays at 0 where all are."""
 _REPAIRS = frozenset("nan_to_num isnan isinf isfinite where masked_fill any all count_nonzero".split())
 
 
@@ -65,6 +68,8 @@ def ends_gradient(value: Value, deepest: int = 8) -> bool:
         return isinstance(value, Constant)
     if origin.operation in _CHOOSING:
         return True
+    if origin.operation not in _APART:
+        return False  # a softmax or a product hands NaN on to elements that are not chosen
     inner = [operand for operand in origin.operands if isinstance(operand, (Tensor, Quantity))]
     return bool(inner) and all(ends_gradient(operand, deepest - 1) for operand in inner)
 
