@@ -117,9 +117,16 @@ def _saves(node: ast.expr, ctx: Context) -> bool:
     """Say whether an operation saves a tensor of its own, on the way from what has been freed."""
     value = ctx.value(node)
     origin = value.origin if isinstance(value, Tensor) else None
-    if origin is not None and origin.node is node and keeps_tensors(origin):
+    if origin is not None and origin.node is node and keeps_tensors(origin) and not _is_scaled(node, ctx):
         return True
     return any(_saves(operand, ctx) for operand in _operands(node, ctx))
+
+
+def _is_scaled(node: ast.expr, ctx: Context) -> bool:
+    """Say whether a number is the factor: what is kept of that has no dimensions."""
+    if not isinstance(node, ast.BinOp) or isinstance(node.op, ast.Pow):
+        return False
+    return any(isinstance(ctx.value(side), (Number, Constant)) for side in (node.left, node.right))
 
 
 def _made_from(value: Value, part: Value) -> bool:
