@@ -20,7 +20,7 @@ from drygrad.static.facts.frame import Frame, Recording
 from drygrad.static.facts.interval import ANY
 from drygrad.static.facts.mentions import mentions_of, united
 from drygrad.static.facts.notes import Body, CallSite, Derivations, Ground, Notes, Outcome
-from drygrad.static.facts.receivers import adopt_attributes, bound, is_static, self_name
+from drygrad.static.facts.receivers import adopt_attributes, bound, is_static, self_name, settled_as
 from drygrad.static.facts.state import OFF, Autocast, State
 from drygrad.static.facts.statements import execute_block
 from drygrad.static.facts.tensors import device_name
@@ -167,9 +167,8 @@ class ModuleFacts:
         device = self.default_device if chosen is None else device_name(chosen)
         made = replace(made, device=device if made.is_module else None)
         self._note_instance(made)
-        if isinstance(cls.member("__init__"), Function):
-            self.attributes(made)
-        return made
+        outcome = self._initialized(made)
+        return made if outcome is None else settled_as(made, outcome)
 
     def _note_instance(self, made: Object) -> None:
         assert made.cls is not None
@@ -206,16 +205,22 @@ class ModuleFacts:
 
     def attributes(self, owner: Object) -> Mapping[str, Value]:
         """Return what ``__init__`` assigns to the attributes of an object, given how it was constructed."""
+        outcome = self._initialized(owner)
+        if outcome is None:
+            return {}
+        prefix = f"{self_name(outcome.function)}."
+        return {name.removeprefix(prefix): v for name, v in outcome.names.items() if name.startswith(prefix)}
+
+    def _initialized(self, owner: Object) -> Outcome | None:
+        """Return what came of the ``__init__`` of an object; None where the file shows none, or it is under way."""
         init = owner.cls.member("__init__") if owner.cls else None
         if not isinstance(init, Function):
-            return {}
+            return None
         if init.node in self._active:
             self.notes.truncated = True
-            return {}
+            return None
         receiver = replace(owner, device=self.default_device, training=None, frozen=False)
-        outcome = self._outcome(replace(init, receiver=receiver), owner.arguments, True, OFF, depth=1)
-        prefix = f"{self_name(init)}."
-        return {name.removeprefix(prefix): v for name, v in outcome.names.items() if name.startswith(prefix)}
+        return self._outcome(replace(init, receiver=receiver), owner.arguments, True, OFF, depth=1)
 
     def item(self, owner: Object, index: Value) -> Value:
         """Return ``owner[index]`` for containers of modules and for batches."""
@@ -305,7 +310,8 @@ class ModuleFacts:
         contexts.enter_decorators(frame, function.node)
         self._execute(frame, function.node)
         end = frame.exit_state.joined(frame.state) if frame.exit_state is not None else frame.state
-        assigned = {name: v for name, v in end.names.items() if "." in name}
+        receiver = self_name(function) if function.receiver is not None else None
+        assigned = {name: v for name, v in end.names.items() if "." in name or name == receiver}
         result = UNKNOWN if frame.result is None else frame.result
         frame.retire()
         return Outcome(function, arguments, grad, autocast, result, assigned, frame.ran_backward, notes)

@@ -35,7 +35,20 @@ def adopt_attributes(frame: Frame, caller: Function, outcome: Outcome) -> None:
     if callee.owner not in caller.owner.lineage():
         return
     theirs, ours = self_name(callee), self_name(caller)
+    held = frame.look_up(ours)
+    if isinstance(held, Object) and (changed := settled_as(held, outcome)) != held:
+        frame.state.names[ours] = changed
     for name, value in outcome.names.items():
         if name.startswith(theirs + "."):
             frame.attribute_owners.add(ours)
             frame.state.names[ours + name.removeprefix(theirs)] = value
+
+
+def settled_as(owner: Object, outcome: Outcome) -> Object:
+    """Return an object as a method of its own has left it: moved by ``self.to(device)``, set by ``self.eval()``."""
+    before, after = outcome.function.receiver, outcome.names.get(self_name(outcome.function))
+    if not isinstance(before, Object) or not isinstance(after, Object):
+        return owner
+    fields = ("device", "dtype", "training", "frozen")
+    changed = {name: getattr(after, name) for name in fields if getattr(after, name) != getattr(before, name)}
+    return replace(owner, **changed) if changed else owner
