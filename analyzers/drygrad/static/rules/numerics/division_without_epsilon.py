@@ -197,12 +197,14 @@ class DivisionWithoutEpsilon(Rule):
 
 def _is_recorded(found: Singular, ctx: Context) -> bool:
     node = found.node
-    numerator = node.left if isinstance(node, ast.BinOp) else node.target if isinstance(node, ast.AugAssign) else None
+    numerator = node.target if isinstance(node, ast.AugAssign) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        numerator = node.left
     call = ctx.call(node) if isinstance(node, ast.Call) else None
     if call is not None and found.operation == "div":
         numerator = call.operand("input")
     tensors = [ctx.tensor(part) for part in (numerator, found.argument) if part is not None]
-    if numerator is None and _is_count(found.origin):  # it has no gradient itself: what is made of the quotient has
+    if numerator is None and _is_sum_of_counts(found.origin):  # no gradient itself, but the quotient is used
         tensors = []
     return records_gradient(node, ctx, *tensors) != "no"
 
@@ -216,6 +218,10 @@ def source_of(found: Singular) -> Origin | None:
             break
         origin = inner
     return origin
+
+
+def _is_sum_of_counts(origin: Origin | None) -> bool:
+    return _is_count(origin) or (origin is not None and origin.operation in ("index_add", "scatter_add"))
 
 
 def _is_multiple(origin: Origin) -> bool:
