@@ -130,6 +130,24 @@ def test_claim_holds_in_torch(expression: str) -> None:
         assert HOLDS[SIGNS[expression] or ""](result), x
 
 
+@pytest.mark.parametrize(
+    "elements",
+    [
+        "a, b = x",
+        "a, b = torch.rand(2, 3)",
+        "a, b = x.chunk(2)",
+        "a, b = x.view(2, 2).unbind(0)",
+        "a, b = torch.split(x, 2)",
+        "parts = x.chunk(2)\na, b = parts[0], parts[1]",
+        "for a, b in torch.rand(3, 2): pass",
+        "_, (a, b) = torch.nn.LSTM(3, 3)(x)",
+        "drop = torch.nn.Dropout()\na, b = drop(x), drop(x)",
+    ],
+)
+def test_elements_are_not_the_same_numbers(elements: str) -> None:
+    assert claimed(f"{elements}\ny = a - b") is None
+
+
 def test_sign_is_forgotten_where_memory_is_overwritten() -> None:
     assert claimed("y = torch.zeros(4)\ny += 1") == "positive"
     assert claimed("y = torch.zeros(4)\nview = y.view(2, 2)\nview.add_(x)") is None

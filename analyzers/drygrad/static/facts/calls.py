@@ -192,9 +192,9 @@ def _unpack(frame: Frame, targets: list[ast.expr], value: Value) -> None:
     if isinstance(value, Sequence) and value.items is not None and len(value.items) == len(targets):
         items = value.items
     elif isinstance(value, Sequence):
-        items = (element_of(value),) * len(targets)
+        items = tuple(element_of(value) for _ in targets)
     elif isinstance(value, (Object, Tensor)):
-        items = (unpacked(value),) * len(targets)
+        items = tuple(unpacked(value) for _ in targets)
     for index, target in enumerate(targets):
         bind_target(frame, target, items[index] if items is not None else UNKNOWN)
 

@@ -14,6 +14,7 @@ from drygrad.static.facts.values import (
     Tensor,
     Value,
     element_of,
+    told_apart,
 )
 
 _LOADERS = frozenset({"torch.utils.data.DataLoader"})
@@ -90,5 +91,5 @@ def unpacked(value: Value) -> Value:
         return batch_item(value)
     if isinstance(value, Tensor):
         shape = value.shape[1:] if value.shape else None
-        return replace(value, shape=shape)
+        return told_apart(replace(value, shape=shape))
     return UNKNOWN

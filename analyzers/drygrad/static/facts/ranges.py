@@ -348,11 +348,16 @@ def _extreme_of(value: Value, *operations: str) -> Value | None:
 
 
 def same(first: Value, second: Value) -> bool:
-    """Say whether two values are surely the same numbers: one is the other, or a copy of it."""
+    """Say whether two values are surely the same numbers: one is the other, or a copy of it.
+
+    Of an operation with several results, or of several elements, one knows as much and each is another.
+    """
     first, second = _uncopied(first), _uncopied(second)
     if not (isinstance(first, (Tensor, Quantity)) and isinstance(second, (Tensor, Quantity))):
         return False
-    return first.storage is not None and first.storage is second.storage and first.origin == second.origin
+    if first.storage is None or first.storage is not second.storage or first.origin != second.origin:
+        return False
+    return getattr(first, "part", None) is getattr(second, "part", None)
 
 
 def _uncopied(value: Value) -> Value:

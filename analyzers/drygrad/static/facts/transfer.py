@@ -28,6 +28,7 @@ from drygrad.static.facts.values import (
     TorchCall,
     Value,
     element_of,
+    told_apart,
 )
 from drygrad.torchmodel.judgements import PAIRS, UNTOLD
 
@@ -65,7 +66,7 @@ def _shaped(value: Value, shape: shapes.Result) -> Value:
     if not isinstance(shape, shapes.Outputs):
         return replace(value, shape=shape) if isinstance(value, Tensor) else value
     element = element_of(value) if isinstance(value, Sequence) else value
-    parts = value.items if isinstance(value, Sequence) and value.items else (element,) * len(shape)
+    parts = value.items if isinstance(value, Sequence) and value.items else [told_apart(element) for _ in shape]
     if len(parts) != len(shape):
         return value
     return Sequence("tuple", tuple(_shaped(part, each) for part, each in zip(parts, shape, strict=True)))
@@ -78,7 +79,10 @@ def _structure(frame: Frame, call: TorchCall, made: Tensor, known: Asked | None)
     if call.operation in UNTOLD:
         return UNKNOWN
     if call.operation in PAIRS:
-        return Sequence("tuple", (made, Sequence("tuple", (made, made)) if call.operation == "lstm" else made))
+        return Sequence(
+            "tuple",
+            (made, Sequence("tuple", (told_apart(made), told_apart(made))) if call.operation == "lstm" else made),
+        )
     said = known.op.structure(known.form) if known is not None else None
     if known is None or said is None or said == "tensor":
         return None if known is None or said == "tensor" else UNKNOWN

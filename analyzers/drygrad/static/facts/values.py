@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from drygrad.static.facts.interval import Range
@@ -138,7 +138,8 @@ class Tensor(Value):
     ``requires_grad`` says whether autograd records what is done with it; ``leaf`` whether it is no result of a recorded
     operation; ``storage`` is the place that allocated its memory (views share it); ``cut`` the call that took it out of
     the graph (detach, argmax, a comparison); ``range`` between which numbers its elements lie; ``parameter`` and
-    ``buffer`` whether it is an ``nn.Parameter`` or a registered buffer of its module.
+    ``buffer`` whether it is an ``nn.Parameter`` or a registered buffer of its module; ``part`` tells one of several
+    results or elements from the others, of which just as much is known.
     """
 
     shape: Shape | None = None
@@ -152,6 +153,7 @@ class Tensor(Value):
     cut: ast.expr | None = None
     parameter: bool = False
     buffer: bool = False
+    part: object = field(default=None, compare=False, repr=False)
 
     def made_by(self, *operations: str) -> bool:
         """Say whether one of these operations made the tensor, on every path."""
@@ -450,7 +452,12 @@ def _join_sequences(first: Sequence, second: Sequence) -> Sequence:
 
 def element_of(sequence: Sequence) -> Value:
     """Return what is known of every element."""
-    return sequence.element if sequence.items is None else join_all(sequence.items)
+    return told_apart(sequence.element if sequence.items is None else join_all(sequence.items))
+
+
+def told_apart(value: Value) -> Value:
+    """Return one of several values of which the same is known: the next one is another."""
+    return replace(value, part=object()) if isinstance(value, Tensor) else value
 
 
 def _choice(first: Value, second: Value) -> Value:

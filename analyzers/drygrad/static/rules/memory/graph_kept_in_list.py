@@ -351,9 +351,11 @@ class GraphKeptInList(Rule):
         ),
     ]
 
+    def visit_file(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        yield from told_of_handed(self, ctx, listed=True)
+
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         yield from self._check(node, ctx)
-        yield from told_of_handed(self, node, ctx, listed=True)
 
     def visit_assignment(self, node: ast.Assign | ast.AugAssign, ctx: Context) -> Iterator[Finding]:
         yield from self._check(node, ctx)

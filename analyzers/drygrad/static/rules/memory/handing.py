@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from drygrad.static.context import Context, FunctionNode
@@ -15,9 +15,10 @@ from drygrad.static.syntax import assigned_in, called, nodes_within
 from drygrad.static.tree import walk
 
 _CUTS = frozenset({"item", "detach", "tolist", "numpy", "data", "shape", "size", "dim", "device", "dtype"})
-_OF_OBJECTS = ("forward", "__call__")
+_OF_OBJECTS = frozenset({"forward", "__call__"})
 """The methods that a call of an object runs."""
 _CONVERTS = frozenset({"float", "int", "bool", "str", "len", "isinstance", "print", "repr"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _KINDS = (ast.Call, ast.Assign, ast.AugAssign)
 
 
@@ -30,10 +31,21 @@ class Handed(NamedTuple):
     listed: bool
 
 
+def calls_of_keepers(ctx: Context) -> Sequence[ast.Call]:
+    """Return the calls that may hand something to a function of the file which keeps it."""
+    return ctx.derived(_calls_of_keepers)
+
+
+def _calls_of_keepers(ctx: Context) -> list[ast.Call]:
+    functions = (function for kind in _FUNCTIONS for function in ctx.nodes(kind))
+    keepers = {each.name for each in functions if ctx.noted(_keepings_of, each)} - {"__init__"}
+    if keepers & _OF_OBJECTS:
+        return [*ctx.nodes(ast.Call)]
+    return [call for call in ctx.nodes(ast.Call) if called(call) in keepers]
+
+
 def handed_over(call: ast.Call, ctx: Context) -> Iterator[Handed]:
     """Yield the arguments of a call that the function keeps as they are."""
-    if not ctx.derived(_keepers) & {called(call), *_OF_OBJECTS}:
-        return
     for function, names in called_by(call, ctx):
         rest = function.args.kwarg.arg if function.args.kwarg is not None else ""
         named = ((k.arg if k.arg in names else rest, k.value) for k in call.keywords)
@@ -63,18 +75,19 @@ def _owner(name: str, arguments: dict[str, ast.expr], bound: set[str], ctx: Cont
 
 
 def _kept(function: FunctionNode, name: str, ctx: Context) -> Iterator[tuple[Keeping, ast.stmt]]:
-    for node in nodes_within(function):
-        if isinstance(node, _KINDS) and not is_guarded(node, function, ctx):
-            for keeping in keepings(node, ctx):
-                if _carries(keeping.kept, name, ctx):
-                    yield keeping, ctx.statement(node)
+    for keeping, statement in ctx.noted(_keepings_of, function):
+        if _carries(keeping.kept, name, ctx):
+            yield keeping, statement
 
 
-def _keepers(ctx: Context) -> frozenset[str]:
-    """Return the names of the file's functions that keep something, constructors aside."""
-    nodes = (node for kind in _KINDS for node in ctx.nodes(kind) if any(keepings(node, ctx)))
-    functions = filter(None, map(ctx.function, nodes))
-    return frozenset(function.name for function in functions) - {"__init__"}
+def _keepings_of(function: ast.AST, ctx: Context) -> list[tuple[Keeping, ast.stmt]]:
+    """Return what a function keeps whenever it runs, and the statements that keep it."""
+    return [
+        (keeping, ctx.statement(node))
+        for node in nodes_within(function)
+        if isinstance(node, _KINDS) and not is_guarded(node, function, ctx)
+        for keeping in keepings(node, ctx)
+    ]
 
 
 def _carries(value: ast.expr, name: str, ctx: Context) -> bool:
