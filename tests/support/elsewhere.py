@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess  # noqa: F401  # pyright: ignore[reportUnusedImport]
 import sys
+import sysconfig
 from types import ModuleType
 
 LACKING: dict[ModuleType, str] = {
@@ -35,6 +36,7 @@ def take_away() -> None:
 if __name__ == "__main__":
     if os.path.basename(sys.argv[1]) == "worker":  # noqa: PTH119 - pathlib would learn of the system too early
         importlib.import_module("torch.utils.data")
+        sysconfig.get_config_vars()
     take_away()
     sys.argv = sys.argv[1:]
     runpy.run_path(sys.argv[0], run_name="__main__")
