@@ -351,7 +351,7 @@ class DryRuns:
         run.edited, run.saved = set(), set()
         how = self._settings_of(run, path)
         imports = await self._in_thread(imported_files, source, path, how.root, how.buffers)
-        how = _with_buffers(how, imports)
+        how = replace(how, buffers={known: text for known, text in how.buffers.items() if known in imports})
         seen = tuple(
             await self.service.dry_run(source, path, target, how, lambda phase: progress.report(f"{name}: {phase}"))
         )
@@ -493,9 +493,3 @@ def _is_on_disk(path: Path, source: Source) -> bool:
 def _replaces(new: Running, old: Running) -> bool:
     """Say whether a run makes an older one pointless: it is of the same, or at a later save."""
     return new.checker is old.checker and (new.label, new.asked) == (old.label, old.asked)
-
-
-def _with_buffers(how: RunSettings, imports: Iterable[Path]) -> RunSettings:
-    """Return the settings with those texts only that the run can see."""
-    wanted = set(imports)
-    return replace(how, buffers={path: text for path, text in how.buffers.items() if path in wanted})

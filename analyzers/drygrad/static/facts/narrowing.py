@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from drygrad.static.facts.elementwise_ranges import COMPARISONS
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.interval import Range
 from drygrad.static.facts.operations import OPERATORS
-from drygrad.static.facts.ranges import COMPARISONS, MIRRORED, narrowed, range_of
+from drygrad.static.facts.ranges import MIRRORED, narrowed, range_of
 from drygrad.static.facts.state import State
 from drygrad.static.facts.values import Number, Quantity, Tensor
 

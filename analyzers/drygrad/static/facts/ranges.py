@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from drygrad.static.facts.elementwise_ranges import (
+    COMPARISONS,
+    GROWING,
+    UNARY,
+    inverse,
+    larger_of,
+    root,
+    smaller_of,
+    squared,
+)
 from drygrad.static.facts.interval import (
     ANY,
-    AROUND_ZERO,
     NONNEGATIVE,
     POSITIVE,
-    PROBABILITY,
     UNIT,
     ZERO,
     End,
@@ -43,42 +51,9 @@ _SOME = frozenset(
     "max amax min amin unique".split()
 )
 """Operations whose result has some of the elements of their first operand, or what lies between these."""
-COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
-_TRUTHS = COMPARISONS | frozenset(
-    "isnan isfinite isinf isclose isin logical_and logical_or logical_not logical_xor".split()
-)
 _AVERAGES = frozenset("mean nanmean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d".split())
 _TOTALS = frozenset("sum nansum cumsum logcumsumexp".split())
-_PROBABILITIES = frozenset("softmax rand rand_like".split())
-"""Operations whose result lies between 0 and 1, which only rounding reaches."""
 _NORMS = frozenset("norm cdist pairwise_distance dist pdist".split())
-_COUNTS = frozenset("count_nonzero bincount histc argmax argmin argsort multinomial randperm".split())
-_SPREADS = frozenset("std var".split())
-_ERRORS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
-_LOSSES = frozenset("cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits".split())
-_POSITIVE = frozenset("exp2 softplus".split())
-
-
-def _root(number: float) -> float:
-    return math.sqrt(number) if number > 0 else 0.0
-
-
-def _logarithm(number: float) -> float:
-    return math.log(number) if number > 0 else -math.inf
-
-
-_GROWING: dict[str, tuple[Callable[[float], float], Range | None]] = {
-    "sqrt": (_root, POSITIVE),
-    "log1p": (lambda x: math.log1p(x) if x > -1 else -math.inf, None),
-    "expm1": (math.expm1, Range(-1.0, at_low=End.MAY)),
-    "exp": (math.exp, POSITIVE),
-    "atan": (math.atan, None),
-    "asinh": (math.asinh, None),
-    "log": (_logarithm, None),
-    "ceil": (lambda x: math.ceil(x) if math.isfinite(x) else x, None),
-    "deg2rad": (math.radians, None),
-}
-"""Functions that grow, with the range of their result where that of the operand is unknown."""
 
 
 def range_of(value: Value | None) -> Range | None:
@@ -106,11 +81,11 @@ def range_of_result(operation: str, values: tuple[Value, ...], call: TorchCall |
             return None
         return special(_operands(values, call))
     first = range_of(values[0]) if values else None
-    if operation in _UNARY:
+    if operation in UNARY:
         held = first is None and values and _is_held(values[0], call)
-        return _UNARY[operation](ANY if held else first)
-    if operation in _GROWING:
-        function, otherwise = _GROWING[operation]
+        return UNARY[operation](ANY if held else first)
+    if operation in GROWING:
+        function, otherwise = GROWING[operation]
         return otherwise if first is None or first == ANY else first.mapped(function)
     if operation in _SAME:
         return first
@@ -152,71 +127,6 @@ def _norm(values: tuple[Value, ...], given: Range | None) -> Range:
         return NONNEGATIVE
     magnitudes = given.magnitudes().picked()
     return Range(magnitudes.low, math.inf, magnitudes.at_low) if not magnitudes.is_always(0) else ZERO
-
-
-def _spread(given: Range | None) -> Range:
-    return ZERO if given is not None and given.low == given.high else NONNEGATIVE
-
-
-def _relu(given: Range | None) -> Range:
-    return NONNEGATIVE if given is None else _larger_of(given, ZERO)
-
-
-def _saturating(function: Callable[[float], float]) -> Callable[[Range | None], Range]:
-    """A function that rounding brings to its limits."""
-
-    def image(given: Range | None) -> Range:
-        known = (given or ANY).mapped(function)
-        low_reached = given is None or given.low == -math.inf
-        high_reached = given is None or given.high == math.inf
-        at_low, at_high = End.ROUNDED if low_reached else known.at_low, End.ROUNDED if high_reached else known.at_high
-        return Range(known.low, known.high, at_low, at_high)
-
-    return image
-
-
-def _squared(given: Range | None) -> Range:
-    return NONNEGATIVE if given is None else (m := given.magnitudes()) * m
-
-
-def _inverse(given: Range | None) -> Range | None:
-    """At 0 the quotient is NaN or infinite; the range says what the other elements are."""
-    if given is None or not given.nonnegative or given.is_always(0):
-        return None
-    if given == ANY:
-        return ANY
-    if given.low == given.high:
-        return point(1 / given.low)
-    low = 0.0 if given.high == math.inf else 1 / given.high
-    return Range(low, math.inf if given.low == 0 else 1 / given.low, given.at_high if low else End.OPEN)
-
-
-_UNARY: dict[str, Callable[[Range | None], Range | None]] = {
-    **dict.fromkeys(_POSITIVE, lambda _: POSITIVE),
-    **dict.fromkeys(_PROBABILITIES, lambda _: PROBABILITY),
-    **dict.fromkeys(_TRUTHS | {"hardsigmoid", "bernoulli"}, lambda _: UNIT),
-    **dict.fromkeys(_COUNTS | _ERRORS, lambda _: NONNEGATIVE),
-    **dict.fromkeys(_LOSSES, lambda _: POSITIVE),
-    **dict.fromkeys(_SPREADS, _spread),
-    **dict.fromkeys(("sin", "cos", "cosine_similarity", "sinc"), lambda _: AROUND_ZERO),
-    **dict.fromkeys(("log_softmax", "logsigmoid"), lambda _: Range(high=0.0, at_high=End.MAY)),
-    "cosh": lambda _: Range(1.0, at_low=End.MAY),
-    "one_hot": lambda _: Range(0.0, 1.0, End.SURE, End.SURE),
-    "sigmoid": _saturating(lambda x: 1 / (1 + math.exp(-x))),
-    "tanh": _saturating(math.tanh),
-    "erf": _saturating(math.erf),
-    "neg": lambda given: None if given is None else -given,
-    "abs": lambda given: NONNEGATIVE if given is None else given.magnitudes(),
-    "square": _squared,
-    "relu": _relu,
-    "relu6": lambda given: _smaller_of(_relu(given), point(6)),
-    "hardtanh": lambda _: AROUND_ZERO,
-    "prod": lambda given: given * Range(0.0) if given is not None and given.nonnegative else None,
-    "cumprod": lambda given: given * Range(0.0) if given is not None and given.nonnegative else None,
-    "rsqrt": lambda given: _inverse(None if given is None else given.mapped(_root)) or POSITIVE,
-    "reciprocal": _inverse,
-}
-"""The range of the result from that of the one operand."""
 
 
 def _of_some(operation: str, values: tuple[Value, ...], given: Range | None) -> Range | None:
@@ -376,7 +286,7 @@ def _mul(values: tuple[Value, ...]) -> Range | None:
     if any(each is not None and each.is_always(0) for each in (first, second)):
         return ZERO
     if same(*values[:2]):
-        return _squared(ANY if first is None and _is_held(values[0]) else first)
+        return squared(ANY if first is None and _is_held(values[0]) else first)
     if first is None or second is None:
         return None
     return first * second
@@ -390,8 +300,8 @@ def _div(values: tuple[Value, ...]) -> Range | None:
         return None
     if dividend.is_always(0):
         return ZERO
-    inverse = _inverse(divisor) if divisor is None or divisor.high > 0 else None
-    return dividend * inverse if inverse is not None else None
+    factor = inverse(divisor) if divisor is None or divisor.high > 0 else None
+    return dividend * factor if factor is not None else None
 
 
 def _pow(values: tuple[Value, ...]) -> Range | None:
@@ -402,11 +312,11 @@ def _pow(values: tuple[Value, ...]) -> Range | None:
         return POSITIVE if base is not None and base.nonnegative else None
     exponent = power.low
     if exponent == 0.5:
-        return POSITIVE if base is None else base.mapped(_root) if base.nonnegative else None
+        return POSITIVE if base is None else base.mapped(root) if base.nonnegative else None
     if base is None and _is_held(values[0]):
         base = ANY
     if exponent == 2:
-        return _squared(base)
+        return squared(base)
     if exponent <= 0:
         return POSITIVE if (base is not None and base.nonnegative) or exponent % 2 == 0 else None
     if exponent % 2 == 0:
@@ -425,11 +335,11 @@ def _product_of_matrices(values: tuple[Value, ...]) -> Range | None:
 
 
 def _larger(values: tuple[Value, ...]) -> Range | None:
-    return _bounded(values, _larger_of)
+    return _bounded(values, larger_of)
 
 
 def _smaller(values: tuple[Value, ...]) -> Range | None:
-    return _bounded(values, _smaller_of)
+    return _bounded(values, smaller_of)
 
 
 def _bounded(values: tuple[Value, ...], choose: Callable[[Range, Range], Range]) -> Range | None:
@@ -444,28 +354,17 @@ def _bounded(values: tuple[Value, ...], choose: Callable[[Range, Range], Range])
     return choose(first or Range(), second or Range())
 
 
-def _larger_of(first: Range, second: Range) -> Range:
-    low, high = max(first.low, second.low), max(first.high, second.high)
-    at_low = min(each.at_low for each in (first, second) if each.low == low)
-    at_high = max(each.at_high for each in (first, second) if each.high == high)
-    return Range(low, high, min(at_low, End.MAY) if low != high else at_low, at_high)
-
-
-def _smaller_of(first: Range, second: Range) -> Range:
-    return -_larger_of(-first, -second)
-
-
 def _clamp(values: tuple[Value, ...]) -> Range | None:
     """``clamp(x, min, max)``: the upper bound wins where they cross."""
     lower, upper = (*values[1:], Constant(None), Constant(None))[:2]
     tensor = values[0] if values else None
     known = range_of(tensor)
-    for bound, choose in ((lower, _larger_of), (upper, _smaller_of)):
+    for bound, choose in ((lower, larger_of), (upper, smaller_of)):
         if bound == Constant(None):
             continue
         limit = range_of(bound)
         if limit is None:
-            known = known and (Range(known.low, known.high) if choose is _larger_of else known)
+            known = known and (Range(known.low, known.high) if choose is larger_of else known)
         else:
             known = choose(Range() if known is None else known, limit)
     if range_of(lower) is None and lower != Constant(None):  # who clamps at self.eps has thought of it

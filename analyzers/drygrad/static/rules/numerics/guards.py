@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from drygrad.static.context import Context, FunctionNode
+from drygrad.static.facts.elementwise_ranges import COMPARISONS
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.ranges import COMPARISONS
 from drygrad.static.facts.values import Constant, Object, Quantity, Reference, Tensor, TorchCall, Value
 from drygrad.static.loops import backwards_in
 from drygrad.static.tree import walk
