@@ -15,13 +15,14 @@ PYTEST = $(BIN)/python -m pytest -q --dist loadfile --no-loadscope-reorder
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test tests quick quick-tests test-right report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh bench clean help
+.PHONY: demo test tests quick quick-tests test-right test-corpus report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one; it installs drygrad and torch"
 	@echo "make test    everything that must hold: style, types, tests, fresh pages"
 	@echo "make quick   of that, what takes a minute: style, types, fresh pages, tests of rules and facts"
 	@echo "make test-right    complete right programs: each is run, checked and dry-run, and nothing is said against it"
+	@echo "make test-corpus   nothing that was found in the corpus of faulty programs is lost: a sample of them"
 	@echo "make report    what is found of the corpus' faults, as tables; writes docs/accuracy.md"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
@@ -48,7 +49,7 @@ quick: $(READY)
 	+@$(MAKE) --no-print-directory --keep-going --jobs 4 quick-tests types lint docs-fresh
 
 tests: $(READY)
-	$(PYTEST) --numprocesses auto --ignore tests/editors --ignore tests/right
+	$(PYTEST) --numprocesses auto --ignore tests/editors --ignore tests/right --ignore tests/corpus
 
 quick-tests: $(READY)
 	$(PYTEST) --numprocesses 2 tests/rules tests/static tests/meta
@@ -63,6 +64,9 @@ $(RIGHT)/.installed: tests/right/requirements.txt $(READY)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$(echo $(RIGHT)/lib/python3*/site-packages)/below.pth"
 	$(BIN)/python -m pip --python $(RIGHT)/bin/python install --quiet --constraint constraints.txt --requirement $<
 	@touch $@
+
+test-corpus: $(READY)
+	$(BIN)/python -m pytest -q tests/corpus
 
 report: $(READY)
 	PYTHONPATH=tests/corpus $(BIN)/python -m accuracy
