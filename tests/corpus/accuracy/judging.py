@@ -114,12 +114,12 @@ def _best_place(findings: Sequence[Finding], line: int, source: Source) -> Place
 
 
 def _place(finding: Finding, line: int, source: Source) -> Place:
-    if _is_at(finding, line, source):
+    if is_at(finding, line, source):
         return "line"
-    return "related" if any(_is_at(r, line, source) for r in finding.related if r.path is None) else "elsewhere"
+    return "related" if any(is_at(r, line, source) for r in finding.related if r.path is None) else "elsewhere"
 
 
-def _is_at(place: Finding | Related, line: int, source: Source) -> bool:
+def is_at(place: Finding | Related, line: int, source: Source) -> bool:
     """Say whether a place is in the culprit's line, or in the same innermost statement."""
     if place.span.start.line == line:
         return True
