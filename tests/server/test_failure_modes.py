@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from lsp_client import JSON, TIMEOUT, Client, Start, debounced, edit, params_of, progress_ends, span
+from process_tree import SOON, all_end
 
 URI = "file:///nowhere/a.py"
 
@@ -41,7 +42,7 @@ def test_01_a_killed_server_leaves_nothing(client: Client) -> None:
     children = children_of(client.process.pid)
     client.process.send_signal(signal.SIGKILL)
     client.process.wait(TIMEOUT)
-    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+    assert all_end(children, SOON)
 
 
 @pytest.mark.parametrize("busy", [False, True])
