@@ -28,7 +28,7 @@ FAMILIES = {
     "6": "Synchronisation, hangs and speed",
     "7": "Training loop, mixed precision and modules",
     "8": "API, data and security",
-    "9": "drygrad's own reports",
+    "9": "Experiments, and drygrad's own reports",
 }
 MANIFEST = Path("editor-client", "vscode", "package.json")
 EDITOR_ONLY = frozenset({"trusted"})
@@ -113,7 +113,8 @@ def _property(option: Option) -> dict[str, Any]:
     if isinstance(default, bool | int | float | str):
         return {**described, "default": default}
     # Null means "not set": VS Code's own default for a list is an empty one, which would select no rule.
-    return {**described, "type": [option.schema["type"], "null"], "default": None}
+    kinds = option.schema["type"]
+    return {**described, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"], "default": None}
 
 
 def stale(folder: Path) -> list[Path]:

@@ -190,6 +190,18 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
+def _seconds_or_none(value: object) -> float:
+    if value == 0 and not isinstance(value, bool):
+        return 0.0
+    return _seconds(value)
+
+
+def _experiments(value: object) -> tuple[str, ...]:
+    if isinstance(value, bool):
+        return ("DG",) if value else ()
+    return _codes(value)
+
+
 def _gibibytes(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _MAX_GIBIBYTES:
         raise OptionError((f"expected GiB, from 0 to {_MAX_GIBIBYTES}, got {value!r}", None))
@@ -292,6 +304,17 @@ OPTIONS: tuple[Option, ...] = (
         'baseline = "drygrad-baseline.json"',
     ),
     Option(
+        "experiments",
+        "true, false, or a list of codes",
+        "true",
+        "The relations between two runs that experiments try after a dry run that passed: all, none, or those of some "
+        "codes or prefixes. One that `ignore` names is not tried either.",
+        "both",
+        _experiments,
+        {"type": ["boolean", "array"], "items": {"type": "string"}},
+        'experiments = ["DG921"]',
+    ),
+    Option(
         "debounce",
         "milliseconds",
         "120",
@@ -384,6 +407,17 @@ OPTIONS: tuple[Option, ...] = (
         _seconds,
         {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},
         '"drygrad.verifyTime": 3',
+    ),
+    Option(
+        "experiment-time",
+        "seconds",
+        "5",
+        "How long experiments may follow a dry run that passed; 0: none do. Each runs the target again with one thing "
+        "changed, and says where that shows a fault.",
+        "editor",
+        _seconds_or_none,
+        {"type": "number", "minimum": 0, "maximum": _MAX_SECONDS},
+        '"drygrad.experimentTime": 0',
     ),
     Option(
         "dry-run-on-save",

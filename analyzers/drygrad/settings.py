@@ -27,12 +27,17 @@ class Settings:
     exclude: tuple[str, ...] = ()
     target_torch: Version | None = None
     baseline: str | None = None
+    experiments: tuple[str, ...] = ("DG",)
 
     def enabled(self, code: str) -> bool:
         """Say whether a rule's findings are wanted: the longest matching prefix decides, ``ignore`` wins a draw."""
         selected = max((len(p) for p in self.select if code.startswith(p)), default=-1)
         ignored = max((len(p) for p in self.ignore if code.startswith(p)), default=-1)
         return selected > ignored
+
+    def experiments_with(self, code: str) -> bool:
+        """Say whether a relation is to be tried: it is among those that experiments are made of."""
+        return self.enabled(code) and code.startswith(self.experiments)
 
     def wants(self, rule: type[Rule]) -> bool:
         """Say whether a rule runs: its findings are wanted and it holds for the torch version that is aimed at."""
@@ -78,6 +83,7 @@ class EditorSettings:
     memory_limit: float = 0.0
     verify_time: float = 10.0
     search_time: float = 2.0
+    experiment_time: float = 5.0
     dry_run_on_save: bool = True
     code_lens: bool = True
     inlay_hints: bool = True

@@ -11,7 +11,7 @@ from plan_harness import source_of
 from worker_client import WorkerClient
 
 from drygrad.dryrun.findings import findings, missing_finding
-from drygrad.dryrun.plan import Missing, Plan, RunOptions
+from drygrad.dryrun.plan import Experiments, Missing, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named, targets
@@ -30,7 +30,12 @@ def examples(kind: str) -> Iterator[object]:
 
 
 def seen(
-    worker: WorkerClient, folder: Path, text: str, qualname: str | None = None, timeout: float = 120.0
+    worker: WorkerClient,
+    folder: Path,
+    text: str,
+    qualname: str | None = None,
+    timeout: float = 120.0,
+    relation: str | None = None,
 ) -> list[Finding]:
     """Return what dry runs of a program find: of each target with inputs, of a script if that is all there is."""
     source = Source(dedent(text.removeprefix("\n")))
@@ -38,11 +43,14 @@ def seen(
     path.write_text(source.text, encoding="utf-8")
     chosen = [target_named(source, qualname)] if qualname else [*targets(source)]
     commented = [target for target in chosen if target and target.function]
-    device = "sim" if "cuda" in source.text else "cpu"
+    device = "sim" if "cuda" in source.text or relation else "cpu"
+    tries = Experiments((relation,), timeout) if relation else None
     found: dict[object, Finding] = {}
     for target in commented or chosen:
         assert target is not None
-        plans = plan_runs(source, path, target, RunOptions(device=device, root=folder, timeout=timeout))
+        plans = plan_runs(
+            source, path, target, RunOptions(device=device, root=folder, timeout=timeout, experiments=tries)
+        )
         for finding in _outcome(worker, plans, source):
             found.setdefault((finding.code, finding.span), finding)
     return list(found.values())
@@ -60,7 +68,7 @@ def _outcome(worker: WorkerClient, plans: list[Plan] | Missing, source: Source) 
 
 @pytest.mark.parametrize(("rule", "valid"), [*examples("VALID")])
 def test_valid(rule: type[Rule], valid: Valid, worker: WorkerClient, tmp_path: Path) -> None:
-    found = seen(worker, tmp_path, valid.text)
+    found = seen(worker, tmp_path, valid.text, relation=rule.code if rule.relation else None)
     assert [f for f in found if f.code == rule.code or f.severity in ("error", "warning")] == []
 
 
@@ -68,7 +76,9 @@ def test_valid(rule: type[Rule], valid: Valid, worker: WorkerClient, tmp_path: P
 def test_invalid(rule: type[Rule], invalid: Invalid, worker: WorkerClient, tmp_path: Path) -> None:
     found: list[Finding] = []
     for timeout in (1.0, 10.0, 120.0) if rule.code == "DG902" else (120.0,):  # what hangs has more time to come there
-        found = [f for f in seen(worker, tmp_path, invalid.text, timeout=timeout) if f.code == rule.code]
+        relation = rule.code if rule.relation else None
+        told = seen(worker, tmp_path, invalid.text, timeout=timeout, relation=relation)
+        found = [f for f in told if f.code == rule.code]
         if found:
             break
     assert len(found) == invalid.count

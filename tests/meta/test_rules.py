@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from drygrad.model import SEVERITIES, Rule
-from drygrad.static.registry import SEEN_IN_RUNS, all_rules
+from drygrad.static.registry import SEEN_IN_RUNS, all_rules, relations
 
 RULES = all_rules()
 ROOT = Path(__file__).parents[2]
@@ -27,8 +27,10 @@ FAMILIES = {
     "modules": "7",
     "api": "8",
     "reports": "9",
+    "relations": "9",
 }
 SECTIONS = ["What it does", "Why is this bad?", "Example", "Fix safety", "References"]
+RELATION = re.compile(r'^    code: ClassVar\[str\] = "(DG\d{3})"\n    name: ClassVar\[str\] = "([^"]+)"$', re.MULTILINE)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -101,3 +103,10 @@ def test_it_has_examples_that_are_programs(rule: type[Rule]) -> None:
 def test_it_subscribes_or_reports(rule: type[Rule]) -> None:
     visitors = [name for name in dir(rule) if name.startswith("visit_")]
     assert bool(visitors) != (rule.reports or rule.run_only)
+
+
+def test_the_relations_of_the_worker_are_those_of_the_rules() -> None:
+    folder = ROOT / "analyzers" / "drygrad" / "worker" / "experiments"
+    texts = [path.read_text() for path in folder.glob("*.py")]
+    told = {match.groups() for text in texts for match in RELATION.finditer(text)}
+    assert told == {*relations().items()}

@@ -95,6 +95,12 @@ class FakeDryRuns:
         await asyncio.sleep(0)
         return [_seen(f"record-{self._count}", source, target, how)]
 
+    async def experiment(self, seen: Seen, how: RunSettings) -> FakeSeen:
+        """Nothing follows."""
+        assert isinstance(seen, FakeSeen)
+        await asyncio.sleep(0)
+        return seen
+
     async def verify(self, seen: Seen, source: Source, how: RunSettings) -> FakeSeen:
         """Every fix holds."""
         assert isinstance(seen, FakeSeen)

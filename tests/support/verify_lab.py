@@ -53,6 +53,13 @@ class Lab:
     def run(self, source: Source, qualname: str | None = None) -> tuple[Record, Home]:
         return self._loop.run_until_complete(_seen(self._runs, self._folder, source, qualname))
 
+    def experimented(self, source: Source, qualname: str | None = None, *codes: str, seconds: float = 60.0) -> Record:
+        """Return a run on the simulated GPU with what experiments have found that follow: all, or some."""
+        settings = Settings(experiments=codes or ("DG",))
+        seen = _seen(self._runs, self._folder, source, qualname, "sim")
+        record, home = self._loop.run_until_complete(seen)
+        return self._loop.run_until_complete(self._runs.experiment(record, home, settings, seconds))
+
     def tried(
         self,
         source: Source,
@@ -73,13 +80,15 @@ class Lab:
         return [finding for finding in merged if finding.severity in severities]
 
 
-async def _seen(runs: DryRuns, folder: Path, source: Source, qualname: str | None) -> tuple[Record, Home]:
+async def _seen(
+    runs: DryRuns, folder: Path, source: Source, qualname: str | None, device: str | None = None
+) -> tuple[Record, Home]:
     path = folder / "program.py"
     path.write_text(source.text, encoding="utf-8")
     target = target_named(source, qualname)
     assert target is not None
     home = Home(Path(sys.executable), folder)
-    device = "sim" if "cuda" in source.text else "cpu"
+    device = device or ("sim" if "cuda" in source.text else "cpu")
     records = await runs.dry_run(source, path, target, home, RunOptions(device=device, root=folder), Settings())
     assert not isinstance(records, Missing)
     return records[0], home

@@ -31,6 +31,28 @@ from drygrad.static.source import Source
 
 
 @dataclass(frozen=True)
+class Experiments:
+    """What a run tries instead of the call alone: relations by their codes, for so many seconds.
+
+    ``invented`` and ``unprepared`` say what the run that passed had for inputs, for these are given as it had them.
+    """
+
+    codes: tuple[str, ...]
+    seconds: float
+    invented: bool = False
+    unprepared: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return them as they cross the wire."""
+        return {
+            "codes": list(self.codes),
+            "seconds": self.seconds,
+            "invented": self.invented,
+            "unprepared": self.unprepared,
+        }
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """The conditions of a run. ``timeout`` counts seconds, the memory limits bytes; ``root`` is the project's folder.
 
@@ -57,6 +79,8 @@ class RunOptions:
     """Whether the run goes on after the call: to a second one, and to batches of the loaders that it has made."""
     compare: bool = False
     """Whether the run takes note of what it can be compared by with a run of a repaired text."""
+    experiments: Experiments | None = None
+    """The relations that are tried before the call, each in a process of its own."""
     own_calls: bool = True
     """Whether calls in the target's own file may give its inputs; not where they turned out to be impossible."""
 
@@ -145,6 +169,7 @@ class Plan:
             "loop_limit": options.loop_limit,
             "further": options.further,
             "compare": options.compare,
+            "experiments": options.experiments.as_json() if options.experiments else None,
             "instruments": None if options.instruments is None else list(options.instruments),
             "memory_limit": options.memory_limit,
             "gpu_memory": options.gpu_memory,
@@ -192,6 +217,7 @@ class Plan:
             self._search(),
             [options.device, options.devices, options.seed, options.loop_limit, options.timeout, options.torch],
             options.further,
+            options.experiments and options.experiments.as_json(),
             [options.gpu_memory, options.memory_limit, options.instruments and [*options.instruments]],
             sorted(options.buffers.items()),
             str(self.path),

@@ -33,6 +33,7 @@ def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None =
             {"line": s.line, "name": s.name, "shape": list(s.shape), "dtype": s.dtype, "device": s.device}
             for s in result.shapes
         ],
+        "experiments": [tried.as_json() for tried in record.result.tried],
         "refuted": [{"code": finding.code, "line": finding.span.start.line} for finding in refuted],
         "notes": list(result.notes),
         "torch": result.torch,
@@ -63,7 +64,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def missing_json(missing: Missing, path: str) -> dict[str, Any]:
     """Return the entry of a target that could not be run."""
-    empty: dict[str, list[object]] = {key: [] for key in ("inputs", "syncs", "shapes", "refuted")}
+    empty: dict[str, list[object]] = {key: [] for key in ("inputs", "syncs", "shapes", "experiments", "refuted")}
     unknown = dict.fromkeys(
         ("id", "device", "tensors_on", "seed", "seconds", "peak_memory_bytes", "torch", "interpreter")
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from drygrad.dryrun import wire
 from drygrad.dryrun.wire import Outcome
 from drygrad.model import Severity
 
-__all__ = ["ErrorInUserCode", "Fault", "Input", "Outcome", "Place", "Result", "Shape"]
+__all__ = ["ErrorInUserCode", "Fault", "Input", "Outcome", "Place", "Result", "Shape", "Tried"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,21 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """What came of trying a relation after a run that passed; ``why`` says what kept one from being tried."""
+
+    code: str
+    name: str
+    outcome: Literal["held", "not-tried", "broken"]
+    why: str = ""
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as users read it."""
+        return {**asdict(self), "why": self.why or None}
+
+
+@dataclass(frozen=True)
 class Result:
     """What a run has found.
 
@@ -96,6 +111,7 @@ class Result:
     output: str = ""
     torch: str | None = None
     interpreter: str | None = None
+    tried: tuple[Tried, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def files(self) -> set[str]:
@@ -126,6 +142,7 @@ class Result:
             output=said.get("output", {}).get("text", ""),
             torch=said.get("torch"),
             interpreter=said.get("interpreter"),
+            tried=tuple(Tried(**entry) for entry in said.get("experiments", ())),
             data=said,
         )
 

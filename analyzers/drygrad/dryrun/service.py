@@ -13,6 +13,7 @@ from drygrad.dryrun import inventions
 from drygrad.dryrun.callers import Callers
 from drygrad.dryrun.choice import UNSEEN, choose
 from drygrad.dryrun.conversation import OnPhase
+from drygrad.dryrun.experiments import experiment
 from drygrad.dryrun.findings import findings, findings_elsewhere
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launch import Launch, LaunchOptions, launch
@@ -132,6 +133,16 @@ class DryRuns:
             options = replace(options, callers=rest)
             plans = await in_turn(plan_runs, source, path, target, options)
         return plans
+
+    async def experiment(
+        self, record: Record, home: Home, settings: Settings, seconds: float, on_phase: OnPhase | None = None
+    ) -> Record:
+        """Return a record with what experiments have found, within so many seconds. Cancelling the caller ends them."""
+
+        async def run(plan: Plan) -> Result:
+            return await self.supervisor(home).run(plan, on_phase)
+
+        return await experiment(record, run, settings, seconds)
 
     async def verify(
         self, record: Record, static: Sequence[Finding], home: Home, settings: Settings, budget: float

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from drygrad.dryrun.inventions import was_found, written
-from drygrad.dryrun.plan import Missing, Plan
+from drygrad.dryrun.plan import Experiments, Missing, Plan
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
@@ -77,6 +77,12 @@ def compared(plan: Plan, result: Result) -> Plan:
     """Return the plan of the same run of the same text, to be compared with runs of repaired ones."""
     again = _same_run(plan, result, plan.source, anew=False)
     return again or replace(plan, options=replace(plan.options, compare=True))
+
+
+def experimented(plan: Plan, result: Result, experiments: Experiments) -> Plan:
+    """Return the plan that tries relations between calls of the target with the inputs that a run has had."""
+    again = compared(replace(plan, options=replace(plan.options, experiments=experiments)), result)
+    return replace(again, options=replace(again.options, compare=plan.options.compare))
 
 
 def with_inputs(plan: Plan, inputs: str) -> Plan | None:

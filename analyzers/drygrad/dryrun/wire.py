@@ -52,6 +52,9 @@ Outcome = Literal[
 ]
 """How a run ended: ``failed`` by an error in the user's code, ``error`` by one of ours."""
 
+Tried = Literal["held", "not-tried", "broken"]
+"""What came of trying a relation."""
+
 DTYPES = frozenset(
     "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex32 complex64 "
     "complex128 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
@@ -172,6 +175,7 @@ FACTS = record(
             "keeps": maybe(_WORDS),
             "write": _OPERATION,
             "infinity_meets": _WORDS,
+            "relation": _code,
             "kind": _WORDS,
             "type": _WORDS,
         }.items()
@@ -255,6 +259,15 @@ _COMPARISON = record(
         "written": items(line(1000), 1000),
     }
 )
+_EXPERIMENT = record(
+    {
+        "code": _code,
+        "name": _WORDS,
+        "outcome": one_of(get_args(Tried), "what came of an experiment"),
+        "why": _SENTENCE,
+        "seconds": _SECONDS,
+    }
+)
 _FAILURE = record({"instrument": _WORDS, "error": _SENTENCE, "at": line(1000)})
 _OUTPUT = record({"text": text(200_000), "cut": flag})
 
@@ -289,6 +302,7 @@ RESULT = record(
                 "truncated": items(record({"line": _LINE, "path": maybe(path), "iterations": _COUNT}), 1000),
                 "search": _SEARCH,
                 "comparison": _COMPARISON,
+                "experiments": items(_EXPERIMENT, 100),
                 "output": _OUTPUT,
             }.items()
         },

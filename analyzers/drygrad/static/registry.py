@@ -12,7 +12,7 @@ import importlib
 import inspect
 import pkgutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -86,3 +86,9 @@ def rule_by_code(code: str) -> type[Rule] | None:
     """Return the rule of a code or a name, in any case; None if there is none."""
     wanted = code.strip().lower()
     return next((rule for rule in all_rules() if wanted in (rule.code.lower(), rule.name)), None)
+
+
+@cache
+def relations() -> Mapping[str, str]:
+    """Return what experiments try: what must hold, in words, by the code of its rule."""
+    return {rule.code: rule.relation for rule in all_rules() if rule.relation}

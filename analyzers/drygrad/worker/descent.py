@@ -29,6 +29,8 @@ class Descent:
     def __init__(self, lines: Lines, of: Callable[[Any], Held | None]) -> None:
         self._lines = lines
         self._of = of
+        self.within = False
+        """Whether the target has been called."""
         self._looked: Counter[Instruction] = Counter()
         self._aware: dict[Instruction, int | None] = {}
         self._copies: Counter[Instruction] = Counter()
@@ -103,10 +105,10 @@ class Descent:
     def _origin(self, op: Op, from_nothing: bool) -> Origin:
         here = op.instruction
         if here is None or op.phase == "backward" or not (from_nothing or op.name in _COPIES):
-            return Origin(here, op.name, from_nothing)
+            return Origin(here, op.name, from_nothing, within=self.within)
         frames = self._frames()
         lines = tuple(Instruction(frame.f_code, frame.f_lasti) for frame in frames)
-        return Origin(here, op.name, from_nothing, lines, self._awareness(here, frames))
+        return Origin(here, op.name, from_nothing, lines, self._awareness(here, frames), self.within)
 
     def _frames(self) -> list[FrameType]:
         """Return the user's frames, the innermost first."""

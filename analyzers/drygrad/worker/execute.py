@@ -44,7 +44,7 @@ class Execution:
         self.hooks = Hooks(self.run, self.loops, self.instruments)
         self.launch = Launch(self.run.note)
         self.backward = "none"
-        self._tell = tell
+        self.tell = tell
         self._trains = False
         """Whether the target is the forward of a module that is being trained: its caller goes backward from there."""
         self._called: Place | None = None
@@ -126,7 +126,7 @@ class Execution:
         give_source(plan["path"], plan["text"])
         if os.path.isdir(root):
             os.chdir(root)
-        torch.set_num_threads(min(MAX_THREADS, torch.get_num_threads()))
+        torch.set_num_threads(1 if plan.get("experiments") else min(MAX_THREADS, torch.get_num_threads()))
         seed_all(int(plan.get("seed") or 0))
         adapt.adapt(self.run, self.loops)
         self.launch.install()
@@ -135,16 +135,16 @@ class Execution:
     def _execute(self, namespace: Namespace) -> None:
         target, setup = self.plan.get("target"), self.plan.get("setup")
         specs: list[dict[str, Any]] = self.plan.get("arguments") or []
-        self._tell("imports")
+        self.tell("imports")
         namespace.import_parent()
         if target is None and specs:
-            self._tell("inputs")
+            self.tell("inputs")
             values = inputs.evaluate(namespace, specs)
             self.run.result["inputs"] = inputs.described(None, values)
             namespace.names.update({spec["name"]: value for spec, value in values if spec.get("name")})
         if target is None:
             self.run.tell("begins", namespace.names, {})
-            self._tell("target")
+            self.tell("target")
         if setup is None:
             namespace.execute_all()
         else:
@@ -157,13 +157,26 @@ class Execution:
         giving = other.held(other.namespace) if other else namespace
         with namespace.contexts, giving.contexts:
             given = partial(self._given, giving, specs)
-            returned = self._returned(namespace, target, partial(other.held, given) if other else given)
+            give = partial(other.held, given) if other else given
+            if self.plan.get("experiments"):
+                self._experiment(namespace, target, give)
+                if not self.plan.get("compare"):
+                    return
+            returned = self._returned(namespace, target, give)
         if not self.plan.get("backward_probe", True):
             return
         if self.backward == "none":
             self._probe(returned)
         elif self._trains:
             self._probe_again(returned)
+
+    def _experiment(
+        self, namespace: Namespace, target: str, give: Callable[[], tuple[Any, list[inputs.Given]]]
+    ) -> None:
+        """Try the relations that the plan names, each in a fork of this process, which has called nothing yet."""
+        from drygrad.worker.experiments import conducting  # most runs have none
+
+        conducting.conduct(conducting.Bench(self, namespace.names, target, give), self.tell)
 
     def _given(self, namespace: Namespace, specs: list[dict[str, Any]]) -> tuple[Any, list[inputs.Given]]:
         """Return the receiver and the arguments."""
@@ -173,7 +186,7 @@ class Execution:
         return owner, inputs.evaluate(namespace, specs, earlier)
 
     def _returned(self, namespace: Namespace, target: str, given: Callable[[], tuple[Any, list[inputs.Given]]]) -> Any:
-        self._tell("inputs")
+        self.tell("inputs")
         receiver = self.plan.get("receiver")
         owner, values = given()
         function = resolve(namespace.names, target, owner)
@@ -186,7 +199,7 @@ class Execution:
         before = self.progress.backwards
         self._called = self._beginning(function)
         self._trains = isinstance(function, torch.nn.Module) and all(part.training for part in function.modules())
-        self._tell("target")
+        self.tell("target")
         returned = finish(function(*positional, **named), self.loops.limit)
         line = self.hooks.last_return
         self.run.returned_at = Place(self.plan["path"], line) if line else self._called
@@ -216,7 +229,7 @@ class Execution:
     def _probe(self, returned: Any) -> None:
         roots = probe.outputs(returned)
         if roots:
-            self._tell("backward")
+            self.tell("backward")
             self.backward = "probe" if self.backward == "none" else self.backward
             self.run.probing = True
             try:

@@ -24,6 +24,8 @@ class Origin(NamedTuple):
     """The user's lines that led there, the innermost first: of what was made of nothing, or copied."""
     aware: int | None = None
     """Which of these lines is the innermost in a function that had the accelerator at hand."""
+    within: bool = False
+    """Whether the target was at work: then it is of the target's own making."""
 
 
 class Roots(NamedTuple):

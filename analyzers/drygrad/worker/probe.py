@@ -19,12 +19,17 @@ _DEPTH = 6
 def outputs(value: Any) -> list[torch.Tensor]:
     """Return the floating tensors that require grad, wherever a result holds them."""
     found: dict[int, torch.Tensor] = {}
-    for tensor in _tensors(value, _DEPTH):
+    for tensor in tensors(value):
         if tensor.requires_grad and (tensor.is_floating_point() or tensor.is_complex()):
             found.setdefault(id(tensor), tensor)
         if len(found) == _MOST:
             break
     return list(found.values())
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors that a result holds, wherever it does."""
+    return _tensors(value, _DEPTH)
 
 
 def _tensors(value: Any, depth: int) -> Iterator[torch.Tensor]:

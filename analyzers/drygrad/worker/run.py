@@ -59,6 +59,15 @@ class Fault:
         data["related"] = [{"message": message, "at": place._asdict()} for message, place in self.related]
         return data
 
+    @classmethod
+    def of_json(cls, data: dict[str, Any]) -> Fault:
+        """Return the fault that another process of the run has told of."""
+        at: dict[str, Any] | None = data["at"]
+        fault = cls(data["code"], data["message"], Place(**at) if at is not None else None)
+        fault.detail, fault.severity, fault.facts = data["detail"], data["severity"], data["facts"]
+        fault.related = [(one["message"], Place(**one["at"])) for one in data["related"]]
+        return fault
+
 
 def _unknown(subject: Any) -> None:
     return None

@@ -95,6 +95,13 @@ def _run(run: argparse.ArgumentParser) -> None:
         "--search-time", type=_seconds, default=2.0, metavar="S", help="seconds to search inputs (default: 2)"
     )
     bounds.add_argument(
+        "--experiment-time",
+        type=_seconds_or_none,
+        default=5.0,
+        metavar="S",
+        help="seconds for experiments after a run that passed (default: 5; 0: none)",
+    )
+    bounds.add_argument(
         "--verify-time", type=_seconds, default=10.0, metavar="S", help="seconds to try fixes after a run (default: 10)"
     )
     bounds.add_argument(
@@ -128,6 +135,10 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError("must be more than 0")
     return seconds
+
+
+def _seconds_or_none(text: str) -> float:
+    return 0.0 if text.strip() == "0" else _seconds(text)
 
 
 def _port(text: str) -> int:

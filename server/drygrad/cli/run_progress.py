@@ -20,6 +20,7 @@ WORDS = {
     "inputs": "inputs",
     "target": "running",
     "backward": "backward probe",
+    "experiments": "trying what must hold",
     "verifying": "trying fixes",
 }
 

@@ -66,10 +66,13 @@ class Runner:
         if isinstance(found, Missing):
             return [found]
         _must_work(found, interpreter)
-        progress.phase("verifying")
-        return [await self._verified(record, file, home) for record in found]
+        return [await self._followed(record, file, home, progress) for record in found]
 
-    async def _verified(self, record: Record, file: File, home: Home) -> Record:
+    async def _followed(self, record: Record, file: File, home: Home, progress: Progress) -> Record:
+        """Return the record of a run with what experiments have found, and the fixes of all of it tried."""
+        seconds = self._arguments.experiment_time
+        record = await self._runs.experiment(record, home, file.settings, seconds, progress.phase)
+        progress.phase("verifying")
         return await self._runs.verify(record, file.static, home, file.settings, self._arguments.verify_time)
 
 

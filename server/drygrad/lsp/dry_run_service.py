@@ -26,6 +26,7 @@ class RunSettings:
     """GiB; 0: as the worker sees fit."""
     verify_time: float = 10.0
     search_time: float = 2.0
+    experiment_time: float = 5.0
     settings: Settings = field(default_factory=Settings)
     buffers: Mapping[Path, str] = field(default_factory=dict[Path, str])
 
@@ -117,6 +118,10 @@ class DryRunService(Protocol):
         self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
     ) -> Sequence[Seen]:
         """Run a target; cancelling the caller ends the run. There is always something to tell."""
+        ...
+
+    async def experiment(self, seen: Seen, how: RunSettings) -> Seen:
+        """Return a run with what experiments have found that follow it; cancelling the caller ends them."""
         ...
 
     async def verify(self, seen: Seen, source: Source, how: RunSettings) -> Seen:

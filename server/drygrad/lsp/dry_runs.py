@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +19,7 @@ from lsprotocol import types as lsp
 from drygrad.dryrun.workspace_imports import imported_files
 from drygrad.interpreters import find_interpreter
 from drygrad.lsp.dry_run_service import DryRunService, RunSettings, Seen, Target
+from drygrad.lsp.following import Following
 from drygrad.lsp.other_files import OtherFiles
 from drygrad.lsp.progress import Progress
 from drygrad.lsp.run_memory import Outcome, RunMemory, Sight, WithRuns
@@ -86,7 +87,7 @@ class DryRuns:
         self._finished: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
         self._last: dict[str, Any] | None = None
         self._told: dict[str, Any] | None = None
-        self._verifying: dict[tuple[str, str | None], asyncio.Task[None]] = {}
+        self._following = Following(server, self)
         self._workers: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         server.session.amend = self.amend
         server.session.closing.append(self.closed)
@@ -202,8 +203,8 @@ class DryRuns:
     async def restart_workers(self) -> None:
         """End all runs, and start new processes for the next."""
         self.cancel(None)
-        for uri in {uri for uri, _ in self._verifying}:
-            self._end_verifying(uri)
+        for uri in self._following.documents:
+            self._following.end(uri)
         await self.service.restart()
 
     def saved(self, uri: str) -> None:
@@ -279,7 +280,7 @@ class DryRuns:
         """Forget a document."""
         if checker.module is not None:
             self.replaced(checker.uri, checker.module.source)
-        self._end_verifying(checker.uri)
+        self._following.end(checker.uri)
         for run in [run for run in self._running.values() if run.checker is checker]:
             run.cancel()
         self._memories.pop(unquote(checker.uri), None)
@@ -290,8 +291,8 @@ class DryRuns:
         for run in list(self._running.values()):
             if not self.trusts(run.checker.uri):
                 run.cancel()
-        for uri in {uri for uri, _ in self._verifying if not self.trusts(uri)}:
-            self._end_verifying(uri)
+        for uri in [uri for uri in self._following.documents if not self.trusts(uri)]:
+            self._following.end(uri)
         before = dict(self._workers)
         self._note_workers()
         if any(self._workers.get(uri, kind) != kind for uri, kind in before.items()):
@@ -327,7 +328,7 @@ class DryRuns:
             self._note_workers()
             targets = await self._chosen(run, source)
             run.names |= {target.qualname for target in targets}
-            self._end_verifying(run.checker.uri, run.names)
+            self._following.end(run.checker.uri, run.names)
             self.refresh()
             for target in targets:
                 await self._run_target(run, source, target, progress)
@@ -365,31 +366,15 @@ class DryRuns:
         await run.checker.settled()
         self.refresh()
         if not outcome.stale:
-            self._verify_later(run.checker, outcome, how)
+            self._following.start(run.checker, run.run_id, outcome, how)
         elif run.asked and files & run.saved:
             self._run_pinned(run.checker, {target.qualname})
 
-    def _verify_later(self, checker: Checker, outcome: Outcome, how: RunSettings) -> None:
-        """Have the fixes of an outcome tried while the user reads it; a newer run of the target ends that."""
-        if any(seen.findings or seen.elsewhere for seen in outcome.seen):
-            name = f"trying fixes of {outcome.qualname or 'the script'}"
-            self._verifying[checker.uri, outcome.qualname] = self._server.spawn(
-                self._verify(checker, outcome, how), name
-            )
-
-    async def _verify(self, checker: Checker, outcome: Outcome, how: RunSettings) -> None:
-        seen = tuple([await self.service.verify(one, outcome.source, how) for one in outcome.seen])
-        if seen == outcome.seen or checker.closed or not self.memory(checker.uri).complete(outcome, seen):
-            return
-        checker.edited(0)
-        await checker.settled()
-        self.refresh()
-
-    def _end_verifying(self, uri: str, names: Iterable[str | None] | None = None) -> None:
-        for key, task in list(self._verifying.items()):
-            if key[0] == uri and (names is None or key[1] in names):
-                task.cancel()
-                del self._verifying[key]
+    def report_again(self, run_id: str, before: Sequence[Seen], seen: Sequence[Seen]) -> None:
+        """Let the report of a run, for panels, say what is known of it by now."""
+        told = {old.run_id: self.service.run_json(new) for old, new in zip(before, seen, strict=True)}
+        if run_id in self._finished:
+            self._finished[run_id] = [told.get(str(one.get("id")), one) for one in self._finished[run_id]]
 
     def _settings_of(self, run: Running, path: Path) -> RunSettings:
         session = self._server.session
@@ -404,6 +389,7 @@ class DryRuns:
             memory_limit=resolved.personal.memory_limit,
             verify_time=resolved.personal.verify_time,
             search_time=resolved.personal.search_time,
+            experiment_time=resolved.personal.experiment_time,
             settings=resolved.settings,
             buffers=session.texts(),
         )

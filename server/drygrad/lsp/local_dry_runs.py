@@ -100,6 +100,13 @@ class LocalDryRuns:
         records = await self._runs.dry_run(source, path, planned, home, _options(how), how.settings, on_phase)
         return [_unplanned(records, source, path, how)] if isinstance(records, Missing) else records
 
+    async def experiment(self, seen: Seen, how: RunSettings) -> Seen:
+        """Return a run with what experiments have found that follow it; cancelling the caller ends them."""
+        if not isinstance(seen, Record):
+            return seen
+        home = Home(how.interpreter, how.root, how.launcher)
+        return await self._runs.experiment(seen, home, how.settings, how.experiment_time)
+
     async def verify(self, seen: Seen, source: Source, how: RunSettings) -> Seen:
         """Return a run of a text with its fixes tried; cancelling the caller ends that."""
         if not isinstance(seen, Record):

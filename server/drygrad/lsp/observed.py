@@ -17,6 +17,8 @@ from drygrad.static.source import Source
 
 _WORD = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
+_TRIED = {"broken": "broken", "held": "held", "not-tried": "not tried"}
+
 _DEF = re.compile(r"\s*(?:async\s+)?def\s")
 
 
@@ -159,6 +161,15 @@ def _gradient(data: Mapping[str, Any]) -> Fact:
     return Fact("the gradient of ", str(data.get("name")), f" {said}")
 
 
+def _relations(result: Result) -> Iterator[Fact]:
+    """Yield what must hold between two runs: what held, what is broken, and why the others were not tried."""
+    by_outcome: dict[str, list[str]] = {}
+    for tried in result.tried:
+        why = f" ({tried.why})" if tried.why else ""
+        by_outcome.setdefault(tried.outcome, []).append(tried.name + why)
+    yield from (Fact(after=f"{word}: {', '.join(by_outcome[k])}") for k, word in _TRIED.items() if k in by_outcome)
+
+
 def _of_outcome(outcome: Outcome) -> Iterator[Fact]:
     yield Fact(after=f"dry run: {words_of(outcome.seen)}")
     for seen in outcome.seen:
@@ -166,4 +177,5 @@ def _of_outcome(outcome: Outcome) -> Iterator[Fact]:
         if seen.result.peak_bytes is not None:
             yield Fact(after=f"peak memory: {seen.result.peak_bytes / 2**20:,.1f} MiB")
         yield from map(_gradient, gradients(seen.result))
+        yield from _relations(seen.result)
         yield from (Fact(after=note) for note in seen.result.notes)

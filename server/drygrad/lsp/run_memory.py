@@ -111,12 +111,13 @@ class RunMemory:
         others = {name: old for name, old in self._outcomes.items() if name != outcome.qualname}
         self._outcomes = MappingProxyType({**others, outcome.qualname: outcome})
 
-    def complete(self, outcome: Outcome, seen: tuple[Seen, ...]) -> bool:
-        """Let an outcome say more, if it is still there; say whether it is."""
+    def complete(self, outcome: Outcome, seen: tuple[Seen, ...]) -> Outcome | None:
+        """Let an outcome say more, if it is still there; return what it is then, None where it is not."""
         if self._outcomes.get(outcome.qualname) is not outcome:
-            return False
-        self._outcomes = MappingProxyType({**self._outcomes, outcome.qualname: replace(outcome, seen=seen)})
-        return True
+            return None
+        completed = replace(outcome, seen=seen)
+        self._outcomes = MappingProxyType({**self._outcomes, outcome.qualname: completed})
+        return completed
 
     def forget(self) -> None:
         """Drop all outcomes."""

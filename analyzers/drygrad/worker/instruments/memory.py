@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, cast
 
 import torch
@@ -111,6 +111,10 @@ class Memory(Instrument):
     def _allocated_at(self, tensor: torch.Tensor) -> Instruction | None:
         held = self._of(tensor)
         return self._instructions.get(held.key[:2]) if held else None
+
+    def begins(self, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+        """Take note that from here on it is the target that makes tensors."""
+        self._descent.within = True
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Learn which storages are parameters: the leaves of the first graph."""

@@ -1,4 +1,4 @@
-"""Where a search runs: a process forked from that of the run, in its sandbox, whose effects end with it.
+"""Where a search or an experiment runs: a process forked from that of the run, in its sandbox; its effects end with it.
 
 Where there is no fork the search runs in the process of the run itself, before it.
 """
@@ -33,21 +33,33 @@ def apart(work: Callable[[Tell], dict[str, Any]], seconds: float) -> dict[str, A
     """Return the answer of ``work``, done in a process of its own; the last that it told, where it does not end."""
     if not processes.CAN_FORK:
         return work(lambda _: None)
+    return _told(work, lambda reading: _last_told(reading, seconds))
+
+
+def until(work: Callable[[], dict[str, Any]], end: float) -> dict[str, Any] | None:
+    """Return the answer of ``work``, done in a process of its own; None where there is none at that time."""
+    return _told(lambda _: work(), lambda reading: _last_before(reading, end))
+
+
+def _told(
+    work: Callable[[Tell], dict[str, Any]], read: Callable[[int], dict[str, Any] | None]
+) -> dict[str, Any] | None:
+    """Return what is read of a process that does the work; it ends when nobody reads any more."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _be_the_search(work, writing)
+        _be_apart(work, writing)
     os.close(writing)
     try:
-        return _last_told(reading, seconds)
+        return read(reading)
     finally:
         os.close(reading)
         with suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
 
 
-def _be_the_search(work: Callable[[Tell], dict[str, Any]], fd: int) -> None:
+def _be_apart(work: Callable[[Tell], dict[str, Any]], fd: int) -> None:
     def tell(message: dict[str, Any]) -> None:
         with suppress(OSError):
             os.write(fd, json.dumps(message).encode() + b"\n")
@@ -93,6 +105,18 @@ def _last_told(fd: int, seconds: float) -> dict[str, Any] | None:
                 begun = begun or (until := time.monotonic() + seconds * WAITING + _GRACE) > 0
             else:
                 last = message
+
+
+def _last_before(fd: int, end: float) -> dict[str, Any] | None:
+    """Read the one message of a process; None where it has said nothing whole by then."""
+    pending = b""
+    while not pending.endswith(b"\n"):
+        ready, _, _ = select.select([fd], [], [], max(0.0, end - time.monotonic()))
+        data = os.read(fd, 1 << 16) if ready else b""
+        if not data:
+            return None
+        pending += data
+    return json.loads(pending)
 
 
 def alarm(seconds: float) -> None:

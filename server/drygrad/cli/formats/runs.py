@@ -87,6 +87,8 @@ def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, again: bo
     yield from _labelled("memory", [*_memory(result)])
     yield from _labelled("waits", [*_waits(record, ran.path)])
     yield from _labelled("error", [*_error(record, ran.path)])
+    yield from _labelled("held", [*_held(result)])
+    yield from _labelled("untried", [] if brief else [*_untried(result)])
     yield from _labelled("notes", notes)
     refuted = [f"{f.code} at line {f.span.start.line} did not happen ({f.name})" for f in ran.refuted]
     yield from _labelled("refuted", refuted)
@@ -147,6 +149,18 @@ def _waits(record: Record, shown: str) -> Iterator[str]:
         said = _COPIED.get(str(wait.get("kind"))) or _WAITED.get(op) or f"waits for the device ({op})"
         where = _where(record, wait.get("path"), wait.get("line"), shown)
         yield f"{where}: {said} {'once' if count == 1 else f'{count} times'}"
+
+
+def _held(result: Result) -> Iterator[str]:
+    """Yield the relations that held between two runs, in one line."""
+    names = [tried.name for tried in result.tried if tried.outcome == "held"]
+    if names:
+        yield f"{len(names)} relation{'s' if len(names) > 1 else ''}: {', '.join(names)}"
+
+
+def _untried(result: Result) -> Iterator[str]:
+    """Yield the relations that could not be tried, each with the reason."""
+    yield from (f"{tried.name}: {tried.why}" for tried in result.tried if tried.outcome == "not-tried")
 
 
 def _where(record: Record, path: object, line: object, shown: str) -> str:

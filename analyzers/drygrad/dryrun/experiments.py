@@ -1,0 +1,68 @@
+"""What follows a run that passed: the relations that right programs keep between two runs of it are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from drygrad.dryrun.findings import findings, findings_elsewhere
+from drygrad.dryrun.inventions import is_invented
+from drygrad.dryrun.lane import in_turn
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Experiments, Plan
+from drygrad.dryrun.result import Result, Tried
+from drygrad.dryrun.trial import experimented
+from drygrad.settings import Settings
+from drygrad.static.registry import relations
+
+Run = Callable[[Plan], Awaitable[Result]]
+_BROKEN = "broken"
+
+
+def wanted(settings: Settings) -> tuple[str, ...]:
+    """Return the codes of the relations that the settings leave on."""
+    return tuple(code for code in relations() if settings.experiments_with(code))
+
+
+def is_owed(record: Record) -> bool:
+    """Say whether a run is one that experiments follow: its target was called, and passed."""
+    return record.result.outcome == "passed" and record.plan.target.function is not None
+
+
+async def experiment(record: Record, run: Run, settings: Settings, seconds: float) -> Record:
+    """Return the record of a run with what experiments have found; the run's own findings are as they were."""
+    codes = wanted(settings)
+    if seconds <= 0 or not codes or not is_owed(record):
+        return record
+    asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial)
+    plan = await in_turn(experimented, record.plan, record.result, asked)
+    return await in_turn(_with_outcome, record, await run(plan), asked, settings)
+
+
+def _with_outcome(record: Record, result: Result, asked: Experiments, settings: Settings) -> Record:
+    """Return the record as that of one run: from here on, whoever repeats it repeats what has broken a relation."""
+    tried = result.tried or _none_tried(result, asked.codes)
+    broken = tuple(one.code for one in tried if one.outcome == _BROKEN)
+    own = [fault for fault in result.faults if fault.facts.get("relation")]
+    if not own:
+        return replace(record, result=replace(record.result, tried=tried))
+    again = replace(asked, codes=broken)
+    plan = replace(record.plan, options=replace(record.plan.options, experiments=again))
+    seen = replace(record.result, faults=tuple(own), error=None)
+    known = {(f.code, f.span.start.line, f.path) for f in (*record.findings, *record.elsewhere)}
+    here = findings(seen, record.plan, record.plan.source, settings, record.run_id)
+    there = findings_elsewhere(seen, record.plan, settings, record.run_id)
+    new = [f for f in (*here, *there) if (f.code, f.span.start.line, f.path) not in known]
+    return replace(
+        record,
+        plan=plan,
+        result=replace(record.result, faults=(*record.result.faults, *own), tried=tried),
+        findings=(*record.findings, *(f for f in new if f.path is None)),
+        elsewhere=(*record.elsewhere, *(f for f in new if f.path is not None)),
+    )
+
+
+def _none_tried(result: Result, codes: Sequence[str]) -> tuple[Tried, ...]:
+    """Return what is said of relations where the run that was to try them did not come to it."""
+    why = result.reason or f"the run that was to try it ended as {result.outcome}"
+    return tuple(Tried(code, relations()[code], "not-tried", why) for code in codes)

@@ -1,0 +1,119 @@
+"""What a relation works with: the target and its inputs, made anew, and calls of it under the instruments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+import torch
+
+from drygrad.worker import errors, inputs
+from drygrad.worker.execute import Execution, finish, resolve, seed_all
+from drygrad.worker.experiments.relation import NotTried
+from drygrad.worker.run import Fault, Instrument, Place
+
+Give = Callable[[], "tuple[Any, list[inputs.Given]]"]
+
+
+@dataclass
+class Inputs:
+    """The target, and what it is called with."""
+
+    function: Callable[..., Any]
+    owner: Any
+    """What a method is called on; None for a function."""
+    positional: list[Any]
+    named: dict[str, Any]
+    names: list[str] = field(default_factory=lambda: [])
+    """How the target calls what is passed, the owner (``self``) included, in the order of ``values``."""
+
+    @property
+    def values(self) -> list[Any]:
+        """The owner, if there is one, and the arguments, by position and by name."""
+        return [*([self.owner] if self.owner is not None else []), *self.positional, *self.named.values()]
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Return the tensors among the arguments themselves; those within others are left out."""
+        return [v for v in (*self.positional, *self.named.values()) if isinstance(v, torch.Tensor)]
+
+
+@dataclass
+class Called:
+    """What a call has come to: what it returned, or the error that it ended with."""
+
+    returned: Any = None
+    error: BaseException | None = None
+    place: Place | None = None
+    """Where the error left the user's text."""
+
+
+class Bench:
+    """One target with its inputs, in the process of one experiment."""
+
+    def __init__(self, execution: Execution, names: Mapping[str, Any], target: str, give: Give) -> None:
+        self.execution = execution
+        self.run = execution.run
+        self.plan = execution.plan
+        self._names = dict(names)
+        self._target = target
+        self._give = give
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self.plan.get("seed") or 0)
+
+    @property
+    def invented(self) -> bool:
+        """Whether inputs were invented, not the program's own: a value of theirs proves nothing by itself."""
+        return self._asked.get("invented") is True
+
+    @property
+    def unprepared(self) -> bool:
+        """Whether the state of an input may not be the one that the program has it in."""
+        return self._asked.get("unprepared") is True
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return self.plan.get("experiments") or {}
+
+    def inputs(self) -> Inputs:
+        """Make the inputs anew, as the run made them. What the statements before the call have made is the same."""
+        seed_all(self.seed)
+        owner, values = self._give()
+        function = resolve(self._names, self._target, owner)
+        told = [{"name": "self"}] if owner is not None else []
+        described = inputs.described(function, [*((spec, owner) for spec in told), *values])
+        positional, named = inputs.arguments(values)
+        return Inputs(function, owner, positional, named, [entry["name"] for entry in described])
+
+    def listen(self, *instruments: Instrument) -> None:
+        """Let only these instruments hear of what happens from now on."""
+        self.run.listen([*instruments])
+        for changed in self.run.on_change:
+            changed()
+
+    def call(self, given: Inputs) -> Called:
+        """Call the target, seeded as in the run; the instruments that listen hear of it."""
+        seed_all(self.seed)
+        self.run.op = None
+        try:
+            returned = finish(given.function(*given.positional, **given.named), self.execution.loops.limit)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is what comes of it
+            return Called(error=error, place=self.run.lines.place_of_error(error))
+        return Called(returned)
+
+    def must_pass(self, given: Inputs) -> Any:
+        """Call the target and return what it returns. Raises NotTried where it fails, which the run did not."""
+        called = self.call(given)
+        if called.error is not None:
+            kind, said = type(called.error).__name__, errors.first_line(called.error)
+            raise NotTried(errors.shortened(f"a second call ends with {kind}: {said}"))
+        return called.returned
+
+    def explained(self, called: Called) -> Fault | None:
+        """Return the fault that an instrument recognises behind the error of a call."""
+        if called.error is None:
+            return None
+        return errors.explained(self.execution.instruments, called.error, called.place)

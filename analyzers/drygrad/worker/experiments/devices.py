@@ -1,0 +1,158 @@
+"""Devices are equal: what passed on the CPU runs on the GPU, too, where all is moved there that a user would move."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, cast
+
+import torch
+
+from drygrad.worker import errors, probe
+from drygrad.worker.experiments.bench import Bench, Called
+from drygrad.worker.experiments.moving import Moving
+from drygrad.worker.experiments.relation import NotTried, Relation
+from drygrad.worker.explain.blame import is_loop
+from drygrad.worker.explain.scene import Scene
+from drygrad.worker.ledger import Origin
+from drygrad.worker.naming import calls_of_error, parts
+from drygrad.worker.reading import device_text, share_storage
+from drygrad.worker.run import Fault, Place
+from drygrad.worker.spelling import text_of
+
+_GPU = "cuda"
+_CAUSES = frozenset(("DG201", "DG203", "DG204", "DG205", "DG207"))
+"""The rules that recognise what mixes devices."""
+_COPY = "aten::_to_copy"
+_DEPTH = 4
+
+
+class DevicesAreEqual(Relation):
+    """Calls the target once more with its inputs on the GPU."""
+
+    code: ClassVar[str] = "DG921"
+    name: ClassVar[str] = "devices are equal"
+    rank: ClassVar[int] = 10
+
+    def examine(self, bench: Bench) -> Iterable[Fault]:
+        """Yield what mixes devices of its own accord, or what stays on the CPU."""
+        if not torch.cuda.is_available():
+            raise NotTried("there is no GPU, real or simulated")
+        moving = Moving(_GPU)
+        given = moving.inputs(bench.inputs())
+        if not moving.count:
+            raise NotTried("nothing among its inputs has a device")
+        bench.run.tell("begins", {}, dict(zip(given.names, given.values)))
+        called = bench.call(given)
+        if called.error is None:
+            yield from _left_behind(bench, called.returned)
+            called = _backward(bench, called.returned)
+        if called.error is not None:
+            yield _mixed(bench, called, moving.modules)
+
+
+def _backward(bench: Bench, returned: Any) -> Called:
+    """Go backward from what the target returned; only a mixture of devices there is of interest."""
+    roots = probe.outputs(returned)
+    if not roots:
+        return Called()
+    try:
+        probe.backward(roots, bench.seed)
+    except Exception as error:  # noqa: BLE001 - a function of the user's own may raise anything
+        called = Called(error=error, place=bench.run.lines.place_of_error(error))
+        return called if _strays(bench, called) else Called()
+    return Called()
+
+
+def _mixed(bench: Bench, called: Called, modules: list[torch.nn.Module]) -> Fault:
+    """Return the fault of a call that mixed devices by itself. Raises NotTried where it is not known to be its own."""
+    assert called.error is not None
+    fault = bench.explained(called)
+    strays = _strays(bench, called)
+    said = f"{type(called.error).__name__}: {errors.first_line(called.error)}"
+    if fault is None or fault.code not in _CAUSES:
+        outcome = errors.outcome_of(called.error, bench.run)
+        raise NotTried(f"on the GPU it {'ends with' if outcome == 'failed' else 'cannot run:'} {said}")
+    if fault.code != "DG207" and not (strays and all(_is_own(bench, stray, modules) for stray in strays)):
+        raise NotTried("what stays on the CPU there has come with the inputs")
+    if fault.code == "DG205" and all(_is_made_of_nothing(bench, stray, fault.at) for stray in strays):
+        fault.code = "DG203"
+    fault.message += " (with its inputs on the GPU)"
+    fault.severity = "warning"
+    return fault
+
+
+def _strays(bench: Bench, called: Called) -> list[torch.Tensor]:
+    """Return the tensors that have met others on the GPU and are on the CPU themselves."""
+    assert called.error is not None
+    calls = calls_of_error(bench.run, called.error)
+    if not calls:
+        return []
+    tensors = [operand.tensor for operand in Scene(bench.run, called.error, called.place, calls).operands()]
+    if not any(tensor.is_cuda for tensor in tensors):
+        return []
+    on_host = [tensor for tensor in tensors if tensor.device.type == "cpu"]
+    return [tensor for tensor in on_host if tensor.dim()] or on_host
+
+
+def _is_own(bench: Bench, tensor: torch.Tensor, modules: list[torch.nn.Module]) -> bool:
+    """Say whether the target has made a tensor itself, or a module holds it that moving the module does not reach."""
+    held = bench.run.held_of(tensor)
+    if held is not None and held.roots.device.within:
+        return not _is_fetched(held.roots.device)
+    return any(_holds(module, tensor) for module in modules if not _takes_device(module))
+
+
+def _is_made_of_nothing(bench: Bench, tensor: torch.Tensor, at: Place | None) -> bool:
+    """Say whether a factory has made a tensor at a place, and was told no device."""
+    made = _factory(bench, tensor)
+    place = bench.run.lines.place(made.instruction) if made is not None else None
+    return place is not None and at is not None and place[:2] == at[:2]
+
+
+def _factory(bench: Bench, tensor: torch.Tensor) -> Origin | None:
+    """Return what has put a tensor on the CPU, if it is the target's making of nothing, and names no device."""
+    held = bench.run.held_of(tensor)
+    made = held.roots.device if held is not None else None
+    if made is None or not (made.within and made.from_nothing) or made.op == _COPY or _is_fetched(made):
+        return None
+    return None if "device" in (text_of(bench.run.lines, made.instruction) or "") else made
+
+
+def _is_fetched(origin: Origin) -> bool:
+    """Say whether a loop has fetched what was made: data, whose device is their own code's matter."""
+    return any(is_loop(line) for line in origin.lines)
+
+
+def _holds(module: torch.nn.Module, tensor: torch.Tensor) -> bool:
+    whole = (part for part in module.modules() if not _takes_device(part))
+    return any(_keeps(vars(part), tensor, _DEPTH) for part in whole)
+
+
+def _keeps(value: Any, tensor: torch.Tensor, depth: int) -> bool:
+    if isinstance(value, torch.Tensor):
+        return share_storage(value, tensor)
+    if depth == 0:
+        return False
+    if isinstance(value, (dict, list, tuple)):
+        return any(_keeps(item, tensor, depth - 1) for _, item in parts(cast("object", value)))
+    return isinstance(value, torch.nn.Module) and any(share_storage(p, tensor) for p in value.parameters())
+
+
+def _takes_device(module: torch.nn.Module) -> bool:
+    """Say whether a module is told its device when it is made."""
+    try:
+        return "device" in inspect.signature(type(module)).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _left_behind(bench: Bench, returned: Any) -> Iterator[Fault]:
+    """Yield what a call has made of nothing, on no device that is named, and returned from among its inputs."""
+    for tensor in probe.tensors(returned):
+        made = _factory(bench, tensor) if tensor.device.type == "cpu" and tensor.dim() else None
+        place = bench.run.lines.place(made.instruction) if made is not None else None
+        if place is not None and tensor.is_floating_point():
+            where = device_text(torch.device(_GPU, 0))
+            message = f"made on the CPU and returned from there, though the inputs are on {where}"
+            yield Fault(DevicesAreEqual.code, message, place, severity="info")

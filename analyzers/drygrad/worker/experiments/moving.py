@@ -1,0 +1,117 @@
+"""Moves inputs to the GPU as a user would: modules by ``.to``, tensors, and what plain containers hold of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+
+from drygrad.worker.experiments.bench import Inputs
+from drygrad.worker.experiments.relation import NotTried
+
+_DEPTH = 6
+
+
+class Moving:
+    """One move of everything that a user would move; what is met twice is moved once."""
+
+    def __init__(self, device: str) -> None:
+        self.device = torch.device(device)
+        self.modules: list[torch.nn.Module] = []
+        self.count = 0
+        """How many tensors and modules were moved."""
+        self._moved: dict[int, tuple[Any, Any]] = {}
+
+    def inputs(self, given: Inputs) -> Inputs:
+        """Return the inputs with everything moved. Raises NotTried where the program places them itself."""
+        owner = self.value(given.owner)
+        function = given.function
+        if owner is not given.owner:
+            function = getattr(owner, getattr(function, "__name__", ""), owner)
+        positional = [self.value(value) for value in given.positional]
+        named = {name: self.value(value) for name, value in given.named.items()}
+        return Inputs(self.value(function), owner, positional, named, given.names)
+
+    def value(self, value: Any, depth: int = _DEPTH) -> Any:
+        """Return a value, on the device; one that holds nothing to move is the same object."""
+        if depth == 0 or value is None or isinstance(value, (str, bytes, int, float)):
+            return self.device.type if value == "cpu" else value
+        known = self._moved.get(id(value))
+        if known is None:
+            known = self._moved[id(value)] = (value, self._other(value, depth))
+        return known[1]
+
+    def _other(self, value: Any, depth: int) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, torch.nn.Module):
+            return self._module(value)
+        if isinstance(value, torch.device):
+            return self.device if value.type == "cpu" else value
+        if _yields(value):
+            raise NotTried("it is given what yields its batches, whose device is that code's matter")
+        if isinstance(value, (list, tuple, dict, set)) or dataclasses.is_dataclass(value):
+            return self._container(value, depth)
+        if _moves_itself(value):
+            self.count += 1
+            return value.to(self.device)
+        return value
+
+    def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device.type != "cpu":
+            raise NotTried("the program itself places its tensors")
+        self.count += 1
+        moved = tensor.detach().to(self.device) if tensor.is_leaf else tensor.to(self.device)
+        if not tensor.is_leaf:
+            return moved
+        if isinstance(tensor, torch.nn.Parameter):
+            return torch.nn.Parameter(moved, tensor.requires_grad)
+        return moved.requires_grad_(tensor.requires_grad)
+
+    def _module(self, module: torch.nn.Module) -> torch.nn.Module:
+        held = [*module.parameters(), *module.buffers()]
+        if any(tensor.device.type != "cpu" for tensor in held):
+            raise NotTried("the program itself places its modules")
+        self.count += bool(held)
+        self.modules.append(module)
+        return module.to(self.device)
+
+    def _container(self, value: Any, depth: int) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+            changed = {name: self.value(held, depth - 1) for name, held in fields.items()}
+            if all(changed[name] is held for name, held in fields.items()):
+                return value
+            return dataclasses.replace(value, **changed)
+        if isinstance(value, Mapping):
+            held = cast("Mapping[Any, Any]", value)
+            entries = {name: self.value(item, depth - 1) for name, item in held.items()}
+            same = all(entries[name] is item for name, item in held.items())
+            return held if same or type(held) is not dict else entries
+        items = [self.value(item, depth - 1) for item in cast("list[Any]", value)]
+        if all(new is old for new, old in zip(items, cast("list[Any]", value))):
+            return value
+        make = cast("Any", type(value))
+        return make(*items) if hasattr(make, "_fields") else make(items)
+
+
+def _yields(value: Any) -> bool:
+    """Say whether a value is one that batches come from: they are made while the target runs."""
+    data = torch.utils.data
+    return isinstance(value, (data.DataLoader, data.Dataset)) or inspect.isgenerator(value)
+
+
+def _moves_itself(value: Any) -> bool:
+    """Say whether an object is moved by a method ``to`` of its own, as modules and batches of graphs are."""
+    kind = cast("Any", type(value))
+    to = getattr(kind, "to", None)
+    if not callable(to) or isinstance(value, (torch.optim.Optimizer, torch.dtype)):
+        return False
+    try:
+        parameters = [*inspect.signature(to).parameters]
+    except (TypeError, ValueError):
+        return False
+    return len(parameters) >= 2

@@ -1,0 +1,200 @@
+"""Devices are equal: what passed on the CPU is called once more with its inputs on the (simulated) GPU."""
+
+from __future__ import annotations
+
+import pytest
+from verify_lab import Lab, written
+
+CODE = "DG921"
+
+OWN = {
+    "a factory in a function": (
+        "DG203",
+        3,
+        """
+        # dry-run: x=torch.randn(2, 5, 3), lengths=[5, 2]
+        def f(x, lengths):
+            mask = torch.zeros(x.shape[:2])
+            for row, length in enumerate(lengths):
+                mask[row, :length] = 1
+            return (x * mask[..., None]).sum(1)
+        """,
+    ),
+    "numbers in a helper": (
+        "DG205",
+        7,
+        """
+        def kernel(size):
+            values = torch.tensor([float(i) for i in range(size)])
+            return values / values.sum()
+
+        # dry-run: x=torch.randn(1, 1, 9)
+        def f(x):
+            return F.conv1d(x, kernel(3)[None, None])
+        """,
+    ),
+    "an attribute that is no buffer": (
+        "DG204",
+        4,
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.ones(3)
+                self.layer = nn.Linear(3, 3)
+
+            def forward(self, x):
+                return self.layer(x) * self.scale
+
+        # dry-run: net=Net(), x=torch.randn(2, 3)
+        def f(net, x):
+            return net(x)
+        """,
+    ),
+    "a layer made in the call": (
+        "DG201",
+        3,
+        """
+        # dry-run: x=torch.randn(2, 3)
+        def f(x):
+            return nn.Linear(3, 4)(x)
+        """,
+    ),
+    "a way over the host": (
+        "DG205",
+        3,
+        """
+        # dry-run: x=torch.randn(2, 3)
+        def f(x):
+            best = x.detach().cpu()
+            return x - best
+        """,
+    ),
+    "only in backward": (
+        "DG203",
+        10,
+        """
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return 2 * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                (x,) = ctx.saved_tensors
+                return grad * torch.full(x.shape, 2.0)
+
+        # dry-run: x=torch.randn(3, requires_grad=True)
+        def f(x):
+            return Double.apply(x)
+        """,
+    ),
+}
+
+RIGHT = {
+    "on the device of its input": """
+        # dry-run: x=torch.randn(2, 5), lengths=[5, 2]
+        def f(x, lengths):
+            mask = torch.arange(x.shape[1], device=x.device) < torch.tensor(lengths, device=x.device)[:, None]
+            return x * mask
+        """,
+    "results that go to the host on purpose": """
+        # dry-run: x=torch.randn(2, 5)
+        def f(x):
+            return x.sum(0).cpu(), x.detach().to("cpu", torch.float64)
+        """,
+    "scalars go with any device": """
+        # dry-run: x=torch.randn(2, 5)
+        def f(x):
+            return x * torch.tensor(2.0) + torch.pi
+        """,
+    "buffers": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("scale", torch.ones(3))
+                self.layer = nn.Linear(3, 3)
+
+            def forward(self, x):
+                return self.layer(x) * self.scale
+
+        # dry-run: net=Net(), x=torch.randn(2, 3)
+        def f(net, x):
+            return net(x)
+        """,
+    "numbers go back to the host": """
+        # dry-run: x=torch.randn(2, 5), y=torch.tensor([0, 1])
+        def f(x, y):
+            hits = (x.argmax(1) == y).sum().item()
+            return hits / len(y), x.detach().cpu().numpy()
+        """,
+    "a dict and a tuple of inputs": """
+        # dry-run: batch={"x": torch.randn(2, 5), "pair": (torch.ones(5), [torch.zeros(5)])}
+        def f(batch):
+            first, (second,) = batch["pair"]
+            return batch["x"] * first + second
+        """,
+}
+
+UNTRIED = {
+    "a loader's batches are the loader's": (
+        "yields its batches",
+        """
+        # dry-run: net=nn.Linear(3, 2), loader=torch.utils.data.DataLoader(torch.randn(6, 3), batch_size=2)
+        def f(net, loader):
+            return [net(x) for x in loader]
+        """,
+    ),
+    "what a function brings along came with the inputs": (
+        "come with the inputs",
+        """
+        WEIGHTS = torch.ones(3)
+
+        # dry-run: x=torch.randn(2, 3), weigh=lambda x: x * WEIGHTS
+        def f(x, weigh):
+            return weigh(x)
+        """,
+    ),
+    "nothing to move": (
+        "nothing among its inputs",
+        """
+        # dry-run: n=4
+        def f(n):
+            return torch.arange(n) / n
+        """,
+    ),
+    "the program moves by itself": (
+        "itself places",
+        """
+        # dry-run: x=torch.randn(2, 3, device="cuda"), y=torch.ones(3)
+        def f(x, y):
+            return x + y.to(x.device)
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OWN)
+def test_what_the_code_itself_makes_on_the_cpu_is_told(case: str, lab: Lab) -> None:
+    code, line, program = OWN[case]
+    record = lab.experimented(written(program), "f", CODE)
+    assert record.result.outcome == "passed"
+    assert [(one.code, one.outcome) for one in record.result.tried] == [(CODE, "broken")]
+    (finding,) = (finding for finding in record.findings if "on the GPU" in finding.message)
+    assert (finding.code, finding.span.start.line - 3, finding.severity) == (code, line, "warning")
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_code_that_runs_anywhere_holds(case: str, lab: Lab) -> None:
+    record = lab.experimented(written(RIGHT[case]), "f", CODE)
+    assert [(one.outcome, one.why) for one in record.result.tried] == [("held", "")]
+    assert [finding for finding in record.findings if finding.code.startswith("DG2")] == []
+
+
+@pytest.mark.parametrize("case", UNTRIED)
+def test_what_is_not_owed_is_not_tried_and_says_why(case: str, lab: Lab) -> None:
+    why, program = UNTRIED[case]
+    (tried,) = lab.experimented(written(program), "f", CODE).result.tried
+    assert tried.outcome == "not-tried"
+    assert why in tried.why
