@@ -102,6 +102,7 @@ def test_a_run_tells_its_circumstances(answer: dict[str, Any]) -> None:
         "peak_by_phase",
         "syncs",
         "shapes",
+        "experiments",
         "refuted",
         "notes",
         "torch",
