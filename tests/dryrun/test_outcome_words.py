@@ -9,7 +9,7 @@ import pytest
 from fake_dry_runs import FakeSeen
 
 from drygrad.dryrun.outcome_words import ended
-from drygrad.dryrun.result import Input, Outcome, Result
+from drygrad.dryrun.result import Coverage, Input, Outcome, Result
 from drygrad.lsp.run_words import words_of
 from drygrad.model import Finding, Severity, Span
 
@@ -49,11 +49,17 @@ def seen(outcome: Outcome, *findings: tuple[str, Severity, str], **data: Any) ->
     return FakeSeen("1", "", 1, result(outcome, **data), tuple(told), frozenset[Path]())
 
 
+def covering(ran: int, missed: int) -> Coverage:
+    return Coverage(frozenset(range(ran)), frozenset(range(ran, ran + missed)))
+
+
 @pytest.mark.parametrize(
     ("run", "words"),
     [
         (seen("passed", **given("search"), tensors_on="cuda"), "✓ passed with guessed inputs on sim, 0.12 s"),
         (seen("passed", tensors_on="cpu"), "✓ passed on the CPU, 0.12 s"),
+        (seen("passed", coverage=covering(14, 6)), "✓ passed on sim, 14 of 20 lines, 0.12 s"),
+        (seen("passed", coverage=covering(3, 3)), "◐ passed on sim, 3 of 6 lines, 0.12 s"),
         (seen("crashed", notes=("ran on sim: no GPU found", "it died"), reason="it died"), "✗ crashed: it died"),
         (seen("crashed", notes=("ran on sim: no GPU found",)), "✗ crashed"),
         (seen("unsupported", ("DG601", "info", "a wait"), reason="no Triton"), "✗ not possible here: no Triton"),

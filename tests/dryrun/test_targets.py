@@ -173,3 +173,86 @@ def test_the_last_definition_of_a_name_is_meant() -> None:
     assert found is not None
     assert found.name_span.start.line == 2
     assert [t.qualname for t in targets(source)] == ["f"]
+
+
+NAMED = source_of("""
+    import torch
+    from functools import cached_property
+
+    class Base(torch.nn.Module):
+        def forward(self, x):
+            return x
+
+        def helper(self): ...
+
+    class Net(Base):
+        @property
+        def width(self):
+            return 1
+
+        @width.setter
+        def width(self, value): ...
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+    class Apart(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output): ...
+
+    class Held:
+        def __init__(self, a): ...
+
+    class Plain:
+        a = 1
+
+    def outer():
+        def inner(): ...
+""")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Net", "Net.forward"),
+        ("Net.forward", "Net.forward"),
+        ("Net.helper", "Net.helper"),
+        ("Held", "Held.__init__"),
+        ("outer.inner", "outer"),
+        ("outer.<locals>.inner", "outer"),
+        ("Plain", None),
+        ("outer.other", None),
+        ("Net.other", None),
+    ],
+)
+def test_what_a_name_means(name: str, found: str | None) -> None:
+    target = target_named(NAMED, name)
+    assert (target.qualname if target else None) == found
+
+
+def test_an_inherited_method_is_run_on_an_object_of_the_class_that_was_named() -> None:
+    target = target_named(NAMED, "Net")
+    assert target is not None
+    assert target.owner is not None
+    assert (target.owner.name, target.receiver, target.span.start.line) == ("Net", "self", 5)
+
+
+def test_of_a_property_what_reads_it_is_run() -> None:
+    target = target_named(NAMED, "Net.width")
+    assert target is not None
+    assert target.function is not None
+    assert [p.arg for p in target.function.args.args] == ["self"]
+
+
+def test_autograd_gives_a_forward_its_context() -> None:
+    own, apart = target_named(NAMED, "Square"), target_named(NAMED, "Apart.forward")
+    assert own is not None
+    assert apart is not None
+    assert (own.receiver, own.is_class_method) == ("ctx", True)
+    assert apart.receiver is None

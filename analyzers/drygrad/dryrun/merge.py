@@ -183,6 +183,7 @@ def applied(record: Record, source: Source) -> Record | None:
         record.result,
         error=_moved_error(record.result.error, str(old.path), move),
         blocks=frozenset(move(line) for line in record.result.blocks),
+        coverage=record.result.coverage.moved(move) if record.result.coverage else None,
         data={**record.result.data, "truncated": cut},
     )
     findings = tuple(_moved(finding, move) for finding in record.findings)

@@ -12,10 +12,11 @@ _GUESSES = frozenset(("search", SOURCE))
 
 
 def ended(result: Result) -> str:
-    """Return the outcome with the conditions that it is to be read with: ``passed with guessed inputs on sim``."""
+    """Return the outcome with what it is to be read with: ``passed with guessed inputs on sim, 14 of 20 lines``."""
     if result.outcome in _UNFINISHED:
         return f"{result.outcome}{': ' if result.reason else ''}{result.reason or ''}"
-    return f"{result.outcome}{inputs(result)} on {device(result)}"
+    covered = result.coverage.said() if result.coverage else ""
+    return f"{result.outcome}{inputs(result)} on {device(result)}{', ' if covered else ''}{covered}"
 
 
 def device(result: Result) -> str:

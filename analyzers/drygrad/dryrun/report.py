@@ -25,6 +25,7 @@ def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None =
         "inputs": [{"name": i.name, "value": i.value, "source": i.source} for i in result.inputs],
         "comment": record.comment,
         "outcome": result.outcome,
+        "coverage": _coverage(result),
         "seconds": result.seconds,
         "peak_memory_bytes": result.peak_bytes,
         "peak_by_phase": _object(memory.get("by_phase")),
@@ -57,6 +58,13 @@ def panel_json(record: Record) -> dict[str, Any]:
     }
 
 
+def _coverage(result: Result) -> dict[str, Any] | None:
+    covered = result.coverage
+    if covered is None:
+        return None
+    return {"ran": len(covered.ran), "lines": covered.lines, "missed": sorted(covered.missed)}
+
+
 def _finding(finding: Finding) -> dict[str, Any]:
     line = finding.span.start.line
     return {"code": finding.code, "message": finding.message, "severity": finding.severity, "line": line}
@@ -66,7 +74,7 @@ def missing_json(missing: Missing, path: str) -> dict[str, Any]:
     """Return the entry of a target that could not be run."""
     empty: dict[str, list[object]] = {key: [] for key in ("inputs", "syncs", "shapes", "experiments", "refuted")}
     unknown = dict.fromkeys(
-        ("id", "device", "tensors_on", "seed", "seconds", "peak_memory_bytes", "torch", "interpreter")
+        ("id", "device", "tensors_on", "seed", "coverage", "seconds", "peak_memory_bytes", "torch", "interpreter")
     )
     return {
         **unknown,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from drygrad.dryrun import wire
 from drygrad.dryrun.wire import Outcome
 from drygrad.model import Severity
 
-__all__ = ["ErrorInUserCode", "Fault", "Input", "Outcome", "Place", "Result", "Shape", "Tried"]
+__all__ = ["Coverage", "ErrorInUserCode", "Fault", "Input", "Outcome", "Place", "Result", "Shape", "Tried"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,37 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """The lines of a target on which a statement begins: those that ran, and those that did not."""
+
+    ran: frozenset[int]
+    missed: frozenset[int]
+
+    @property
+    def lines(self) -> int:
+        """How many there are."""
+        return len(self.ran) + len(self.missed)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether half of the target, or more, has not run."""
+        return bool(self.missed) and len(self.missed) >= len(self.ran)
+
+    def moved(self, move: Callable[[int], int]) -> Coverage:
+        """Return it as it speaks of a text in which the lines have other numbers."""
+        return Coverage(frozenset(map(move, self.ran)), frozenset(map(move, self.missed)))
+
+    def __or__(self, other: Coverage) -> Coverage:
+        """Return what two runs have covered together."""
+        ran = self.ran | other.ran
+        return Coverage(ran, (self.missed | other.missed) - ran)
+
+    def said(self) -> str:
+        """Return it in words; nothing where all has run."""
+        return f"{len(self.ran)} of {self.lines} lines" if self.missed else ""
+
+
+@dataclass(frozen=True)
 class Result:
     """What a run has found.
 
@@ -113,6 +144,8 @@ class Result:
     interpreter: str | None = None
     tried: tuple[Tried, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    coverage: Coverage | None = None
+    """How much of the target has run, where it ran to its end."""
 
     def files(self) -> set[str]:
         """Return the files in which the run says that something is."""

@@ -13,6 +13,7 @@ from drygrad.dryrun import inventions
 from drygrad.dryrun.callers import Callers
 from drygrad.dryrun.choice import UNSEEN, choose
 from drygrad.dryrun.conversation import OnPhase
+from drygrad.dryrun.coverage import coverage
 from drygrad.dryrun.experiments import experiment
 from drygrad.dryrun.findings import findings, findings_elsewhere
 from drygrad.dryrun.lane import in_turn
@@ -179,6 +180,7 @@ class DryRuns:
         run = uuid.uuid4().hex[:12]
         plan, result = await self._result(plan, home, run, on_phase)
         result = inventions.settled(plan, result)
+        result = replace(result, coverage=coverage(plan, result))
         found = await in_turn(findings, result, plan, plan.source, settings, run)
         elsewhere = await in_turn(findings_elsewhere, result, plan, settings, run)
         return Record(run, plan, result, tuple(found), elsewhere=tuple(elsewhere))

@@ -1,15 +1,16 @@
 """What can be run in a text: its functions and methods, and its top-level code.
 
 A function inside a function is no target of its own: what it closes over exists only while the outer one runs. A cursor
-in it means the outer one. Classes inside functions are left out for the same reason. A property, ``__init__`` and their
-like are run only when they are named, and so is what a thread does in a loop until another one tells it to end.
+in it, or its name, means the outer one. Classes inside functions are left out for the same reason. A property,
+``__init__`` and their like are run only when they are named, and so is what a thread does in a loop until another one
+tells it to end. The name of a class means what its objects do when they are called, else its constructor.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -25,6 +26,9 @@ Kind = Literal["function", "method", "script"]
 
 _HEAD = re.compile(r"(?:async\s+)?(?:def|class)\s+")
 _PROPERTIES = frozenset("property cached_property setter deleter".split())
+_READING = frozenset("property cached_property functools.cached_property".split())
+_DOING = ("forward", "__call__", "__init__")
+"""What an object of a class is made for, the likeliest first."""
 _DECLARING_CALLS = frozenset(
     "getLogger TypeVar ParamSpec NewType namedtuple NamedTuple Path device compile get_logger Literal".split()
 )
@@ -37,7 +41,8 @@ class Target:
     """One thing that can be run. ``qualname`` is Python's ``__qualname__``; None for the script.
 
     ``span`` runs from the first decorator to the end of the body; ``owner`` is a method's class; ``receiver`` what a
-    method calls its first parameter, if it has one to be given: of a class method Python gives it.
+    method calls its first parameter, if it has one to be given: of a class method Python gives it, and autograd of the
+    ``forward`` that ``apply`` calls.
     """
 
     qualname: str | None
@@ -76,10 +81,62 @@ def targets(source: Source) -> tuple[Target, ...]:
 
 
 def target_named(source: Source, qualname: str | None) -> Target | None:
-    """Return the target of a name, the last definition if there are several; any text that parses has a script."""
+    """Return the target of a name, the last definition if there are several; any text that parses has a script.
+
+    A class stands for what its objects do, a method may be inherited from a class of the file, and a function inside
+    another one stands for that.
+    """
     if qualname is None:
         return _script(source)
-    return next((target for target in reversed([*_all(source)]) if target.qualname == qualname), None)
+    found = [target for target in _all(source) if target.qualname == qualname]
+    return _read_first(found) or _of_class(source, qualname) or _around(source, qualname)
+
+
+def _read_first(found: Sequence[Target]) -> Target | None:
+    """Return the last of several definitions; of a property that which reads it."""
+    reading = (t for t in found if t.function and {*map(ast.unparse, t.function.decorator_list)} & _READING)
+    return next(reading, None) or (found[-1] if found else None)
+
+
+def _of_class(source: Source, qualname: str) -> Target | None:
+    """Return what a class does, or a method that it inherits, under its own name."""
+    try:
+        classes = {name: node for name, node in definitions(source.tree.body) if isinstance(node, ast.ClassDef)}
+    except SourceError:
+        return None
+    owner, _, method = qualname.rpartition(".")
+    wanted = [(qualname, name) for name in _DOING] if qualname in classes else [(owner, method)]
+    for name, member in wanted:
+        for base in _ancestry(classes, name):
+            found = (
+                n for n in base.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == member
+            )
+            node = next(found, None)
+            if node is not None:
+                return _target(source, f"{name}.{member}", node, classes[name])
+    return None
+
+
+def _ancestry(classes: Mapping[str, ast.ClassDef], name: str) -> Iterator[ast.ClassDef]:
+    """Yield a class and those of its bases that the file defines, the nearest first."""
+    waiting, seen = [name], set[str]()
+    while waiting:
+        name = waiting.pop(0)
+        if name in classes and name not in seen:
+            seen.add(name)
+            yield classes[name]
+            waiting += [ast.unparse(base) for base in classes[name].bases]
+
+
+def _around(source: Source, qualname: str) -> Target | None:
+    """Return the function around one that is named as ``outer.inner`` or ``outer.<locals>.inner``."""
+    names = [part for part in qualname.split(".") if part != "<locals>"]
+    for end in range(len(names) - 1, 0, -1):
+        outer = next((t for t in _all(source) if t.qualname == ".".join(names[:end])), None)
+        if outer is not None:
+            inner = {n.name for n in ast.walk(outer.node) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
+            return outer if inner.issuperset(names[end:]) else None
+    return None
 
 
 def target_at(source: Source, position: Position) -> Target | None:
@@ -144,7 +201,8 @@ def _given_to_threads(tree: ast.Module) -> set[str]:
 def _target(source: Source, qualname: str, node: FunctionNode, owner: ast.ClassDef | None) -> Target:
     start = Position(first_line(node), source.start(node).column)
     decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
-    receives = owner is not None and "staticmethod" not in decorators
+    applied = owner is not None and is_applied(node, owner)
+    receives = owner is not None and ("staticmethod" not in decorators or applied)
     parameters = [*node.args.posonlyargs, *node.args.args]
     return Target(
         qualname,
@@ -154,10 +212,17 @@ def _target(source: Source, qualname: str, node: FunctionNode, owner: ast.ClassD
         name_span(source, node),
         owner,
         parameters[0].arg if receives and parameters else None,
-        "classmethod" in decorators,
+        applied or "classmethod" in decorators,
         any(comment.skip for comment in comments_above(source, node)),
         bool(decorators & _PROPERTIES) or (_is_dunder(node.name) and node.name != "__call__"),
     )
+
+
+def is_applied(node: FunctionNode, owner: ast.ClassDef) -> bool:
+    """Say whether a method is the ``forward`` of a function of autograd's, which ``apply`` gives its context."""
+    derived = any(ast.unparse(base).rpartition(".")[2] == "Function" for base in owner.bases)
+    apart = any(isinstance(n, ast.FunctionDef) and n.name == "setup_context" for n in owner.body)
+    return derived and not apart and node.name == "forward"
 
 
 def _first_line(source: Source, target: Target) -> int:

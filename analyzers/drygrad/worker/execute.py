@@ -24,6 +24,7 @@ from drygrad.worker.lines import Lines
 from drygrad.worker.loops import Loops, Progress
 from drygrad.worker.modules import folders_around, forget_shadowed
 from drygrad.worker.namespace import Namespace, PackageError, WorkspaceFinder, give_source
+from drygrad.worker.resolving import resolve
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import watching
 
@@ -299,22 +300,6 @@ def seed_all(seed: int) -> None:
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed % (1 << 32))
-
-
-def resolve(names: dict[str, Any], target: str, owner: Any) -> Callable[..., Any]:
-    """Return what to call: a module's ``forward`` is called through the module, so that its hooks run."""
-    parts = target.split(".")
-    if owner is not None:
-        if not hasattr(owner, parts[-1]):  # a name that was taken for the object is, here, another's
-            raise CallFailed(f"the call is one of a {type(owner).__name__}, which has no `{parts[-1]}`")
-        forward = isinstance(owner, torch.nn.Module) and parts[-1] == "forward"
-        return owner if forward else getattr(owner, parts[-1])
-    if parts[0] not in names:  # what defines it is behind a condition
-        raise CallFailed(f"`{parts[0]}` is not defined in this environment")
-    found = names[parts[0]]
-    for part in parts[1:]:
-        found = getattr(found, part)
-    return found
 
 
 def finish(returned: Any, limit: int) -> Any:

@@ -43,18 +43,18 @@ class _Weaver:
     def module(self, tree: ast.Module) -> None:
         tree.body = self._statements(tree.body)
 
-    def _suite(self, body: list[ast.stmt], *before: ast.stmt) -> list[ast.stmt]:
-        """Weave a block: what is told first, then its statements."""
+    def _suite(self, body: list[ast.stmt], *before: ast.stmt, fails: bool = False) -> list[ast.stmt]:
+        """Weave a block: what is told first, then its statements; one that ``fails`` may end after any of them."""
         first = body[0]
         told = [self._block(first)] if self._tells_blocks else []
         if _is_text(first):
-            return [first, *told, *before, *self._statements(body[1:])]
-        return [*told, *before, *self._statements(body)]
+            return [first, *told, *before, *self._statements(body[1:], fails)]
+        return [*told, *before, *self._statements(body, fails)]
 
-    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+    def _statements(self, body: list[ast.stmt], fails: bool = False) -> list[ast.stmt]:
         woven: list[ast.stmt] = []
         for number, statement in enumerate(body):
-            if self._tells_blocks and number and _may_leave(body[number - 1]):
+            if self._tells_blocks and number and (fails or _may_leave(body[number - 1])):
                 woven.append(self._block(statement))
             woven += self._statement(statement)
         return woven
@@ -86,7 +86,9 @@ class _Weaver:
         for name in _SUITES:
             body = getattr(node, name, None)
             if isinstance(body, list) and body:
-                setattr(node, name, self._suite(cast("list[ast.stmt]", body), *(first if name == "body" else ())))
+                fails = name == "body" and bool(getattr(node, "handlers", ()))
+                told = first if name == "body" else ()
+                setattr(node, name, self._suite(cast("list[ast.stmt]", body), *told, fails=fails))
         for handler in getattr(node, "handlers", ()):
             told = _at(handler.body[0], [_expression(_call(SWALLOWED))]) if _merely_tells(handler.body) else []
             handler.body = self._suite(handler.body, *told)

@@ -27,6 +27,7 @@ export interface RunReport {
     seed: number;
     inputs: { name: string; value: string; source: string }[];
     outcome: string;
+    coverage: { ran: number; lines: number; missed: number[] } | null;
     seconds: number;
     peak_memory_bytes: number | null;
     peak_by_phase: Record<string, number>;

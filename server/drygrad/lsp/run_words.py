@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import or_
 from textwrap import shorten
 
 from drygrad.dryrun.outcome_words import ended, is_guessed
@@ -47,7 +50,10 @@ def _passed(runs: Sequence[Seen]) -> str:
     many = f"{len(runs)} runs " if len(runs) > 1 else ""
     found = f" · {count} finding{'s' if count > 1 else ''}" if count else ""
     doubtful = next((seen.result for seen in runs if is_guessed(seen.result)), runs[0].result)
-    return f"✓ {many}{ended(doubtful)}, {seconds:.2g} s{found}"
+    told = [seen.result.coverage for seen in runs if seen.result.coverage is not None]
+    covered = reduce(or_, told) if told else None
+    sign = "◐" if covered and covered.is_partial else "✓"
+    return f"{sign} {many}{ended(replace(doubtful, coverage=covered))}, {seconds:.2g} s{found}"
 
 
 def _failure(seen: Seen) -> str:

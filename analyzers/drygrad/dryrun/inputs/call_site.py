@@ -28,7 +28,7 @@ from drygrad.dryrun.slicing import (
     reads_gradients,
     steps_before,
 )
-from drygrad.dryrun.targets import Target
+from drygrad.dryrun.targets import Target, is_applied
 from drygrad.static.expected_errors import expects_error
 from drygrad.static.source import Source
 
@@ -126,7 +126,7 @@ class CallSites:
         self, call: ast.Call, scope: Scope, function: FunctionNode, owner: ast.ClassDef | None
     ) -> CallSite | None:
         positional = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-        bound_method = owner is not None and not has_no_self(function)
+        bound_method = owner is not None and (not has_no_self(function) or is_applied(function, owner))
         names: list[str | None] = [*positional[1 if bound_method else 0 :]]
         arguments: list[Argument] = []
         unpacked = any(isinstance(node, ast.Starred) for node in call.args)

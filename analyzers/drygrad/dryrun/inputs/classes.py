@@ -10,7 +10,7 @@ from functools import cached_property
 from drygrad.dryrun.inputs.arguments import FunctionNode
 from drygrad.dryrun.inputs.fixtures import fixtures_in, given_by
 from drygrad.dryrun.names import blocks
-from drygrad.dryrun.targets import definitions
+from drygrad.dryrun.targets import definitions, is_applied
 
 SAME_OBJECT = frozenset("to cuda cpu eval train half double float bfloat16 requires_grad_ apply".split())
 """Methods of a module that return the module."""
@@ -53,6 +53,8 @@ class Classes:
         if owner is None:
             return "" if called == qualname or called in self._aliases(qualname) else None
         decorators = {ast.unparse(decorator) for decorator in function.decorator_list}
+        if is_applied(function, owner):
+            return "" if called == f"{self._names.get(id(owner))}.apply" else None
         if decorators & {"staticmethod", "classmethod"}:
             return "" if called == qualname else None
         if function.name == "__init__":

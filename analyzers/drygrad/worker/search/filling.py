@@ -9,8 +9,9 @@ import torch
 
 from drygrad.worker import devices
 from drygrad.worker.errors import described
-from drygrad.worker.execute import Execution, finish, resolve, seed_all
+from drygrad.worker.execute import Execution, finish, seed_all
 from drygrad.worker.namespace import Namespace
+from drygrad.worker.resolving import resolve
 from drygrad.worker.search import isolated, seeking
 from drygrad.worker.search.nodes import Node, read, text_of
 from drygrad.worker.search.trial import Steps, Trials

@@ -20,6 +20,7 @@ SHOWN = 8
 """Longer lists are cut; the JSON has all of it."""
 
 _COLOURS = {"passed": "1;32", "failed": "1;31", "deadline": "1;31", "crashed": "1;31", "out-of-memory": "1;31"}
+_DOUBTFUL = "1;33"
 _LABEL = 8
 _COPIED = {"h2d": "copied to the device", "d2h": "copied to the host"}
 _WAITED = {
@@ -76,7 +77,9 @@ def _outcome(ran: Ran) -> str:
 def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, again: bool, coloured: bool) -> Iterator[str]:
     result = record.result
     words = result.outcome if again else one_line(outcome_words.ended(result))
-    outcome = painted(words, _COLOURS.get(result.outcome, "1;33")) if coloured else words
+    skipped = result.coverage is not None and result.coverage.is_partial
+    colour = _DOUBTFUL if skipped else _COLOURS.get(result.outcome, _DOUBTFUL)
+    outcome = painted(words, colour) if coloured else words
     target = target_name(ran.path, record.plan.target)
     torch = f" with torch {result.torch}" if result.torch else ""
     spent = f" in {_seconds(result.seconds)}{torch}" if result.seconds else ""
