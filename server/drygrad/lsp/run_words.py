@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from operator import or_
 from textwrap import shorten
 
 from drygrad.dryrun.outcome_words import ended, is_guessed
-from drygrad.dryrun.result import Outcome, Result
+from drygrad.dryrun.result import Coverage, Outcome, Result
 from drygrad.lsp.dry_run_service import Seen
 from drygrad.model import Finding
 
@@ -51,7 +50,7 @@ def _passed(runs: Sequence[Seen]) -> str:
     found = f" · {count} finding{'s' if count > 1 else ''}" if count else ""
     doubtful = next((seen.result for seen in runs if is_guessed(seen.result)), runs[0].result)
     told = [seen.result.coverage for seen in runs if seen.result.coverage is not None]
-    covered = reduce(or_, told) if told else None
+    covered = reduce(Coverage.__or__, told) if told else None
     sign = "◐" if covered and covered.is_partial else "✓"
     return f"{sign} {many}{ended(replace(doubtful, coverage=covered))}, {seconds:.2g} s{found}"
 
