@@ -65,6 +65,11 @@ class Bench:
         return int(self.plan.get("seed") or 0)
 
     @property
+    def seconds(self) -> float:
+        """How long all experiments may take."""
+        return float(self._asked.get("seconds") or 0)
+
+    @property
     def invented(self) -> bool:
         """Whether inputs were invented, not the program's own: a value of theirs proves nothing by itself."""
         return self._asked.get("invented") is True

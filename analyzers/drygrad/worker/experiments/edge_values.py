@@ -1,0 +1,226 @@
+"""Values at the edge of what is legal: a sample of zeros, two equal ones, an empty mask, great numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+import torch
+
+from drygrad.worker.experiments.held import Held, Shown
+from drygrad.worker.reading import extremes, quietly
+
+_CLASSES = 8
+_FAR = (20.0, 120.0)
+"""Beyond the first the square of a float32 has no exponential any more, beyond the second a number itself."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Inputs of which some are replaced, and how a user is told of them."""
+
+    words: str
+    values: dict[int, torch.Tensor] = field(default_factory=lambda: {})
+    """What to give in place of a tensor, by its identity."""
+    ordinary: bool = False
+    """Whether data have it every so often: one sample, a mask, a class; not all of them at once."""
+    first_only: bool = False
+    """Whether the first of the samples is all that differs."""
+    far: bool = False
+    """Whether it is a matter of magnitude: then wider numbers tell what should come of it."""
+    grown: tuple[str, float] | None = None
+    """The parameter that is multiplied, and by what."""
+
+
+Known = list["tuple[Held, Shown]"]
+
+
+def at_points(known: Known) -> Iterator[Edge]:
+    """Yield floats with zeros, equal and constant samples, the more ordinary first."""
+    free = [held for held, shown in known if shown.zero]
+    for held in free:
+        yield from _zeros(held)
+    for held, shown in known:
+        if shown.sums is not None:
+            yield _changed(held, f"`{held.name}` is certain of one class", _certain_along(shown.sums))
+    for held in free:
+        yield from _equals(held)
+    for position, held in enumerate(free):
+        for other in free[:position]:
+            if other.tensor.shape == held.tensor.shape and other.tensor.dtype == held.tensor.dtype:
+                yield from _meetings(held, other)
+    for held, shown in known:
+        if shown.zero and shown.within == (0.0, 1.0):
+            yield _changed(held, f"`{held.name}` is 1 throughout", lambda t: t.fill_(1))
+
+
+def _zeros(held: Held) -> Iterator[Edge]:
+    tensor, name = held.tensor, held.name
+    if tensor.dim() > 1 and tensor.shape[0] > 1:
+        yield _changed(held, f"`{name}[0]` is 0 throughout", lambda t: t[0].zero_(), ordinary=True, first_only=True)
+    if tensor.dim() > 2 and tensor.shape[1] > 1:
+        yield _changed(
+            held, f"`{name}[0, 0]` is 0 throughout", lambda t: t[0, 0].zero_(), ordinary=True, first_only=True
+        )
+    if tensor.dim() == 1 and tensor.shape[0] > 1:
+        yield _changed(held, f"`{name}[0]` is 0", lambda t: t[0].zero_(), ordinary=True, first_only=True)
+    yield _changed(held, f"`{name}` is 0 throughout", lambda t: t.zero_())
+
+
+def _equals(held: Held) -> Iterator[Edge]:
+    tensor, name = held.tensor, held.name
+    if tensor.dim() > 2 and tensor.shape[1] > 1:
+        yield _changed(
+            held,
+            f"`{name}[0, 1]` equals `{name}[0, 0]`",
+            lambda t: t[0, 1].copy_(t[0, 0]),
+            ordinary=True,
+            first_only=True,
+        )
+    if tensor.dim() > 1 and tensor.shape[0] > 1:
+        yield _changed(held, f"`{name}[1]` equals `{name}[0]`", lambda t: t[1].copy_(t[0]), ordinary=True)
+        yield _changed(
+            held,
+            f"`{name}[0]` has one value throughout",
+            lambda t: t[0].fill_(float(t[0].mean())),
+            ordinary=True,
+            first_only=True,
+        )
+    if tensor.numel() > 1:
+        words = f"all samples of `{name}` are equal" if tensor.dim() > 1 else f"`{name}` has one value throughout"
+        yield _changed(held, words, lambda t: t.copy_(t[:1].expand_as(t).clone()))
+
+
+def _meetings(held: Held, other: Held) -> Iterator[Edge]:
+    if held.tensor.dim() > 1 and held.tensor.shape[0] > 1:
+        words = f"`{held.name}[0]` equals `{other.name}[0]`"
+        first = other.tensor.detach()[0]
+        yield _changed(held, words, lambda t: t[0].copy_(first), ordinary=True, first_only=True)
+    yield Edge(f"`{held.name}` equals `{other.name}`", {id(held.tensor): _copy(other.tensor)})
+
+
+def of_selections(known: Known, ignored: set[int]) -> Iterator[Edge]:
+    """Yield masks that select nothing or all, classes that occur once or alone, and single samples."""
+    for held, shown in known:
+        if shown.mask:
+            yield from _masks(held)
+    for held, shown in known:
+        if shown.ids:
+            yield from _classes(held, ignored)
+    yield from _alone(known)
+
+
+def _masks(held: Held) -> Iterator[Edge]:
+    tensor, name = held.tensor, held.name
+    no, yes = ("False", "True") if tensor.dtype is torch.bool else ("0", "1")
+    if tensor.dim() == 2 and tensor.shape[0] == tensor.shape[1] > 1:
+        yield _changed(held, f"row and column 0 of `{name}` are {no}", _isolated, ordinary=True, first_only=True)
+    if tensor.dim() > 1 and tensor.shape[0] > 1:
+        yield _changed(held, f"all of `{name}[0]` is {no}", lambda t: t[0].fill_(0), ordinary=True, first_only=True)
+        yield _changed(held, f"all of `{name}[0]` is {yes}", lambda t: t[0].fill_(1), ordinary=True, first_only=True)
+    yield _changed(held, f"all of `{name}` is {no}", lambda t: t.fill_(0), ordinary=True)
+    yield _changed(held, f"all of `{name}` is {yes}", lambda t: t.fill_(1), ordinary=True)
+
+
+def _isolated(mask: torch.Tensor) -> None:
+    mask[0].fill_(0)
+    mask[:, 0].fill_(0)
+
+
+def _classes(held: Held, ignored: set[int]) -> Iterator[Edge]:
+    tensor, name = held.tensor, held.name
+    if not tensor.dim() or tensor.numel() < 2:
+        return
+    with quietly():
+        flat: Any = tensor.flatten()
+        values: list[int] = sorted(set(flat.tolist()))[:_CLASSES]
+        counts = {value: int((tensor == value).sum()) for value in values}
+    common = max(counts, key=lambda value: counts[value])
+    for passed_over in ignored & (counts.keys() | {value for value in ignored if value >= 0}):
+        yield _changed(
+            held, f"all of `{name}` is {passed_over}, which the loss passes over", _filled(passed_over), ordinary=True
+        )
+    if len(counts) > 1:
+        yield _changed(held, f"all of `{name}` is {common}", _filled(common), ordinary=True)
+        rare = next(value for value in reversed(list(counts)) if value != common)
+        if counts[rare] > 1:
+            yield _changed(held, f"{rare} occurs once in `{name}`", lambda t: _once(t, rare, common), ordinary=True)
+
+
+def _filled(value: int) -> Callable[[torch.Tensor], object]:
+    return lambda t: t.fill_(value)
+
+
+def _once(ids: torch.Tensor, rare: int, common: int) -> None:
+    flat = ids.view(-1)
+    flat[(flat == rare).nonzero()[1:, 0]] = common
+
+
+def _alone(known: Known) -> Iterator[Edge]:
+    """Yield all that has as many samples as the first tensor, with one sample of each."""
+    batched = [held for held, _ in known if held.tensor.dim() and held.tensor.shape[0] > 1]
+    if not batched:
+        return
+    size = batched[0].tensor.shape[0]
+    same = [held for held in batched if held.tensor.shape[0] == size]
+    values = {id(held.tensor): _copy(held.tensor[:1]) for held in same}
+    names = " and ".join(f"`{held.name}`" for held in same[:3])
+    yield Edge(
+        f"{names} {'has' if len(same) == 1 else 'have'} one element" + (" each" * (len(same) > 1)),
+        values,
+        ordinary=True,
+    )
+
+
+def far_out(known: Known) -> Iterator[Edge]:
+    """Yield floats that reach far out, of those that nothing keeps within a range."""
+    for held, shown in known:
+        both = extremes(held.tensor) if shown.zero and shown.within is None else None
+        # Where there are both signs, both ends are to come that far.
+        most = min(abs(both[0]), abs(both[1])) if both is not None else 0
+        for reach in _FAR:
+            if 0 < most < reach:
+                factor = reach / most
+                with quietly():
+                    scaled = held.tensor.detach() * factor
+                yield Edge(f"`{held.name}` reaches {reach:g}", {id(held.tensor): scaled}, far=True)
+
+
+def grown(weights: list[str], reached: float) -> Iterator[Edge]:
+    """Yield weights that have grown until what they give is far out, where it reached this."""
+    for name in weights:
+        for reach in _FAR:
+            factor = 2 * reach / max(reached, 1e-3)
+            if 1 < factor < 1e5:
+                yield Edge(f"the weights `{name}` grow {factor:.0f}-fold", far=True, grown=(name, factor))
+
+
+def _certain_along(dim: int) -> Callable[[torch.Tensor], object]:
+    """Return what gives everything to the first class, in the first sample where there are several."""
+
+    def change(tensor: torch.Tensor) -> None:
+        one = tensor[0] if dim % tensor.dim() else tensor
+        one.zero_()
+        one.select(dim, 0).fill_(1)
+
+    return change
+
+
+def _changed(
+    held: Held,
+    words: str,
+    change: Callable[[torch.Tensor], object],
+    *,
+    ordinary: bool = False,
+    first_only: bool = False,
+) -> Edge:
+    new = _copy(held.tensor)
+    with quietly():
+        change(new)
+    return Edge(words, {id(held.tensor): new}, ordinary, first_only)
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    with quietly():
+        return tensor.detach().clone(memory_format=torch.contiguous_format)

@@ -1,0 +1,128 @@
+"""The tensors among the inputs of a target, with how it writes them, and what their values show of what is legal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from drygrad.worker.naming import parts
+from drygrad.worker.reading import extremes, is_readable, quietly
+
+_DEPTH, _MOST, _LARGEST = 2, 8, 1 << 22
+_CLOSE = 1e-4
+_FAR_FROM_ZERO = 0.05
+_POSITIVE = re.compile(
+    r"(^|_|\.)(sigmas?|stds?|stdev|scales?|vars?|variances?|eps|epsilon|temp|temperature|tau|bandwidth|length_?scales?|"
+    r"radius|radii|focal|sizes?|widths?|heights?|denom|denominator|precisions?|concentrations?|rates?|df|freqs?|"
+    r"periods?|masses|mass|covs?|covariances?|diag|chol|tril|alphas?|betas?|gammas?|total_count|quantiles?)\d*(\]|'|$)"
+)
+"""Names of what is positive by its meaning."""
+_ASKS = re.compile(
+    r"positive|non-?\s?zero|strictly|> ?0|invertible|non-?singular|non-?empty|normali[sz]ed|unit\b|must|definite"
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor among the inputs, as the target writes it."""
+
+    name: str
+    tensor: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the values of a tensor show of those that are legal there."""
+
+    mask: bool = False
+    """It says yes or no of each element."""
+    ids: bool = False
+    """It holds classes, positions, lengths."""
+    zero: bool = False
+    """It may hold zeros and be constant: nothing speaks against it."""
+    within: tuple[float, float] | None = None
+    """The range that its values keep to, of which nothing shows that they may leave it."""
+    sums: int | None = None
+    """The dimension along which its values sum up to one."""
+
+
+def held_tensors(names: list[str], values: list[Any]) -> list[Held]:
+    """Return the tensors that can be read among some values, each once, those in lists and objects included."""
+    found: dict[int, Held] = {}
+    for name, value in zip(names, values):
+        for path, tensor in _within(name, value, _DEPTH):
+            if is_readable(tensor) and tensor.numel() <= _LARGEST and not tensor.is_complex():
+                found.setdefault(id(tensor), Held(path, tensor))
+    return [*found.values()][:_MOST]
+
+
+def _within(name: str, value: object, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(value, torch.nn.Module):
+        return
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif depth:
+        for part, item in parts(value):
+            yield from _within(name + part, item, depth - 1)
+
+
+def shown(held: Held, text: str) -> Shown:
+    """Say what a tensor's values, its name, and the target's documentation show of what is legal."""
+    tensor = held.tensor
+    both = extremes(tensor)
+    if both is None:
+        return Shown()
+    with quietly():
+        two = bool(((tensor == 0) | (tensor == 1)).all())
+    if tensor.dtype is torch.bool or (two and both == (0, 1) and tensor.dim()):
+        return Shown(mask=True)
+    if not tensor.is_floating_point():
+        return Shown(ids=True)
+    with quietly():
+        return _of_floats(tensor.detach(), both, _is_asked_for(held.name, text))
+
+
+def _of_floats(tensor: torch.Tensor, both: tuple[Any, Any], asked: bool) -> Shown:
+    low, high = both
+    within = (0.0, 1.0) if low >= 0 and high <= 1 else (0.0, float(high)) if low >= 0 else None
+    if asked or not tensor.dim():
+        return Shown(within=within or (low, high))
+    sums = next((d for d in range(-1, -tensor.dim() - 1, -1) if _is_one(tensor, d, 1)), None) if low >= 0 else None
+    if sums is not None:
+        return Shown(within=within, sums=sums)
+    of_length_one = any(_is_one(tensor, d, 2) for d in range(-1, -tensor.dim() - 1, -1))
+    # A table of numbers that are all far from zero is one of sizes, counts or scales.
+    positive = low > _FAR_FROM_ZERO * high
+    return Shown(zero=not (of_length_one or positive or _is_a_map(tensor)), within=within)
+
+
+def _is_one(tensor: torch.Tensor, dim: int, power: int) -> bool:
+    """Say whether the sums of the powers along a dimension are all one."""
+    return tensor.shape[dim] > 1 and bool(((tensor.double() ** power).sum(dim) - 1).abs().max() < _CLOSE)
+
+
+def _is_a_map(tensor: torch.Tensor) -> bool:
+    """Say whether square matrices are invertible on purpose: rotations, covariances, transforms, calibrations."""
+    if tensor.dim() < 2 or tensor.shape[-1] not in (tensor.shape[-2], tensor.shape[-2] + 1) or tensor.shape[-2] < 2:
+        return False
+    rows = tensor.shape[-2]
+    square, last = tensor[..., :rows].double(), tensor[..., -1, :].double()
+    unit = torch.zeros_like(last)
+    unit[..., -1] = 1
+    identity = torch.eye(rows, dtype=torch.float64, device=tensor.device)
+    rotates = (square @ square.mT - identity).abs().max() < _CLOSE
+    symmetric = (square - square.mT).abs().max() < _CLOSE and bool((square.diagonal(dim1=-2, dim2=-1) > 0).all())
+    return bool(torch.equal(last, unit) or rotates or (symmetric and bool((square != 0).all())))
+
+
+def _is_asked_for(name: str, text: str) -> bool:
+    """Say whether the name, or a line of the documentation that has it, asks for values of a certain kind."""
+    if _POSITIVE.search(name.lower()):
+        return True
+    first = re.split(r"\W", name)[0]
+    lines = (line for line in text.lower().splitlines() if re.search(rf"\b{re.escape(first.lower())}\b", line))
+    return any(_ASKS.search(line) for line in lines)

@@ -1,0 +1,206 @@
+"""Edges stay finite: a target whose result was finite is called again at the edge of what is legal."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+from bench_harness import examined
+
+from drygrad.worker.experiments.edges import EdgesStayFinite
+from drygrad.worker.run import Fault
+
+_LABELS = "z=F.normalize(torch.randn(6, 4)), labels=torch.tensor([0, 1, 0, 1, 2, 2])"
+_MASKED = "x=torch.randn(2, 5), keep=torch.tensor([[True, True, True, False, True], [True, False, True, True, False]])"
+_PAIR = "u=torch.randn(6, 3, requires_grad=True), v=torch.randn(6, 3)"
+
+PAIRS = {
+    "a sample of zeros": (
+        "u=torch.randn(5, 7), v=torch.randn(5, 7)",
+        "u = u / u.norm(dim=-1, keepdim=True)\nreturn (u * v).sum()",
+        "u = F.normalize(u, dim=-1)\nreturn (u * v).sum()",
+        ("DG402", "warning", "if `u[0]` is 0 throughout, division by zero"),
+    ),
+    "a node without neighbours": (
+        "x=torch.randn(6, 4), adjacency=(torch.rand(6, 6) > 0.2).float()",
+        "d = adjacency.sum(1).pow(-0.5)\nreturn (d[:, None] * adjacency * d) @ x",
+        "d = adjacency.sum(1).clamp(min=1).pow(-0.5)\nreturn (d[:, None] * adjacency * d) @ x",
+        ("DG402", "warning", "if row and column 0 of `adjacency` are 0, division by zero"),
+    ),
+    "a mask that selects nothing of a sample": (
+        _MASKED,
+        "return (x * keep).sum(1) / keep.sum(1)",
+        "return (x * keep).sum(1) / keep.sum(1).clamp(min=1)",
+        ("DG402", "info", "if all of `keep[0]` is False, division by zero"),
+    ),
+    "a mask that selects nothing at all": (
+        _MASKED,
+        "return F.smooth_l1_loss(x[keep], torch.zeros(2, 5)[keep])",
+        "return F.smooth_l1_loss(x * keep, torch.zeros(2, 5))",
+        ("DG922", "warning", "if all of `keep` is False"),
+    ),
+    "a row that is masked throughout": (
+        _MASKED,
+        "weights = x.masked_fill(~keep, -torch.inf).softmax(-1)\nreturn weights",
+        "weights = x.masked_fill(~keep, -1e9).softmax(-1)\nreturn weights",
+        ("DG922", "info", "if all of `keep[0]` is False, softmax of rows that are masked throughout"),
+    ),
+    "two equal points, backward": (
+        _PAIR,
+        "return (u - v).pow(2).sum(-1).sqrt().mean()",
+        "return torch.linalg.vector_norm(u - v, dim=-1).mean()",
+        ("DG407", "warning", "the gradient of `u` is NaN"),
+    ),
+    "a cosine of one": (
+        _PAIR,
+        "return torch.acos(F.cosine_similarity(u, v)).mean()",
+        "return torch.acos(F.cosine_similarity(u, v).clamp(-1 + 1e-6, 1 - 1e-6)).mean()",
+        ("DG922", "warning", "if `v[0]` equals `u[0]`"),
+    ),
+    "an image of one value": (
+        "image=torch.rand(2, 3, 4, 4) - 0.5",
+        "d, m = torch.std_mean(image, dim=(1, 2, 3), keepdim=True)\nreturn (image - m) / d",
+        "d, m = torch.std_mean(image, dim=(1, 2, 3), keepdim=True)\nreturn (image - m) / (d + 1e-6)",
+        ("DG402", "info", "if `image[0]` is 0 throughout, division by zero"),
+    ),
+    "a class that occurs once": (
+        _LABELS,
+        "same = (labels[:, None] == labels).float().fill_diagonal_(0)\n"
+        "return ((z @ z.T * same).sum(1) / same.sum(1)).mean()",
+        "same = (labels[:, None] == labels).float().fill_diagonal_(0)\n"
+        "return ((z @ z.T * same).sum(1) / same.sum(1).clamp(min=1)).mean()",
+        ("DG402", "warning", "if 2 occurs once in `labels`"),
+    ),
+    "one sample": (
+        "rewards=torch.randn(7)",
+        "return (rewards - rewards.mean()) / (rewards.std() + 1e-5)",
+        "return (rewards - rewards.mean()) / (rewards.std(unbiased=False) + 1e-5)",
+        ("DG922", "info", "if `rewards` has one element, the deviation of a single value is NaN"),
+    ),
+    "a softmax by hand": (
+        "scores=torch.randn(4, 9)",
+        "weights = torch.exp(scores)\nreturn weights / weights.sum(-1, keepdim=True)",
+        "weights = torch.exp(scores - scores.amax(-1, keepdim=True))\nreturn weights / weights.sum(-1, keepdim=True)",
+        ("DG405", "info", "if `scores` reaches 120, exponential overflows"),
+    ),
+    "the logarithm of a probability": (
+        "logits=torch.randn(6, 10, requires_grad=True)",
+        "p = logits.softmax(-1)\nreturn -(p * p.log()).sum()",
+        "p = logits.log_softmax(-1)\nreturn -(p.exp() * p).sum()",
+        ("DG403", "info", "if `logits` reaches 120, logarithm of 0"),
+    ),
+    "Gaussian weights of far points": (
+        "points=torch.randn(9, 2), centres=torch.randn(3, 2)",
+        "w = torch.exp(-torch.cdist(points, centres) ** 2)\nreturn w / w.sum(1, keepdim=True)",
+        "w = -torch.cdist(points, centres) ** 2\nreturn w.softmax(1)",
+        ("DG402", "info", "if `points` reaches 20, division by zero"),
+    ),
+}
+
+
+def _found(folder: Path, body: str, given: str, **asked: bool) -> list[Fault]:
+    call = ast.parse(f"dict({given})", mode="eval").body
+    assert isinstance(call, ast.Call)
+    names = ", ".join(str(keyword.arg) for keyword in call.keywords)
+    found = examined(folder, EdgesStayFinite, f"def f({names}):\n{indent(body, '    ')}\n", given, **asked)
+    assert not isinstance(found, str), found
+    return found
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_what_is_not_finite_at_an_edge_is_told_with_the_edge(case: str, tmp_path: Path) -> None:
+    given, broken, _, (code, severity, words) = PAIRS[case]
+    fault = _found(tmp_path, broken, given)[0]
+    assert (fault.code, fault.severity) == (code, severity)
+    assert words in fault.message
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_what_is_guarded_holds(case: str, tmp_path: Path) -> None:
+    given, _, right, _ = PAIRS[case]
+    assert _found(tmp_path, right, given) == []
+
+
+def test_nothing_is_a_warning_that_hangs_on_invented_inputs(tmp_path: Path) -> None:
+    given, broken, _, _ = PAIRS["a sample of zeros"]
+    assert {fault.severity for fault in _found(tmp_path, broken, given, invented=True)} == {"info"}
+
+
+EXCLUDED = {
+    "a check that raises": (
+        "x=torch.randn(3, 4)",
+        "n = x.norm(dim=1, keepdim=True)\nif not n.all():\n    raise ValueError('a sample of zeros')\nreturn x / n",
+    ),
+    "a name that asks for what is positive": ("x=torch.randn(3), sigma=torch.rand(3)", "return x * sigma / sigma"),
+    "documentation that asks for it": (
+        "x=torch.randn(3, 2)",
+        '"""Scale x, which must be non-zero."""\nreturn x / x.norm()',
+    ),
+    "values that are all positive": ("x=torch.rand(3, 2) + 0.5", "return x / x.sum(1, keepdim=True)"),
+    "vectors of length one": ("x=F.normalize(torch.randn(3, 2))", "return x / x.norm(dim=1, keepdim=True)"),
+    "rotations": ("r=torch.linalg.qr(torch.randn(2, 3, 3))[0]", "return r / r.norm(dim=(1, 2), keepdim=True)"),
+    "a limit that is meant": ("p=torch.rand(4, 3) - 0.1", "return p.abs().log()"),
+    "a pole far out, in any precision": ("x=torch.randn(4, 3)", "return x.exp().sum() - x.exp().mean()"),
+    "a division by a number": ("x=torch.randn(4, 3)", "return x / 3"),
+    "probabilities that stay within their range": (
+        "p=torch.rand(4, 3)",
+        "return p.exp() / p.exp().sum(1, keepdim=True)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EXCLUDED)
+def test_what_nothing_shows_to_be_legal_is_no_edge(case: str, tmp_path: Path) -> None:
+    given, body = EXCLUDED[case]
+    assert _found(tmp_path, body, given) == []
+
+
+def test_inputs_that_are_not_finite_as_they_are_are_no_matter_of_edges(tmp_path: Path) -> None:
+    program = dedent(
+        """
+        def f(x):
+            return x / x
+        """
+    )
+    assert "not finite" in str(examined(tmp_path, EdgesStayFinite, program, "x=torch.zeros(3)"))
+
+
+def test_a_call_leaves_nothing_to_the_next(tmp_path: Path) -> None:
+    program = dedent(
+        """
+        class f(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mean = torch.ones(3)
+                self.calls = 0
+
+            def f(self, x):
+                self.calls += 1
+                assert self.calls == 1
+                self.mean = 0.5 * self.mean + 0.5 * x.mean(0)
+                return x / self.mean.norm()
+        """
+    )
+    assert examined(tmp_path, EdgesStayFinite, program, "self=f(), x=torch.randn(4, 3)") == []
+
+
+def test_a_weight_that_grows(tmp_path: Path) -> None:
+    program = dedent(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 4)
+
+            def f(self, image, label):
+                p = self.layer(image).softmax(1)
+                return -p.gather(1, label[:, None]).log().mean()
+        """
+    )
+    given = "self=Net(), image=torch.rand(5, 3), label=torch.tensor([0, 1, 2, 3, 0])"
+    (fault,) = examined(tmp_path, EdgesStayFinite, program, given)
+    assert isinstance(fault, Fault)
+    assert fault.code in ("DG403", "DG404")
+    assert "if the weights `self.layer.weight` grow" in fault.message
