@@ -39,6 +39,7 @@ class Context:
         self._tree = tree
         self._facts = facts
         self._derived: dict[object, object] = {}
+        self._nodes: dict[tuple[type[ast.AST], ...], list[ast.AST]] = {}
         self.settings = settings
 
     # -- the whole -----------------------------------------------------------------------------------------------
@@ -163,9 +164,11 @@ class Context:
 
     def nodes(self, *kinds: type[NodeType]) -> Iterator[NodeType]:
         """Yield the nodes of exactly these types in the whole file."""
-        for statement in self._tree.statements:
-            for kind in kinds:
-                yield from cast("list[NodeType]", statement.by_type.get(kind, []))
+        found = self._nodes.get(kinds)
+        if found is None:
+            by_type = (statement.by_type for statement in self._tree.statements)
+            found = self._nodes[kinds] = [node for nodes in by_type for kind in kinds for node in nodes.get(kind, ())]
+        return iter(cast("list[NodeType]", found))
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes that hold a node, the innermost first."""

@@ -84,6 +84,7 @@ def own_attributes(root: ast.AST) -> Iterator[str]:
 # -- calls and functions ----------------------------------------------------------------------------------------
 
 
+@remembered
 def calls_in(scope: ast.AST) -> Iterator[ast.Call]:
     """Yield the calls in the body of a function, loop or module."""
     return (node for node in body_nodes(scope) if isinstance(node, ast.Call))
@@ -118,6 +119,7 @@ def bound_names(target: ast.AST) -> set[str]:
     return {n.id for n in walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
+@remembered
 def assigned_in(scope: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
     """Yield the dotted names that statements in a body bind, with the statement."""
     for node in body_nodes(scope):

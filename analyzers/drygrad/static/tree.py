@@ -154,8 +154,11 @@ class Statement:
 
     def move(self, lines: int) -> None:
         """Move every node so many lines down."""
-        if lines:
-            ast.increment_lineno(self.node, lines)
+        for node in (self.node, *self.parents) if lines else ():
+            if (first := getattr(node, "lineno", None)) is not None:
+                node.lineno = first + lines  # pyright: ignore[reportAttributeAccessIssue]
+                if (last := getattr(node, "end_lineno", None)) is not None:
+                    node.end_lineno = last + lines  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _holders(root: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:

@@ -206,10 +206,7 @@ class ModuleFacts:
     def attributes(self, owner: Object) -> Mapping[str, Value]:
         """Return what ``__init__`` assigns to the attributes of an object, given how it was constructed."""
         outcome = self._initialized(owner)
-        if outcome is None:
-            return {}
-        prefix = f"{self_name(outcome.function)}."
-        return {name.removeprefix(prefix): v for name, v in outcome.names.items() if name.startswith(prefix)}
+        return {} if outcome is None else outcome.attributes
 
     def _initialized(self, owner: Object) -> Outcome | None:
         """Return what came of the ``__init__`` of an object; None where the file shows none, or it is under way."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from drygrad.static.facts.receivers import self_name
 from drygrad.static.facts.state import Autocast
 from drygrad.static.facts.values import Arguments, Class, Function, Object, Value
 
@@ -65,6 +66,12 @@ class Outcome:
     names: Mapping[str, Value]
     ran_backward: bool
     notes: Notes
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Value]:
+        """The attributes that the body assigned to its own object."""
+        prefix = f"{self_name(self.function)}."
+        return {name.removeprefix(prefix): v for name, v in self.names.items() if name.startswith(prefix)}
 
     def answers(self, function: Function, arguments: Arguments, grad: bool | None, autocast: Autocast) -> bool:
         """Say whether this is the outcome of such a call."""

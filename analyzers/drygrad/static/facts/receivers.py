@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from drygrad.static.facts.frame import Frame
-from drygrad.static.facts.notes import Outcome
 from drygrad.static.facts.values import Function, Object
+
+if TYPE_CHECKING:
+    from drygrad.static.facts.notes import Outcome
 
 
 def self_name(function: Function) -> str:

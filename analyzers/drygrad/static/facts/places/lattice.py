@@ -105,6 +105,8 @@ def join_all(places: Iterable[Place]) -> Place:
 
 def _bounded(alternatives: frozenset[Alternative]) -> frozenset[Alternative]:
     """Where one way moves a value and another leaves what was made, the text minds devices: then nothing is known."""
+    if len(alternatives) == 1:
+        return alternatives
     moves = any(isinstance(a, (At, Anywhere)) and a.moved for a in alternatives)
     made = any(isinstance(a, Made) for a in alternatives)
     if len(alternatives) > _MOST or (moves and made):

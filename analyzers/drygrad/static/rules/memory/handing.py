@@ -31,9 +31,13 @@ class Handed(NamedTuple):
     listed: bool
 
 
-def calls_of_keepers(ctx: Context) -> Sequence[ast.Call]:
-    """Return the calls that may hand something to a function of the file which keeps it."""
-    return ctx.derived(_calls_of_keepers)
+def handed_over(ctx: Context) -> Sequence[tuple[ast.Call, Handed]]:
+    """Return the arguments that functions of the file keep as they are, with the calls that hand them over."""
+    return ctx.derived(_handed_over)
+
+
+def _handed_over(ctx: Context) -> list[tuple[ast.Call, Handed]]:
+    return [(call, handed) for call in _calls_of_keepers(ctx) for handed in _handed_by(call, ctx)]
 
 
 def _calls_of_keepers(ctx: Context) -> list[ast.Call]:
@@ -44,7 +48,7 @@ def _calls_of_keepers(ctx: Context) -> list[ast.Call]:
     return [call for call in ctx.nodes(ast.Call) if called(call) in keepers]
 
 
-def handed_over(call: ast.Call, ctx: Context) -> Iterator[Handed]:
+def _handed_by(call: ast.Call, ctx: Context) -> Iterator[Handed]:
     """Yield the arguments of a call that the function keeps as they are."""
     for function, names in called_by(call, ctx):
         rest = function.args.kwarg.arg if function.args.kwarg is not None else ""

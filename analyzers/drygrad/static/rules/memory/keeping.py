@@ -154,7 +154,7 @@ def _ways(value: ast.expr) -> Iterator[ast.expr]:
 
 
 def _same(target: ast.expr, other: ast.expr) -> bool:
-    return ast.dump(target).replace("Store()", "Load()") == ast.dump(other)
+    return type(target) is type(other) and ast.dump(target).replace("Store()", "Load()") == ast.dump(other)
 
 
 def _listed_with(target: ast.expr, value: ast.expr) -> list[ast.expr] | None:

@@ -17,7 +17,7 @@ from drygrad.static.rules.memory.graphs import (
     renewals,
     repeated_around,
 )
-from drygrad.static.rules.memory.handing import calls_of_keepers, handed_over
+from drygrad.static.rules.memory.handing import handed_over
 from drygrad.static.rules.memory.keeping import Keeping
 from drygrad.static.rules.memory.reading import is_differentiated, is_read
 
@@ -55,12 +55,7 @@ def _severity(graph: Graph, *, bounded: bool) -> Severity | None:
 
 def told_of_handed(rule: Rule, ctx: Context, *, listed: bool) -> Iterator[Finding]:
     """Yield the findings on what is given to functions of the file that keep it: ``meter.update(loss)``."""
-    for call in calls_of_keepers(ctx):
-        yield from _told_of_call(rule, call, ctx, listed=listed)
-
-
-def _told_of_call(rule: Rule, node: ast.Call, ctx: Context, *, listed: bool) -> Iterator[Finding]:
-    for handed in handed_over(node, ctx):
+    for node, handed in handed_over(ctx):
         step = repeated_around(node, handed.owner, ctx)
         if handed.listed is not listed or step is None or is_guarded(node, step, ctx):
             continue
