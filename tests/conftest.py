@@ -5,16 +5,22 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis
 import pytest
+from warm_workers import WarmWorkers
 from worker_client import WorkerClient
 
 from drygrad.cli import result_cache
+from drygrad.dryrun import service
 from drygrad.dryrun.failures import VARIABLE
+from drygrad.dryrun.launch import Launch, LaunchOptions
+from drygrad.dryrun.launch import launch as launch_worker
 
 GARBAGE = 50_000
 """So many objects more before garbage is looked for: syntax trees are many objects, and no cycles."""
@@ -46,6 +52,21 @@ def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:  
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(result_cache.VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Fork the workers of this process's runs from one that has imported torch."""
+    warm = WarmWorkers(tmp_path_factory.mktemp("workers"))
+
+    def launch(interpreter: Path, options: LaunchOptions, folder: Path) -> Launch:
+        is_ours = str(interpreter) == sys.executable and not options.prefix
+        return launch_worker(interpreter, replace(options, prefix=warm.prefix()) if is_ours else options, folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service, "launch", launch)
+        yield
+    warm.close()
 
 
 @pytest.fixture(autouse=True)

@@ -117,7 +117,7 @@ class Answers:
         """Return the findings in a file, and its runs."""
         style, name = style_of(path), name_of(path)
         if (command, style) not in self._known:
-            options = ("--python", PYTHON, "--device", "sim") if command == "run" else ()
+            options = ("--python", PYTHON, "--device", "sim", "--timeout", "200") if command == "run" else ()
             self._known[command, style] = answer_of(command, style, *options, folder=self._folder)
         answer = self._known[command, style]
         findings = [finding for finding in answer["findings"] if finding["path"] == name]
