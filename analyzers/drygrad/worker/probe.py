@@ -57,7 +57,9 @@ def backward(roots: list[torch.Tensor], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch._C._DisableTorchDispatch():  # pyright: ignore
         cotangents = [_cotangent(root.detach(), generator) for root in roots]
-    torch.autograd.backward(roots, cotangents)
+    # ``torch.autograd.backward`` imports sympy, to compare the shapes of cotangents: half a second in every run.
+    engine: Any = torch.autograd._engine_run_backward  # pyright: ignore
+    engine(tuple(roots), tuple(cotangents), False, False, (), allow_unreachable=True, accumulate_grad=True)
 
 
 def _cotangent(root: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -55,6 +56,8 @@ class Bench:
         self.execution = execution
         self.run = execution.run
         self.plan = execution.plan
+        self.until = math.inf
+        """When, on the monotonic clock, the relation has to be done: what it has not told by then is lost."""
         self._names = dict(names)
         self._target = target
         self._give = give
@@ -63,11 +66,6 @@ class Bench:
     def seed(self) -> int:
         """The seed of the run."""
         return int(self.plan.get("seed") or 0)
-
-    @property
-    def seconds(self) -> float:
-        """How long all experiments may take."""
-        return float(self._asked.get("seconds") or 0)
 
     @property
     def invented(self) -> bool:

@@ -32,8 +32,8 @@ def conduct(bench: Bench, tell: Callable[[str], None]) -> None:
             continue
         tell("experiments")
         begun = time.monotonic()
-        end = min(until, begun + _MOST_OF_IT * seconds)
-        answer = _answer_of(kind, bench, end)
+        bench.until = min(until, begun + _MOST_OF_IT * seconds)
+        answer = _answer_of(kind, bench)
         faults = [Fault.of_json(data) for data in answer.pop("faults", ())]
         for fault in faults:
             bench.run.report(fault)
@@ -42,12 +42,12 @@ def conduct(bench: Bench, tell: Callable[[str], None]) -> None:
         told.append({"code": kind.code, "name": kind.name, "why": "", "seconds": took, **answer})
 
 
-def _answer_of(kind: type[Relation], bench: Bench, until: float) -> dict[str, Any]:
+def _answer_of(kind: type[Relation], bench: Bench) -> dict[str, Any]:
     if not processes.CAN_FORK:
         return _not_tried("this system cannot fork a process")
-    if until - time.monotonic() <= 0:
+    if bench.until <= time.monotonic():
         return _not_tried("the time for experiments was up")
-    found = isolated.until(lambda: _examined(kind, bench), until)
+    found = isolated.until(lambda: _examined(kind, bench), bench.until)
     return found if found is not None else _not_tried("it did not come to an end in its time")
 
 

@@ -15,6 +15,9 @@ _CLASSES = 8
 _FAR = (20.0, 120.0)
 """Beyond the first the square of a float32 has no exponential any more, beyond the second a number itself."""
 
+_GROWN = (20.0, 240.0)
+"""The same, of what a layer gives: not all that it gives comes that far."""
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -142,7 +145,8 @@ def _classes(held: Held, ignored: set[int]) -> Iterator[Edge]:
             held, f"all of `{name}` is {passed_over}, which the loss passes over", _filled(passed_over), ordinary=True
         )
     if len(counts) > 1:
-        yield _changed(held, f"all of `{name}` is {common}", _filled(common), ordinary=True)
+        for value in dict.fromkeys((common, min(counts))):
+            yield _changed(held, f"all of `{name}` is {value}", _filled(value), ordinary=True)
         rare = next(value for value in reversed(list(counts)) if value != common)
         if counts[rare] > 1:
             yield _changed(held, f"{rare} occurs once in `{name}`", lambda t: _once(t, rare, common), ordinary=True)
@@ -169,7 +173,6 @@ def _alone(known: Known) -> Iterator[Edge]:
     yield Edge(
         f"{names} {'has' if len(same) == 1 else 'have'} one element" + (" each" * (len(same) > 1)),
         values,
-        ordinary=True,
     )
 
 
@@ -190,8 +193,8 @@ def far_out(known: Known) -> Iterator[Edge]:
 def grown(weights: list[str], reached: float) -> Iterator[Edge]:
     """Yield weights that have grown until what they give is far out, where it reached this."""
     for name in weights:
-        for reach in _FAR:
-            factor = 2 * reach / max(reached, 1e-3)
+        for reach in _GROWN:
+            factor = reach / max(reached, 1e-3)
             if 1 < factor < 1e5:
                 yield Edge(f"the weights `{name}` grow {factor:.0f}-fold", far=True, grown=(name, factor))
 

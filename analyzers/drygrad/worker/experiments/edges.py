@@ -20,8 +20,8 @@ from drygrad.worker.instruments.births import Births
 from drygrad.worker.reading import is_readable, quietly
 from drygrad.worker.run import Fault, Place
 
-_SHARE = 0.5
-"""Of all the time for experiments: then no more edges are begun."""
+_SHARE = 0.8
+"""Of the time that there is: then no more edges are begun."""
 _WEIGHTS = 3
 _GREATEST = torch.finfo(torch.float32).max
 
@@ -43,7 +43,7 @@ class _Search:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._until = time.monotonic() + _SHARE * bench.seconds
+        self._begun = time.monotonic()
         self._copies = Copies(bench.inputs())
         self._singular = Singular(bench.run)
         self._seen: set[tuple[str, int]] = set()
@@ -54,7 +54,7 @@ class _Search:
             raise NotTried("there are no tensors among its inputs")
         self._look_at_the_run()
         for edge in self._edges():
-            if time.monotonic() > self._until:
+            if time.monotonic() - self._begun > _SHARE * (self._bench.until - self._begun):
                 return
             for fault in self._at(edge)[:1]:
                 where = _line(fault)

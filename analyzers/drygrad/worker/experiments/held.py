@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from drygrad.worker.reading import extremes, is_readable, quietly
 _DEPTH, _MOST, _LARGEST = 2, 8, 1 << 22
 _CLOSE = 1e-4
 _FAR_FROM_ZERO = 0.05
+_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, math.inf))
+"""What values are usually kept within: probabilities and images, cosines and what is normalised, counts and sizes."""
+_BOUNDED = ("Tanh", "Div", "Sin", "Cos", "Clamp", "Erf", "Hardtanh", "Softsign")
 _POSITIVE = re.compile(
     r"(^|_|\.)(sigmas?|stds?|stdev|scales?|vars?|variances?|eps|epsilon|temp|temperature|tau|bandwidth|length_?scales?|"
     r"radius|radii|focal|sizes?|widths?|heights?|denom|denominator|precisions?|concentrations?|rates?|df|freqs?|"
@@ -83,12 +87,14 @@ def shown(held: Held, text: str) -> Shown:
     if not tensor.is_floating_point():
         return Shown(ids=True)
     with quietly():
-        return _of_floats(tensor.detach(), both, _is_asked_for(held.name, text))
+        return _of_floats(tensor, both, _is_asked_for(held.name, text))
 
 
 def _of_floats(tensor: torch.Tensor, both: tuple[Any, Any], asked: bool) -> Shown:
     low, high = both
-    within = (0.0, 1.0) if low >= 0 and high <= 1 else (0.0, float(high)) if low >= 0 else None
+    within = next(((least, most) for least, most in _RANGES if least <= low and high <= most), None)
+    if low < 0 and tensor.requires_grad and not _is_bounded(tensor):
+        within = None  # what a layer gives is small at first, and nothing keeps it so
     if asked or not tensor.dim():
         return Shown(within=within or (low, high))
     sums = next((d for d in range(-1, -tensor.dim() - 1, -1) if _is_one(tensor, d, 1)), None) if low >= 0 else None
@@ -98,6 +104,11 @@ def _of_floats(tensor: torch.Tensor, both: tuple[Any, Any], asked: bool) -> Show
     # A table of numbers that are all far from zero is one of sizes, counts or scales.
     positive = low > _FAR_FROM_ZERO * high
     return Shown(zero=not (of_length_one or positive or _is_a_map(tensor)), within=within)
+
+
+def _is_bounded(tensor: torch.Tensor) -> bool:
+    """Say whether what has computed a tensor keeps its values within a range."""
+    return tensor.grad_fn is not None and tensor.grad_fn.name().startswith(_BOUNDED)
 
 
 def _is_one(tensor: torch.Tensor, dim: int, power: int) -> bool:
