@@ -14,6 +14,7 @@ from drygrad.dryrun.plan import Missing, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
+from drygrad.worker.search.nodes import read, text_of
 
 CONFIG = """\
 from dataclasses import dataclass, field
@@ -115,3 +116,61 @@ def test_imports_in_a_circle_end(project: Path) -> None:
     (project / "config.py").write_text(f"from .nets import Net\n{CONFIG}", encoding="utf-8")
     found = neighbours_of(source_of(MAIN).tree, project / "main.py", project.parent, {})
     assert {"Config", "Sizes", "Net", "Base"} <= set(found.classes)
+
+
+OPEN = """\
+import abc
+from typing import TYPE_CHECKING
+import torch
+if TYPE_CHECKING:
+    from .nets import Sizes
+
+class Solver(abc.ABC):
+    @abc.abstractmethod
+    def step(self, x): ...
+    def solve(self, x):
+        return self.step(x)
+
+class Stage(torch.nn.Module):
+    order: int
+    def forward(self, x):
+        return x ** self.order
+
+def count(sizes: 'Sizes'):
+    return sizes.seen
+"""
+COMPLETED = """\
+from .open import Solver, Stage
+
+class Half(Solver):
+    def __init__(self, rate=2.0):
+        self.rate = rate
+    def step(self, x):
+        return x / self.rate
+
+class Cube(Stage):
+    order = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("qualname", "made"),
+    [
+        ("Solver.solve", "__import__('pack.completed', fromlist=['_']).Half()"),
+        ("Stage.forward", "__import__('pack.completed', fromlist=['_']).Cube()"),
+        ("count", "__import__('pack.config', fromlist=['_']).Sizes(seen=8)"),
+    ],
+)
+def test_what_a_class_leaves_open_is_completed_by_one_of_the_package(tmp_path: Path, qualname: str, made: str) -> None:
+    package = tmp_path / "pack"
+    package.mkdir()
+    for name, text in {"__init__": "", "open": OPEN, "completed": COMPLETED, "nets": NETS, "config": CONFIG}.items():
+        (package / f"{name}.py").write_text(text)
+    source = source_of(OPEN)
+    target = target_named(source, qualname)
+    assert target is not None
+    plans = plan_runs(source, package / "open.py", target, RunOptions(root=tmp_path))
+    assert not isinstance(plans, Missing)
+    assert plans[0].proposal is not None
+    parts = read(dict(plans[0].proposal.inputs)).parts
+    assert text_of(parts[0][1]) == made

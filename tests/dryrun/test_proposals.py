@@ -130,3 +130,23 @@ def test_a_size_that_numpy_gets_is_a_number() -> None:
 def test_a_class_of_the_file_comes_before_a_distribution(method: str, expression: str) -> None:
     owner = f"class Flow(nn.Module):\n    def {method}(self, x):\n        return x\n"
     assert proposed(owner + "def f(flow, x):\n    return flow.log_prob(x)\n")["flow"].startswith(expression)
+
+
+TOLD = """
+def solve(x, tolerance=1e-5, adaptive: bool = True, method: str = "euler", size=512):
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expression"),
+    [("tolerance", "1e-05"), ("adaptive", "False"), ("method", "'euler'"), ("other", "torch.randn(2, 64)")],
+)
+def test_what_another_function_says_of_a_parameter_of_the_same_name(parameter: str, expression: str) -> None:
+    assert [*proposed(f"{TOLD}\ndef f({parameter}):\n    return [{parameter}]\n").values()] == [expression]
+
+
+def test_what_is_calculated_with_is_no_class() -> None:
+    body = "def f(x, y):\n    return (x * y).sum()\n"
+    assert proposed(body)["y"] == "torch.randn(2, 64)"
+    assert proposed("def f(x, y):\n    return torch.nn.functional.cross_entropy(x, y)\n")["y"].startswith("torch.randint")

@@ -1,4 +1,4 @@
-"""What a dry run changes in torch: loaders without worker processes, process groups of one, no compilation."""
+"""What a dry run changes in torch: loaders without worker processes, groups of one, no compilation, no downloads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Callable
 import torch
 import torch.utils.data
 
-from drygrad.worker import loader_workers, trainers
+from drygrad.worker import loader_workers, pretrained, trainers
 from drygrad.worker.compiled import OptimizedModule
 from drygrad.worker.loops import Batches, Loops
 from drygrad.worker.ragged import rest_of_loader
@@ -19,6 +19,7 @@ def adapt(run: Run, loops: Loops) -> None:
     _bound_loaders(run, loops)
     loader_workers.install(run)
     trainers.install(run, loops.limit)
+    pretrained.install(run)
     _compile_nothing(run)
     _take_lengths_anywhere()
     if torch.distributed.is_available():

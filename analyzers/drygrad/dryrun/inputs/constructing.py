@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from drygrad.dryrun.inputs import annotations, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
+from drygrad.dryrun.inputs.frames import has_no_self
 from drygrad.dryrun.inputs.gradients import PARAMETERS
 from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import Node, call, group, texts
 from drygrad.dryrun.inputs.preparing import preparations
-from drygrad.dryrun.inputs.recognising import is_module, is_used, own_members
+from drygrad.dryrun.inputs.recognising import OF_MODULES, is_module, is_used, own_members
 from drygrad.dryrun.inputs.siblings import with_optimizers
 from drygrad.dryrun.inputs.tracing import Tracer
 from drygrad.dryrun.inputs.usage import Usage
@@ -23,6 +24,8 @@ from drygrad.dryrun.targets import definitions
 SOURCE = "constructor"
 _DEPTH = 4
 _WHOLE = re.compile(r"Net|Model|CNN|Classifier|Former|former|MLP|LSTM|RNN")
+_REGISTERING = frozenset("register_buffer register_parameter add_module register_module setattr".split())
+_PLAIN = frozenset("object ABC Module Generic Protocol".split())
 _ABSTRACT = frozenset(("ABC", "Protocol", "Enum", "IntEnum", "StrEnum"))
 _REPEATED = 32
 """How often what fills an object is done where it takes its time."""
@@ -45,6 +48,7 @@ class Constructors:
         self._names = {**neighbours.texts, **{id(node): name for name, node in found}}
         imported = {name: node for name, node in neighbours.imported.items() if isinstance(node, ast.ClassDef)}
         self._reachable = {**imported, **self._classes}
+        self._neighbours = neighbours
         self._making: list[ast.ClassDef] = []
 
     def has(self, name: str) -> bool:
@@ -57,24 +61,42 @@ class Constructors:
         return self.object_of(owner, usage, depth) if owner is not None else None
 
     def completed(self, owner: ast.ClassDef, method: FunctionNode) -> ast.ClassDef:
-        """Return a class of the file that has the same method, and all that it calls where a class leaves some open."""
+        """Return a class that has the same method, and all that it calls and reads where a class leaves some open."""
         if not self._is_open(owner) or _is_left_open(method):
             return owner
-        for node in self._classes.values():
+        for node in self._below(owner, self._classes.values()):
             is_below = node is not owner and owner in self._tracer.ancestry(node)
             if is_below and not self._is_open(node) and self._tracer.member(node, method.name) is method:
                 return node
         return owner
 
+    def _below(self, owner: ast.ClassDef, near: Iterable[ast.ClassDef]) -> Iterator[ast.ClassDef]:
+        """Yield the classes that could derive from one: those at hand, then those of the rest of the package."""
+        near = [*near]
+        yield from near
+        known = {owner.name, *(node.name for node in near if owner in self._tracer.ancestry(node))}
+        yield from self._neighbours.derived(known)
+
     def _is_open(self, owner: ast.ClassDef) -> bool:
-        return any(_is_left_open(method) for method in self._tracer.methods(owner).values())
+        methods = self._tracer.methods(owner).values()
+        return any(_is_left_open(method) for method in methods) or self._lacks_something(owner)
+
+    def _lacks_something(self, owner: ast.ClassDef) -> bool:
+        """Say whether methods read of their object what neither the class nor one of its bases gives it."""
+        bases = [base for node in self._tracer.ancestry(owner) for base in node.bases]
+        if not all(annotations.last_name(base) in _PLAIN or self.has(annotations.last_name(base)) for base in bases):
+            return False
+        methods = self._tracer.methods(owner)
+        read = {name for method in methods.values() for name in _read_of_self(method)}
+        given = {name for node in self._tracer.ancestry(owner) for name in _given_by(node)}
+        return "__getattr__" not in methods and bool(read - given - OF_MODULES)
 
     def object_of(self, owner: ast.ClassDef, usage: Usage | None = None, depth: int = 0) -> Node | None:
         """Return a call of a class; None where its constructor calls for more than can be proposed.
 
         ``usage`` is how the object is used, where it is followed as one of this class.
         """
-        name = self._names.get(id(owner))
+        name = self._names.get(id(owner)) or self._neighbours.texts.get(id(owner))
         if name is None or depth > _DEPTH or owner in self._making:
             return None
         if _is_enumeration(owner):
@@ -226,7 +248,7 @@ class Constructors:
 
     def _concrete(self, owner: ast.ClassDef, usage: Usage | None, depth: int) -> Node | None:
         """Return an object of a class that completes an abstract one."""
-        for node in self._reachable.values():
+        for node in self._below(owner, self._reachable.values()):
             if node is not owner and owner in self._tracer.ancestry(node) and not self._is_abstract(node):
                 return self.object_of(node, usage, depth + 1)
         return None
@@ -239,6 +261,27 @@ def _is_left_open(method: FunctionNode) -> bool:
     """Say whether a method does nothing but say that it is not implemented."""
     last = method.body[-1]
     return len(method.body) <= 2 and isinstance(last, ast.Raise) and "NotImplemented" in ast.unparse(last)
+
+
+def _read_of_self(method: FunctionNode) -> set[str]:
+    """Return the names that a method reads of its object."""
+    own = method.args.args[0].arg if method.args.args and not has_no_self(method) else None
+    nodes = (n for n in ast.walk(method) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
+    return {n.attr for n in nodes if isinstance(n.value, ast.Name) and n.value.id == own and n.attr[:2] != "__"}
+
+
+def _given_by(owner: ast.ClassDef) -> Iterator[str]:
+    """Yield the names that a class gives its objects: methods, values, what its methods assign; no declarations."""
+    declared = {id(n.target) for n in ast.walk(owner) if isinstance(n, ast.AnnAssign) and n.value is None}
+    for node in ast.walk(owner):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif (
+            isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store) and id(node) not in declared
+        ):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _REGISTERING:
+            yield from (a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str))
 
 
 def _learns(method: FunctionNode) -> bool:

@@ -19,6 +19,7 @@ _SAME = frozenset(
     "log_softmax transpose".split()
 )
 """Methods that give back their object, or one of the same form."""
+_COMPUTING = (ast.Add, ast.Sub, ast.Mult, ast.Pow, ast.MatMult)
 _ADDING = frozenset("append appendleft extend add".split())
 _SAME_ATTRIBUTES = frozenset(("data", "grad", "real"))
 _SHAPES = frozenset(("shape", "size"))
@@ -249,6 +250,9 @@ class Frame:
             for side in (left, right):
                 if isinstance(side, Usage):
                     side.kinds.add("number")
+        if isinstance(node.op, _COMPUTING):
+            _kind(left, "computed")
+            _kind(right, "computed")
         if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
             for side in (left, right):
                 if isinstance(side, Usage):

@@ -11,6 +11,7 @@ from drygrad.dryrun.inputs.constructing import Constructors
 from drygrad.dryrun.inputs.gradients import PARAMETER, has_gradients_read, with_gradients
 from drygrad.dryrun.inputs.hints import Hints
 from drygrad.dryrun.inputs.known_names import KnownNames
+from drygrad.dryrun.inputs.namesakes import Namesakes
 from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import (
     BATCH,
@@ -52,6 +53,9 @@ _LOADING = frozenset("DataLoader Iterable Iterator Generator IterableDataset".sp
 _NONE = text("None", "search")
 _PAIR = row("tuple", [tensor((BATCH, FEATURES)), tensor((BATCH,), "int64", high=2)])
 _SAMPLES = 8
+_TOLD_BY_USE = frozenset("Tensor ndarray Module Callable list List tuple Tuple Sequence dict Dict".split())
+_AMBIGUOUS = frozenset("y src tgt seq sequence target targets gt".split())
+"""Names of classes and of tokens that stand for real numbers as well, where these are calculated with."""
 
 
 class Proposer:
@@ -61,6 +65,7 @@ class Proposer:
         self._tree = tree
         self.hints = hints
         self.names = KnownNames()
+        self._namesakes = Namesakes(tree, neighbours)
         self.wants_gradients = False
         """Whether the function reads gradients that it does not compute."""
         self.tracer = Tracer(tree, neighbours)
@@ -82,7 +87,7 @@ class Proposer:
         if holder:
             return text(f"{holder}.state_dict()", "search")
         optional = False
-        for annotation in usage.annotations:
+        for annotation in usage.annotations or self._annotations_elsewhere(usage):
             kinds = annotations.members(annotation)
             optional |= any(annotations.last_name(kind) == "None" for kind in kinds)
             found = next((n for k in kinds if (n := self._by_annotation(k, usage, depth)) is not None), None)
@@ -93,6 +98,14 @@ class Proposer:
             if made is not None:
                 return self.constructors.prepared(made, usage, usage.entered)
         return self._by_usage(usage, depth)
+
+    def _annotations_elsewhere(self, usage: Usage) -> list[ast.expr]:
+        """Return how other functions annotate what is called so; of numbers and tensors, the use tells more."""
+        if not usage.names or is_tensor(usage) or own_members(usage) or usage.calls:
+            return []
+        found = self._namesakes.annotation(usage.names[0])
+        kinds = [annotations.last_name(kind) for kind in annotations.members(found)[:1]]
+        return [found] if found is not None and kinds[0] not in _TOLD_BY_USE else []
 
     # -- annotations ---------------------------------------------------------------------------------------------
 
@@ -243,6 +256,9 @@ class Proposer:
         return None
 
     def _value(self, usage: Usage, depth: int) -> Node:
+        usual = self._namesakes.default(usage.names[0]) if usage.names and not is_tensor(usage) else None
+        if usual is not None and not usage.calls:
+            return with_others(text(usual, configuration.SOURCE), *self._anything(), self._tensor(usage, ""))
         if usage.calls:
             return self._callable(usage, depth)
         if "scalar" in usage.kinds:
@@ -290,6 +306,8 @@ class Proposer:
         base = next((k for k in known if k is not None and k["kind"] == "tensor"), None)
         hint = self.hints.tensor(usage.names)
         kinds = usage.kinds
+        if base and "computed" in kinds and not kinds & {"ids", "index", "classes"} and usage.names[0] in _AMBIGUOUS:
+            base = None
         if hint is not None:
             return self._others_of({**hint, **({"dtype": dtype} if dtype else {})}, dtype or hint["dtype"] != "float32")
         rank = usage.ranks[0] if usage.ranks else max(usage.least_rank, len(base["shape"]) if base else 2)

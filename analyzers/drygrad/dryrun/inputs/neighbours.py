@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
+from drygrad.dryrun.names import blocks
 from drygrad.dryrun.targets import definitions
 from drygrad.files import read_file
 from drygrad.static.lookup.answers import Question
@@ -21,6 +24,8 @@ Names: TypeAlias = "dict[str, Defined]"
 
 _DEPTH = 2
 _MOST_FILES = 24
+_MOST_BASES = 8
+_MOST_OF_PACKAGE = 800
 _MOST_BYTES = 400_000
 _FOREIGN = "site-packages"
 
@@ -38,16 +43,37 @@ class Neighbours:
     classes: dict[str, ast.ClassDef] = field(default_factory=lambda: {})
     texts: dict[int, str] = field(default_factory=lambda: {})
     names: dict[int, Names] = field(default_factory=lambda: {})
+    read_derived: Callable[[str], list[tuple[str, ast.Module]]] = lambda name: []
+    """Finds the files of the package with classes that derive from one of that name: what each is imported as."""
+
+    def derived(self, bases: Iterable[str]) -> list[ast.ClassDef]:
+        """Return the classes of other files of the package that derive from some by name, directly or not."""
+        found: list[ast.ClassDef] = []
+        waiting, seen = [*bases], set[str]()
+        while waiting and len(seen) < _MOST_BASES:
+            base = waiting.pop(0)
+            if base in seen:
+                continue
+            seen.add(base)
+            for module, tree in self.read_derived(base):
+                names: Names = {}
+                _enter(self, module, tree, names)
+                classes = (node for node in names.values() if isinstance(node, ast.ClassDef))
+                below = [n for n in classes if any(ast.unparse(b).rpartition(".")[2] == base for b in n.bases)]
+                found += below
+                waiting += [node.name for node in below]
+        return found
 
 
 def neighbours_of(tree: ast.Module, path: Path, root: Path, buffers: Mapping[str, str]) -> Neighbours:
     """Return what a file imports, and what that refers to; ``buffers`` are texts that count before the disk's."""
-    found = Neighbours()
+    found = Neighbours(read_derived=partial(_derived, path, buffers))
     modules = _modules(root)
     files: dict[Path, Names] = {}
     waiting: list[tuple[Path, ast.Module, Names, int]] = [(path, tree, found.imported, 0)]
     while waiting:
         origin, text, names, depth = waiting.pop(0)
+        bound = {name for name, _ in _imports(_imported_at_once(text))} if names is found.imported else set[str]()
         for name, wanted in _imports(text):
             definition = _definition(modules, origin, wanted)
             if definition is None or definition.module.path in (None, path):
@@ -63,9 +89,30 @@ def neighbours_of(tree: ast.Module, path: Path, root: Path, buffers: Mapping[str
             node = files.get(place, {}).get(definition.name)
             if node is not None:
                 names.setdefault(name, node)
-                if names is found.imported and isinstance(node, ast.ClassDef):
+                if name in bound and isinstance(node, ast.ClassDef):
                     found.texts[id(node)] = name
     return found
+
+
+def _derived(path: Path, buffers: Mapping[str, str], name: str) -> list[tuple[str, ast.Module]]:
+    """Return the files of the package around a file in which a class derives from one of that name."""
+    home, dotted = path.parent, module_at(path).name
+    for _ in range(dotted.count(".") - (path.stem == "__init__")):
+        home = home.parent
+    wanted = re.compile(rf"^class\s+\w+\([^)]*\b{re.escape(name)}\b", re.MULTILINE)
+    found: list[tuple[str, ast.Module]] = []
+    for place in islice(sorted(home.rglob("*.py") if "." in dotted else home.glob("*.py")), _MOST_OF_PACKAGE):
+        text = _text(place, buffers)
+        if place != path and wanted.search(text) and (tree := _parsed(text)) is not None:
+            found.append((module_at(place).name, tree))
+    return found
+
+
+def _text(place: Path, buffers: Mapping[str, str]) -> str:
+    try:
+        return buffers.get(str(place)) or read_file(place).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _enter(found: Neighbours, module: str, tree: ast.Module, names: Names) -> None:
@@ -88,6 +135,21 @@ def _definition(modules: Modules, origin: Path, wanted: str) -> Definition | Non
     own = module_at(origin).name.partition(".")[0]
     is_own = found.module.name.partition(".")[0] == own or _FOREIGN not in found.module.path.parts
     return found if is_own and found.module.path.suffix == ".py" else None
+
+
+def _imported_at_once(tree: ast.Module) -> ast.Module:
+    """Return the imports that bind names when the file is run: not those in functions, nor those for type checkers."""
+    found: list[ast.stmt] = []
+    waiting = [*tree.body]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.append(node)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            waiting += [inner for block in blocks(node) for inner in block]
+    return ast.Module(found, [])
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:

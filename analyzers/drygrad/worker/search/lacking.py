@@ -135,7 +135,13 @@ def with_attribute(proposal: Node, want: Want) -> Iterator[Node]:
 
 
 def _values(want: Want) -> Iterator[Node]:
-    """Yield what a name could stand for."""
+    """Yield what a name could stand for, each with all the others."""
+    found = [*_meant(want)]
+    for value in found:
+        yield replace(value, others=tuple(other for other in found if other is not value))
+
+
+def _meant(want: Want) -> Iterator[Node]:
     number = next((value for pattern, value in _NUMBERS if re.fullmatch(pattern, want.text.lower())), None)
     tensor = Node("tensor", shape=(2, 8, 64), why=want.why)
     if number is not None:
@@ -147,3 +153,4 @@ def _values(want: Want) -> Iterator[Node]:
     if number is None:
         yield Node("number", value=8, why=want.why)
     yield Node("text", text="torch.nn.Identity()", why=want.why)
+    yield Node("text", text="0.5", why=want.why)

@@ -266,6 +266,8 @@ def _placed(proposal: Node, want: Want) -> Iterator[Node]:
 
 def _others(proposal: Node, want: Want) -> Iterator[Node]:
     for path, node in proposal.nodes():
+        if want.paths is not None and path not in want.paths:
+            continue
         for other in node.others:
             rest = tuple(o for o in node.others if o is not other)
             yield proposal.replaced(path, replace(other, others=rest))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from drygrad.worker.errors import text_of
 from drygrad.worker.search.nodes import Path
@@ -156,6 +157,9 @@ def by_words(failure: Failure) -> Iterator[Want]:
         yield Want("range", 1, paths=paths, why="it is an index")
     missing = _NO_ATTRIBUTE.search(text)
     if missing or _OF_TYPE.search(text) or isinstance(failure.error, (KeyError, AttributeError, TypeError)):
+        named = named_in_line(failure)
+        if named is not None and _OF_TYPE.search(text):
+            yield Want("other", paths=named, why="")
         yield Want("other", text=missing["name"] if missing else "", why="")
 
 
@@ -220,10 +224,23 @@ def named_in_line(failure: Failure) -> frozenset[Path] | None:
     """Return the parts of the inputs that the line names in which an error was raised; None where it names none."""
     for trace in failure.frames()[:1]:
         line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
-        values = [trace.tb_frame.f_locals.get(name) for name in re.findall(r"[A-Za-z_]\w*", line)]
+        there = trace.tb_frame.f_locals
+        values = [there.get(name) for name in re.findall(r"[A-Za-z_]\w*", line)]
+        values += [_held(there.get(owner), name) for owner, name in re.findall(r"\b([A-Za-z_]\w*)\.(\w+)", line)]
         paths = [failure.path_of(value) for value in values if value is not None]
         return frozenset(part for path in paths if path is not None for part in (path, (*path, "value"))) or None
     return None
+
+
+def _held(owner: Any, name: str) -> Any:
+    """Return what an object holds under a name, without running any code of the user's."""
+    own: Any = getattr(owner, "__dict__", None)
+    if not isinstance(own, dict):
+        return None
+    held: dict[str, Any] = {**own}
+    for place in ("_modules", "_parameters", "_buffers"):
+        held = {**(held.get(place) or {}), **held}
+    return held.get(name)
 
 
 def all_origins(call: Call | None) -> frozenset[Path] | None:
