@@ -37,6 +37,7 @@ export interface RunReport {
     shapes: { line: number; name: string; shape: number[]; dtype: string; device: string; low?: number | null; high?: number | null }[];
     gradients?: { name: string; norm: number | null; shape: number[] }[];
     findings?: RunFinding[];
+    experiments?: { code: string; name: string; outcome: string; why: string | null; seconds: number }[];
     refuted: { code: string; line: number }[];
     notes: string[];
     output?: { text: string; cut: boolean } | null;

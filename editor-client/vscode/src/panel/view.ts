@@ -25,6 +25,7 @@ function draw(report: RunReport): HTMLElement {
         header(report),
         ...findings(report),
         ...inputs(report),
+        ...relations(report),
         ...sourceWithShapes(report, (line) => reveal(path, line)),
         ...overTime(report),
         ...largestLines(report, reveal),
@@ -87,6 +88,15 @@ function findings(report: RunReport): HTMLElement[] {
 function inputs(report: RunReport): HTMLElement[] {
     const rows = report.inputs.map((input) => [input.name, input.value, input.source]);
     return rows.length ? [section("Inputs", table([["name", "code"], ["value", "code"], ["from", ""]], rows))] : [];
+}
+
+/** What must hold between two runs: broken, held, or not tried and why. */
+function relations(report: RunReport): HTMLElement[] {
+    const order = ["broken", "held", "not-tried"];
+    const tried = [...(report.experiments ?? [])].sort((a, b) => order.indexOf(a.outcome) - order.indexOf(b.outcome));
+    const rows = tried.map((one) => [one.name, one.outcome.replace("-", " "), one.why ?? "", one.code]);
+    const columns: Column[] = [["what must hold", ""], ["", ""], ["", ""], ["code", "code"]];
+    return rows.length ? [section("Between two runs", table(columns, rows))] : [];
 }
 
 function syncs(report: RunReport): HTMLElement[] {

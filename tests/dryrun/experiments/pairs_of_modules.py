@@ -1,0 +1,209 @@
+"""Modules that break a relation, each with its repaired twin: the line of the culprit, what stands there, and instead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Pair(NamedTuple):
+    """A program whose ``forward`` is run; ``broken`` stands once in it, at the culprit's line."""
+
+    program: str
+    broken: str
+    right: str
+    code: str | None = None
+    """The rule that recognises the cause; None: the relation's own."""
+
+
+SAMPLES = {
+    "softmax over the batch": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv2d(3, 8, 3)
+                self.head = nn.Linear(8, 4)
+
+            # dry-run: x=torch.randn(4, 3, 9, 9)
+            def forward(self, x):
+                x = self.conv(x).relu().mean((2, 3))
+                return {}
+        """,
+        "self.head(x).softmax(0)",
+        "self.head(x).softmax(1)",
+    ),
+    "a view where axes are to be exchanged": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv1d(3, 8, 3, padding=1)
+                self.rnn = nn.GRU(8, 8)
+
+            # dry-run: x=torch.randn(2, 3, 10)
+            def forward(self, x):
+                x = self.conv(x).relu()
+                x = {}
+                out, _ = self.rnn(x)
+                return out.transpose(0, 1)
+        """,
+        "x.contiguous().view(x.size(2), x.size(0), x.size(1))",
+        "x.permute(2, 0, 1)",
+    ),
+    "a recurrent layer that takes the batch for time": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv1d(3, 8, 3, padding=1)
+                self.rnn = nn.LSTM(8, 6, {})
+                self.head = nn.Linear(6, 2)
+
+            # dry-run: x=torch.randn(4, 3, 10)
+            def forward(self, x):
+                x = self.conv(x).relu().transpose(1, 2)
+                out, _ = self.rnn(x)  # here
+                return self.head(out[:, -1])
+        """,
+        "num_layers=1",
+        "batch_first=True",
+    ),
+    "normalised over the batch": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv2d(1, 6, 3)
+
+            # dry-run: x=torch.randn(3, 1, 8, 8)
+            def forward(self, x):
+                x = self.conv(x).flatten(1)
+                centre = {}
+                return x - centre
+        """,
+        "x.mean(0)",
+        "x.mean(1, keepdim=True)",
+    ),
+    "attention over the batch": Pair(
+        """
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv = nn.Conv1d(8, 24, 1)
+
+            # dry-run: x=torch.randn(3, 8, 6)
+            def forward(self, x):
+                q, k, v = self.qkv(x).chunk(3, 1)
+                scores = q.transpose(1, 2) @ k / 8**0.5
+                weights = {}
+                return (weights @ v.transpose(1, 2)).transpose(1, 2)
+        """,
+        "scores.softmax(dim=0)",
+        "scores.softmax(dim=-1)",
+    ),
+    "squeezed and excited by the whole batch": Pair(
+        """
+        class Excite(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv2d(3, 8, 1)
+                self.gate = nn.Linear(8, 8)
+
+            # dry-run: x=torch.randn(4, 3, 6, 6)
+            def forward(self, x):
+                x = self.conv(x)
+                squeezed = {}
+                return x * self.gate(squeezed).sigmoid()[..., None, None]
+        """,
+        "x.mean((0, 2, 3))",
+        "x.mean((2, 3))",
+    ),
+    "scaled by the largest of all": Pair(
+        """
+        class Scale(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
+
+            # dry-run: x=torch.rand(4, 1, 7, 7)
+            def forward(self, x):
+                y = self.net(x)
+                top = {}
+                return y / (top + 1e-6)
+        """,
+        "y.max()",
+        "y.amax((1, 2, 3), keepdim=True)",
+    ),
+}
+
+STAND_ALONE = {
+    "batch norm in evaluation": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1))
+                self.head = nn.Linear(8, 5)
+
+            # dry-run: x=torch.randn(2, 3, 8, 8)
+            def forward(self, x):
+                return self.head(self.net(x).flatten(1))
+        """,
+    "an encoder on patches": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.patch = nn.Conv2d(3, 16, 4, 4)
+                self.token = nn.Parameter(torch.zeros(1, 1, 16))
+                self.encoder = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+
+            # dry-run: x=torch.randn(2, 3, 8, 8)
+            def forward(self, x):
+                x = self.patch(x).flatten(2).transpose(1, 2)
+                x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1)
+                return self.encoder(x)[:, 0]
+        """,
+    "windows that are parted and joined": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed = nn.Conv2d(3, 8, 1)
+                self.mix = nn.Linear(4, 4)
+
+            # dry-run: x=torch.randn(2, 3, 4, 4)
+            def forward(self, x):
+                x = self.embed(x).permute(0, 2, 3, 1)
+                b, h, w, c = x.shape
+                x = x.view(b, h // 2, 2, w // 2, 2, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, 4, c)
+                x = self.mix(x.transpose(1, 2)).transpose(1, 2)
+                return x.view(b, h // 2, w // 2, 2, 2, c).permute(0, 1, 3, 2, 4, 5).reshape(b, h, w, c)
+        """,
+}
+
+UNDECIDED = {
+    "a sequence comes first": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rnn = nn.LSTM(6, 6)
+
+            # dry-run: x=torch.randn(7, 2, 6)
+            def forward(self, x):
+                return self.rnn(x)[0]
+        """,
+    "the nodes of a graph": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 4)
+
+            # dry-run: x=torch.randn(5, 6), adjacency=torch.eye(5)
+            def forward(self, x, adjacency):
+                return adjacency @ self.layer(x)
+        """,
+    "a loss": """
+        class Loss(nn.Module):
+            # dry-run: x=torch.randn(5, 6), y=torch.randn(5, 6)
+            def forward(self, x, y):
+                return (x - y).square().mean()
+        """,
+}
