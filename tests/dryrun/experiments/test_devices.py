@@ -165,7 +165,7 @@ UNTRIED = {
         """,
     ),
     "the program moves by itself": (
-        "itself places",
+        "on the GPU already",
         """
         # dry-run: x=torch.randn(2, 3, device="cuda"), y=torch.ones(3)
         def f(x, y):

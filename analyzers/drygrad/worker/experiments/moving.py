@@ -62,7 +62,7 @@ class Moving:
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type != "cpu":
-            raise NotTried("the program itself places its tensors")
+            raise NotTried("its inputs were on the GPU already")
         self.count += 1
         moved = tensor.detach().to(self.device) if tensor.is_leaf else tensor.to(self.device)
         if not tensor.is_leaf:
@@ -74,7 +74,7 @@ class Moving:
     def _module(self, module: torch.nn.Module) -> torch.nn.Module:
         held = [*module.parameters(), *module.buffers()]
         if any(tensor.device.type != "cpu" for tensor in held):
-            raise NotTried("the program itself places its modules")
+            raise NotTried("its inputs were on the GPU already")
         self.count += bool(held)
         self.modules.append(module)
         return module.to(self.device)

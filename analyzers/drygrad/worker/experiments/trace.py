@@ -1,0 +1,137 @@
+"""What a call computes, operation by operation, and where two calls part that agree until then."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+import torch
+
+from drygrad.worker.lines import Instruction
+from drygrad.worker.reading import at_hand, is_readable, quietly, storage_of
+from drygrad.worker.run import Instrument, Run
+from drygrad.worker.watch import Op
+
+MOST_BYTES = 256 << 20
+MOST_STEPS = 20_000
+_RELATIVE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+"""What another order of a sum, or another kernel, may make of a result, of the largest number in it."""
+
+Key = tuple[Any, str, int]
+"""The user's line, the operation, and how often it had come there."""
+
+
+@dataclass
+class Step:
+    """One operation: what it made, and which steps had made its operands."""
+
+    key: Key
+    instruction: Instruction | None
+    name: str
+    results: list[torch.Tensor]
+    """Copies on the host."""
+    made_of: list[int]
+    """The numbers of the steps whose results were its operands."""
+    shapes: list[tuple[int, ...]] = field(default_factory=lambda: [])
+    """The shapes of its operands."""
+    arguments: tuple[Any, ...] = ()
+    """The arguments that are no tensors, in their order; None for those that are."""
+
+
+class TooMuch(Exception):
+    """A call computes more than can be kept for a comparison."""
+
+
+class Trace(Instrument):
+    """Keeps what each operation of a call has made."""
+
+    name: ClassVar[str] = "trace"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.steps: list[Step] = []
+        self.full = False
+        """Whether there was more than is kept."""
+        self._bytes = 0
+        self._seen: Counter[tuple[Any, str]] = Counter()
+        self._makers: dict[int, int] = {}
+        self._alive: list[Any] = []
+        """What was made, so that its memory is not given to something else."""
+
+    def after_op(self, op: Op, result: Any) -> None:
+        """Keep a copy of what an operation has made."""
+        made = [t for t in _flat(result) if is_readable(t)]
+        if not made or self.full:
+            return
+        self._bytes += sum(t.numel() * t.element_size() for t in made)
+        self.full = self._bytes > MOST_BYTES or len(self.steps) >= MOST_STEPS
+        where = op.instruction
+        place = (id(where.code), where.offset) if where is not None else None
+        count = self._seen[place, op.name] = self._seen[place, op.name] + 1
+        operands = op.tensors()
+        made_of = [self._makers[key] for key in map(_memory, operands) if key in self._makers]
+        with quietly():
+            copies = [at_hand(t).detach().clone() for t in made]
+        plain = tuple(None if isinstance(a, torch.Tensor) else a for a in (*op.args, *op.kwargs.values()))
+        shapes = [tuple(t.shape) for t in operands]
+        self.steps.append(Step((place, op.name, count), where, op.name, copies, made_of, shapes, plain))
+        for tensor in made:
+            self._makers[_memory(tensor)] = len(self.steps) - 1
+            self._alive.append(storage_of(tensor))
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    storage: Any = storage_of(tensor)
+    return storage._cdata if storage is not None else 0  # pyright: ignore[reportPrivateUsage]
+
+
+def _flat(result: Any) -> list[torch.Tensor]:
+    if isinstance(result, torch.Tensor):
+        return [result]
+    items = cast("list[Any]", result) if isinstance(result, (list, tuple)) else []
+    return [item for item in items if isinstance(item, torch.Tensor)]
+
+
+def aligned(one: Trace, other: Trace) -> Iterator[tuple[int, Step, Step]]:
+    """Yield the steps that both have, in the order of the first, with their numbers there."""
+    known = {step.key: step for step in other.steps}
+    for number, step in enumerate(one.steps):
+        found = known.get(step.key)
+        if found is not None:
+            yield number, step, found
+
+
+Part = Callable[[torch.Tensor], "torch.Tensor | None"]
+"""Takes the part of a result that two calls must have in common; None where there is none."""
+
+
+def whole(tensor: torch.Tensor) -> torch.Tensor:
+    """Take all of a result."""
+    return tensor
+
+
+def first_parting(one: Trace, other: Trace, part: Part = whole) -> int | None:
+    """Return the number of the first step whose results differ though all before agree; None where none does."""
+    for number, mine, theirs in aligned(one, other):
+        if any(not agree(a, b, part) for a, b in zip(mine.results, theirs.results)):
+            return number
+    return None
+
+
+def agree(one: torch.Tensor, other: torch.Tensor, part: Part = whole) -> bool:
+    """Say whether two results are equal, but for what another kernel may do; one that is not finite says nothing."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    with quietly():
+        mine, theirs = part(one), part(other)
+        if mine is None or theirs is None or mine.numel() == 0:
+            return True
+        if not (mine.is_floating_point() or mine.is_complex()):
+            return bool((mine == theirs).all())
+        if not (bool(mine.isfinite().all()) and bool(theirs.isfinite().all())):
+            return True
+        apart: Any = (mine - theirs).abs().max()
+        scale: Any = torch.maximum(one.abs().max(), theirs.abs().max())
+        return bool(apart <= _RELATIVE.get(one.dtype, 1e-4) * scale.clamp(min=1e-6))
