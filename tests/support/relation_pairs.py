@@ -190,6 +190,16 @@ UNDECIDED = {
             def forward(self, x):
                 return self.rnn(x)[0]
         """,
+    "statistics of the batch that the text asks for": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4, track_running_stats=False))
+
+            # dry-run: x=torch.randn(3, 3, 4, 4)
+            def forward(self, x):
+                return self.net(x)
+        """,
     "the nodes of a graph": """
         class Net(nn.Module):
             def __init__(self):

@@ -48,7 +48,9 @@ class Batch:
         return found
 
     def require(self, trace: Trace) -> None:
-        """Raise NotTried where no layer says that the first axis of the inputs is a batch."""
+        """Raise NotTried where no layer says that the first axis of the inputs is a batch, or one uses all of it."""
+        if any("batch_norm" in step.name and True in step.arguments for step in trace.steps):
+            raise NotTried("a batch norm uses the statistics of its batch in evaluation, too")
         if next(self._evidence(trace), None) is not True:
             raise NotTried("nothing says that the first axis of its inputs is a batch")
 

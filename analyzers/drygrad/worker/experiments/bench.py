@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -56,11 +57,22 @@ class Bench:
         self.execution = execution
         self.run = execution.run
         self.plan = execution.plan
-        self.until = math.inf
-        """When, on the monotonic clock, the relation has to be done: what it has not told by then is lost."""
+        self._seconds = self._until = math.inf
+        self._begun = 0.0, 0.0
         self._names = dict(names)
         self._target = target
         self._give = give
+
+    def allot(self, seconds: float, until: float) -> None:
+        """Say how long the relation that begins now may compute, and when, on the clock, it has to be done."""
+        self._seconds, self._until = seconds, until
+        self._begun = time.process_time(), time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """The share of the relation's time that is spent: what it has not told by the end is lost."""
+        computed, passed = time.process_time() - self._begun[0], time.monotonic() - self._begun[1]
+        return max(computed / self._seconds, passed / (self._until - self._begun[1]))
 
     @property
     def seed(self) -> int:

@@ -24,36 +24,70 @@ def conduct(bench: Bench, tell: Callable[[str], None]) -> None:
     """Try the relations that the plan names; the result has what came of each, and the faults of the broken ones."""
     asked = bench.plan["experiments"]
     wanted = frozenset(asked["codes"])
-    seconds = float(asked["seconds"])
-    until = time.monotonic() + seconds
+    purse = _Purse(float(asked["seconds"]))
     told: list[dict[str, Any]] = bench.run.result.setdefault("experiments", [])
     for kind in all_relations():
         if kind.code not in wanted:
             continue
         tell("experiments")
         begun = time.monotonic()
-        bench.until = min(until, begun + _MOST_OF_IT * seconds)
-        answer = _answer_of(kind, bench)
-        faults = [Fault.of_json(data) for data in answer.pop("faults", ())]
-        for fault in faults:
-            bench.run.report(fault)
+        answer = _answer_of(kind, bench, purse)
+        for data in answer.pop("faults", ()):
+            bench.run.report(Fault.of_json(data))
         bench.run.failures += answer.pop("failures", ())
         took = round(time.monotonic() - begun, 3)
         told.append({"code": kind.code, "name": kind.name, "why": "", "seconds": took, **answer})
 
 
-def _answer_of(kind: type[Relation], bench: Bench) -> dict[str, Any]:
+class _Purse:
+    """The time for all relations, of which none may take too much; where others keep the machine busy, it lasts longer.
+
+    So it counts what the processes of the experiments have computed, and the clock only as often as ``WAITING``.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._most = seconds * _MOST_OF_IT
+        self._left = seconds
+        self._until = time.monotonic() + seconds * isolated.WAITING
+
+    def next(self) -> tuple[float, float]:
+        """Return how long the next relation may compute, and when, on the clock, it has to be done."""
+        most = min(self._left, self._most)
+        return most, min(self._until, time.monotonic() + most * isolated.WAITING)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left."""
+        return self._left <= 0 or time.monotonic() >= self._until
+
+    def pay(self, seconds: float) -> None:
+        """Take what a relation has cost."""
+        self._left -= seconds
+
+
+def _answer_of(kind: type[Relation], bench: Bench, purse: _Purse) -> dict[str, Any]:
     if not processes.CAN_FORK:
         return _not_tried("this system cannot fork a process")
-    if bench.until <= time.monotonic():
+    if purse.empty:
         return _not_tried("the time for experiments was up")
-    found = isolated.until(lambda: _examined(kind, bench), bench.until)
-    return found if found is not None else _not_tried("it did not come to an end in its time")
+    begun = time.monotonic()
+    seconds, end = purse.next()
+
+    def work() -> dict[str, Any]:
+        bench.allot(seconds, end)
+        return _examined(kind, bench)
+
+    found = isolated.until(work, end)
+    if found is None:
+        purse.pay((time.monotonic() - begun) / isolated.WAITING)
+        return _not_tried("it did not come to an end in its time")
+    purse.pay(found.pop("computed"))
+    return found
 
 
 def _examined(kind: type[Relation], bench: Bench) -> dict[str, Any]:
     """Return what comes of a relation; in the process of the experiment."""
-    before = len(bench.run.failures)
+    begun, before = time.process_time(), len(bench.run.failures)
     bench.run.faults.clear()
     try:
         faults = [*kind().examine(bench)]
@@ -67,7 +101,8 @@ def _examined(kind: type[Relation], bench: Bench) -> dict[str, Any]:
         for fault in faults:
             fault.facts["relation"] = kind.code
         answer = {"outcome": BROKEN if faults else HELD, "faults": [fault.as_json() for fault in faults]}
-    return {**answer, "failures": [*answer.get("failures", ()), *bench.run.failures[before:]]}
+    failures = [*answer.get("failures", ()), *bench.run.failures[before:]]
+    return {**answer, "failures": failures, "computed": time.process_time() - begun}
 
 
 def _not_tried(why: str) -> dict[str, Any]:

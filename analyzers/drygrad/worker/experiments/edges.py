@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -43,7 +42,6 @@ class _Search:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._begun = time.monotonic()
         self._copies = Copies(bench.inputs())
         self._singular = Singular(bench.run)
         self._seen: set[tuple[str, int]] = set()
@@ -54,7 +52,7 @@ class _Search:
             raise NotTried("there are no tensors among its inputs")
         self._look_at_the_run()
         for edge in self._edges():
-            if time.monotonic() - self._begun > _SHARE * (self._bench.until - self._begun):
+            if self._bench.spent > _SHARE:
                 return
             for fault in self._at(edge)[:1]:
                 where = _line(fault)
