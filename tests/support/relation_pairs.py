@@ -1,4 +1,4 @@
-"""Modules that break a relation, each with its repaired twin: the line of the culprit, what stands there, and instead."""
+"""Modules that break a relation, with repaired twins: the culprit's line, what stands there, and instead."""
 
 from __future__ import annotations
 
