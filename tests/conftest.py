@@ -13,7 +13,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from warm_workers import WarmWorkers
+import warm_workers
 from worker_client import WorkerClient
 
 from drygrad.cli import result_cache
@@ -55,9 +55,9 @@ def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:  
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _warm_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+def _warm_workers() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
     """Fork the workers of this process's runs from one that has imported torch."""
-    warm = WarmWorkers(tmp_path_factory.mktemp("workers"))
+    warm = warm_workers.shared()
 
     def launch(interpreter: Path, options: LaunchOptions, folder: Path) -> Launch:
         is_ours = str(interpreter) == sys.executable and not options.prefix

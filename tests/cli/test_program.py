@@ -60,10 +60,11 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
 
 
 WAITING = """
+import os
 import sys
 
 def wait(event, arguments):
-    if event == "open" and str(arguments[0]).endswith(("a.py", "b.py")):
+    if event == "open" and os.path.basename(str(arguments[0])) in ("a.py", "b.py"):
         open(f"{arguments[0]}.pipe").read()
 
 sys.addaudithook(wait)

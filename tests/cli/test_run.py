@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_harness import Cli, Outcome, run_program
+from cli_harness import Cli, Outcome, run_here, run_program
 
 from drygrad.cli.arguments import parser
 from drygrad.cli.running import interpreter_of
@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> Outcome:
-    return run_program("run", *arguments, "--python", sys.executable, cwd=folder)
+    return run_here("run", *arguments, "--python", sys.executable, cwd=folder)
 
 
 @pytest.fixture(scope="module")

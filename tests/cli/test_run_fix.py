@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_harness import Outcome, environment, program, run_program
+from cli_harness import Outcome, environment, program, run_here
 
 from drygrad.cli.formats.runs import table
 from drygrad.cli.report import FileResult, Report
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> Outcome:
-    return run_program("run", *arguments, "--device", "cpu", "--python", sys.executable, cwd=folder)
+    return run_here("run", *arguments, "--device", "cpu", "--python", sys.executable, cwd=folder)
 
 
 def test_a_fix_says_what_came_of_trying_it(folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_harness import Outcome, run_program
+from cli_harness import Outcome, run_here
 
 from drygrad.cli.arguments import parser
 from drygrad.cli.formats import render
@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> Outcome:
-    return run_program("run", *arguments, "--python", sys.executable, cwd=folder)
+    return run_here("run", *arguments, "--python", sys.executable, cwd=folder)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_harness import Outcome, run_program
+from cli_harness import Outcome, run_here
 
 PROGRAM = """\
 import torch
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> Outcome:
-    return run_program("run", *arguments, "--python", sys.executable, cwd=folder)
+    return run_here("run", *arguments, "--python", sys.executable, cwd=folder)
 
 
 def test_what_has_put_nothing_on_the_gpu_has_passed_on_the_cpu(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -61,6 +62,20 @@ class Cli:
         sys.stderr.flush()
         captured = self._capfd.readouterr()
         return Outcome(status, captured.out, captured.err)
+
+
+def run_here(*arguments: str, cwd: Path) -> Outcome:
+    """Run ``drygrad`` in this process: its workers are forked (see ``warm_workers``)."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.chdir(cwd)
+        status = main(arguments)
+    return Outcome(status, *(_text(stream) for stream in (out, err)))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 def program(*arguments: str) -> list[str]:

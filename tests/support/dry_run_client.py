@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import warm_workers
 from lsp_client import JSON, Client, params_of
 
 ENDED = 300.0
@@ -13,8 +14,10 @@ ENDED = 300.0
 
 
 def settings(**more: object) -> JSON:
-    """Return what an editor says of a workspace that may be run here."""
-    return {"debounce": 0, "trusted": True, "device": "sim", "interpreter": sys.executable, **more}
+    """Return what an editor says of a workspace that may be run here; the workers of this Python are forked."""
+    launcher = [] if "interpreter" in more else [*warm_workers.shared().prefix()]
+    ours = {"interpreter": sys.executable, "launcher": launcher}
+    return {"debounce": 0, "trusted": True, "device": "sim", **ours, **more}
 
 
 def answering(given: Any) -> Callable[[JSON], Any]:

@@ -13,6 +13,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 STREAMS = 3
@@ -21,8 +23,9 @@ STREAMS = 3
 class WarmWorkers:
     """The process that forks workers of this Python, from the first that is asked for until ``close``."""
 
-    def __init__(self, folder: Path) -> None:
-        self._address = str(folder / "socket")
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="warm-")
+        self._address = str(Path(self._folder.name, "socket"))
         self._process: subprocess.Popen[bytes] | None = None
 
     def prefix(self) -> tuple[str, ...]:
@@ -39,6 +42,13 @@ class WarmWorkers:
         """End the process, and the workers."""
         if self._process is not None:
             self._process.communicate()
+        self._folder.cleanup()
+
+
+@cache
+def shared() -> WarmWorkers:
+    """Return those of this process."""
+    return WarmWorkers()
 
 
 def call(address: str, command: list[str]) -> int:
