@@ -101,6 +101,11 @@ class FakeDryRuns:
         await asyncio.sleep(0)
         return seen
 
+    async def vary(self, seen: Seen, how: RunSettings) -> Sequence[Seen]:
+        """No option is left."""
+        await asyncio.sleep(0)
+        return ()
+
     async def verify(self, seen: Seen, source: Source, how: RunSettings) -> FakeSeen:
         """Every fix holds."""
         assert isinstance(seen, FakeSeen)

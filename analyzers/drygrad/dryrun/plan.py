@@ -83,6 +83,10 @@ class RunOptions:
     """The relations that are tried before the call, each in a process of its own."""
     own_calls: bool = True
     """Whether calls in the target's own file may give its inputs; not where they turned out to be impossible."""
+    pinned: tuple[tuple[str, str], ...] = ()
+    """Inputs that an earlier run has had, as expressions by their names, beside which only ``also`` is searched."""
+    also: tuple[str, ...] = ()
+    """Parameters with a default that are to be given nevertheless."""
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,8 @@ class _Planner:
     def function(self) -> list[Plan] | Missing:
         function = self.target.function
         assert function is not None
+        if self.options.pinned or self.options.also:
+            return self._searched() or self._no_inputs(())
         given = self._written([c for c in comments_above(self.source, function) if not c.skip])
         if isinstance(given, Missing):
             return given
@@ -184,7 +186,7 @@ class _Planner:
             return None
         root = self.options.root or self.path.parent
         neighbours = neighbours_of(self.source.tree, self.path, root, self.options.buffers)
-        proposal = propose(self.source, self.target, neighbours)
+        proposal = propose(self.source, self.target, neighbours, dict(self.options.pinned), self.options.also)
         if proposal is None:
             return None
         wanted = {str(self.target.qualname).partition(".")[0]} | proposal.names

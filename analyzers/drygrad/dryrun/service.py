@@ -25,6 +25,7 @@ from drygrad.dryrun.result import Result
 from drygrad.dryrun.states import State
 from drygrad.dryrun.supervisor import PARALLEL, Supervisor
 from drygrad.dryrun.targets import Target
+from drygrad.dryrun.varying import vary
 from drygrad.dryrun.verify import verify
 from drygrad.model import Finding
 from drygrad.settings import Settings
@@ -144,6 +145,20 @@ class DryRuns:
             return await self.supervisor(home).run(plan, on_phase)
 
         return await experiment(record, run, settings, seconds)
+
+    async def vary(
+        self, record: Record, home: Home, settings: Settings, seconds: float, on_phase: OnPhase | None = None
+    ) -> list[Record]:
+        """Return the runs with other options that came by what a run has left out, begun within so many seconds."""
+        plan = record.plan
+
+        async def again(options: RunOptions) -> Sequence[Record]:
+            planned = await in_turn(plan_runs, plan.source, plan.path, plan.target, options)
+            if isinstance(planned, Missing):
+                return []
+            return [await self._carry_out(one, home, settings, on_phase) for one in planned]
+
+        return await vary(record, again, seconds)
 
     async def verify(
         self, record: Record, static: Sequence[Finding], home: Home, settings: Settings, budget: float

@@ -66,7 +66,9 @@ class Runner:
         if isinstance(found, Missing):
             return [found]
         _must_work(found, interpreter)
-        return [await self._followed(record, file, home, progress) for record in found]
+        seconds = self._arguments.experiment_time if len(found) == 1 else 0
+        varied = await self._runs.vary(found[0], home, file.settings, seconds, progress.phase)
+        return [await self._followed(record, file, home, progress) for record in (*found, *varied)]
 
     async def _followed(self, record: Record, file: File, home: Home, progress: Progress) -> Record:
         """Return the record of a run with what experiments have found, and the fixes of all of it tried."""

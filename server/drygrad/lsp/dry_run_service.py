@@ -124,6 +124,10 @@ class DryRunService(Protocol):
         """Return a run with what experiments have found that follow it; cancelling the caller ends them."""
         ...
 
+    async def vary(self, seen: Seen, how: RunSettings) -> Sequence[Seen]:
+        """Return runs with other options, which came by what a run has left out; cancelling the caller ends them."""
+        ...
+
     async def verify(self, seen: Seen, source: Source, how: RunSettings) -> Seen:
         """Return a run of a text with its fixes tried; cancelling the caller ends that."""
         ...

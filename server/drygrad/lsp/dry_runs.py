@@ -372,9 +372,10 @@ class DryRuns:
 
     def report_again(self, run_id: str, before: Sequence[Seen], seen: Sequence[Seen]) -> None:
         """Let the report of a run, for panels, say what is known of it by now."""
-        told = {old.run_id: self.service.run_json(new) for old, new in zip(before, seen, strict=True)}
+        told = {old.run_id: self.service.run_json(new) for old, new in zip(before, seen, strict=False)}
+        more = [self.service.run_json(new) for new in seen[len(before) :]]
         if run_id in self._finished:
-            self._finished[run_id] = [told.get(str(one.get("id")), one) for one in self._finished[run_id]]
+            self._finished[run_id] = [told.get(str(one.get("id")), one) for one in self._finished[run_id]] + more
 
     def _settings_of(self, run: Running, path: Path) -> RunSettings:
         session = self._server.session

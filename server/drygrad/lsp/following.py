@@ -1,4 +1,4 @@
-"""What follows a dry run while its user reads what it has found: experiments, then the fixes of all of it are tried."""
+"""What follows a dry run while its user reads what it has found: experiments, other options, then fixes are tried."""
 
 from __future__ import annotations
 
@@ -45,6 +45,9 @@ class Following:
         service = self._runs.service
         seen = tuple([await service.experiment(one, how) for one in outcome.seen])
         told = await self._completed(checker, run_id, outcome, seen)
+        if told is not None and len(seen) == 1:
+            seen += tuple(await service.vary(seen[0], how))
+            told = await self._completed(checker, run_id, told, seen)
         if told is None or not any(one.findings or one.elsewhere for one in seen):
             return
         seen = tuple([await service.verify(one, told.source, how) for one in seen])

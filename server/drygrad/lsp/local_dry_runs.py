@@ -107,6 +107,13 @@ class LocalDryRuns:
         home = Home(how.interpreter, how.root, how.launcher)
         return await self._runs.experiment(seen, home, how.settings, how.experiment_time)
 
+    async def vary(self, seen: Seen, how: RunSettings) -> Sequence[Seen]:
+        """Return runs with other options, which came by what a run has left out; cancelling the caller ends them."""
+        if not isinstance(seen, Record):
+            return ()
+        home = Home(how.interpreter, how.root, how.launcher)
+        return await self._runs.vary(seen, home, how.settings, how.experiment_time)
+
     async def verify(self, seen: Seen, source: Source, how: RunSettings) -> Seen:
         """Return a run of a text with its fixes tried; cancelling the caller ends that."""
         if not isinstance(seen, Record):

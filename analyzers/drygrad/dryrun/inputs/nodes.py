@@ -7,6 +7,7 @@ drygrad/worker/search/nodes.py says what each means and how it is written as an 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -25,12 +26,33 @@ USUAL_SHAPES: Mapping[int, tuple[int, ...]] = {
 }
 
 
+_RANDOM = re.compile(
+    r"torch\.(?P<maker>randn|rand|randint)\((?:(?P<low>\d+), (?P<high>\d+), )?\(?(?P<sizes>\d+(?:, \d+)*|\(\)),?\)?"
+    r"(?:, dtype=torch\.(?P<dtype>\w+))?(?:, device=[\"']cuda[\"'])?\)"
+)
+
+
 def tensor(
     shape: Sequence[int], dtype: str = "float32", source: str = "search", *, high: int = 0, low: int = 0, why: str = ""
 ) -> Node:
     """Return a tensor: integers from ``low`` to below ``high``; floats that are probabilities where ``low`` is 1."""
     given = {"shape": list(shape), "dtype": dtype, "high": high, "value": low, "why": why}
     return {"kind": "tensor", "source": source, **given}
+
+
+def read_again(expression: str) -> Node:
+    """Return what a search has found as something that it may change again, and move: tensors, modules."""
+    plain = expression.removesuffix('.to("cuda")').removesuffix(".to('cuda')")
+    if plain != expression:
+        return {**text(plain, "search"), "is_module": True}
+    match = _RANDOM.fullmatch(expression)
+    if match is None:
+        return text(expression, "search")
+    sizes = [int(size) for size in re.findall(r"\d+", match["sizes"])]
+    drawn = match["maker"] == "randint"
+    dtype = match["dtype"] or ("int64" if drawn else "float32")
+    low = int(match["low"] or 0) if drawn else int(match["maker"] == "rand")
+    return tensor(sizes, dtype, high=int(match["high"] or 0), low=low)
 
 
 def number(value: int, source: str = "search") -> Node:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from drygrad.dryrun.inputs.arguments import missing_parameters, parameter_names
 from drygrad.dryrun.inputs.hints import Hints
 from drygrad.dryrun.inputs.kinds import Proposer
 from drygrad.dryrun.inputs.neighbours import Neighbours
-from drygrad.dryrun.inputs.nodes import Node, group, texts
+from drygrad.dryrun.inputs.nodes import Node, group, read_again, texts
 from drygrad.dryrun.inputs.siblings import with_optimizers
 from drygrad.dryrun.inputs.usage import Usage
 from drygrad.dryrun.slicing import free_of_text, reads_gradients
 from drygrad.dryrun.targets import Target
 from drygrad.static.source import Source
+
+OPTION = "option"
+"""The source of what is given though it has a default."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,13 @@ class Proposal:
     names: frozenset[str]
 
 
-def propose(source: Source, target: Target, neighbours: Neighbours) -> Proposal | None:
-    """Return the proposal for a function's receiver and required parameters; None where some cannot be proposed."""
+def propose(
+    source: Source, target: Target, neighbours: Neighbours, pinned: Mapping[str, str], also: Sequence[str] = ()
+) -> Proposal | None:
+    """Return the proposal for a function's receiver and required parameters; None where some cannot be proposed.
+
+    Those that are ``pinned`` are given by expressions, and ``also`` those with a default that are to be proposed.
+    """
     function = target.function
     if function is None or function.args.posonlyargs:
         return None
@@ -44,13 +52,17 @@ def propose(source: Source, target: Target, neighbours: Neighbours) -> Proposal 
     parts: dict[str, Node] = {}
     if has_object and target.owner is not None:
         receiver = str(target.receiver)
-        made = proposer.receiver(used.pop(receiver), function)
+        usage, fixed = used.pop(receiver), pinned.get(receiver)
+        made = read_again(fixed) if fixed else proposer.receiver(usage, function)
         if made is None:
             return None
         parts[receiver] = made
     proposer.hints.enter(function)
-    wanted = missing_parameters(function, target.receiver, ())
-    parts |= _in_order({name: proposer.of(used[name]) for name in wanted}, used)
+    needed = missing_parameters(function, target.receiver, ())
+    wanted = dict.fromkeys((*needed, *also, *(used.keys() & pinned)))
+    found = {name: read_again(pinned[name]) if name in pinned else proposer.of(used[name]) for name in wanted}
+    options: dict[str, Node] = {name: {**found[name], "source": OPTION} for name in found.keys() - needed}
+    parts |= _in_order({**found, **options}, used)
     inputs: Node = {**group("inputs", parts), "text": target.receiver or ""}
     return Proposal(inputs, frozenset(name for written in texts(inputs) for name in free_of_text(written)))
 

@@ -1,0 +1,184 @@
+"""Options of a target that were not taken: which runs with others come by the lines that a run has left out.
+
+An option is a parameter with a default, or one of the constructor that made the object, which a condition asks about:
+True for False, None for a value, a value for None, another one of the texts that it is compared with.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from drygrad.dryrun.inputs.arguments import FunctionNode, Problem, parameter_names
+from drygrad.dryrun.inputs.comment import read_flag
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.names import blocks
+from drygrad.dryrun.plan import RunOptions
+from drygrad.dryrun.result import Coverage
+
+MOST = 6
+"""So many runs with other options follow one at most."""
+_SEARCH = 1.0
+_PREFIX = "# dry-run: "
+
+Again = Callable[[RunOptions], Awaitable["Sequence[Record]"]]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter with another value: of the target, or of the constructor; without a text it is to be searched."""
+
+    name: str
+    text: str | None
+    of_constructor: bool = False
+
+
+async def vary(record: Record, again: Again, seconds: float) -> list[Record]:
+    """Return the runs with other options that came by what a run has left out, or found something."""
+    covered, given = record.result.coverage, _given(record)
+    if covered is None or not covered.missed or given is None or seconds <= 0 or record.plan.within is not None:
+        return []
+    found: list[Record] = []
+    tried: set[Option] = set()
+    until = time.monotonic() + seconds
+    while len(tried) < MOST and time.monotonic() < until:
+        option = next((o for o in options(record, covered) if o not in tried), None)
+        varied = _varied(record, given, option) if option is not None else None
+        if option is None:
+            break
+        tried.add(option)
+        for other in await again(varied) if varied is not None else ():
+            new = other.result.coverage
+            if new is not None and new.ran - covered.ran:
+                covered |= new
+                found.append(other)
+            elif other.findings and other.result.outcome == "failed":
+                found.append(other)
+    return found
+
+
+def options(record: Record, covered: Coverage) -> Iterator[Option]:
+    """Yield the options that lead to lines which have not run, in their order."""
+    function = record.plan.target.function
+    if function is None:
+        return
+    own, made = _defaults(function), _of_constructor(record)
+    for test, wanted in _untaken(function.body, covered):
+        for name, value in _asked(test, parameter_names(function, record.plan.target.receiver)):
+            yield from (Option(name, text) for text in _others(own.get(name), value, wanted))
+        for name, value in _asked(test, [*made], record.plan.target.receiver):
+            yield from (Option(name, t, of_constructor=True) for t in _others(made[name], value, wanted) if t)
+
+
+def _untaken(body: Sequence[ast.stmt], covered: Coverage) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield the conditions of which a branch was not taken, and what they must be for it."""
+    for statement, after in zip_longest(body, body[1:]):
+        if isinstance(statement, ast.If):
+            for branch, wanted in ((statement.body, True), (statement.orelse, False)):
+                if branch and branch[0].lineno in covered.missed:
+                    yield statement.test, wanted
+            if not statement.orelse and after is not None and after.lineno in covered.missed:
+                yield statement.test, False
+        for block in blocks(statement):
+            yield from _untaken(block, covered)
+
+
+def _asked(test: ast.expr, names: Sequence[str], receiver: str | None = None) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that a condition asks about, each with the part that does; attributes of a receiver, if any."""
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    for part in parts:
+        inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else part
+        sides = [inner.left, *inner.comparators] if isinstance(inner, ast.Compare) else [inner]
+        for side in sides:
+            name = _name(side, receiver)
+            if name in names:
+                yield name, part
+
+
+def _name(node: ast.expr, receiver: str | None) -> str:
+    if receiver is None:
+        return node.id if isinstance(node, ast.Name) else ""
+    held = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == receiver
+    return node.attr if held and isinstance(node, ast.Attribute) else ""
+
+
+def _others(default: ast.expr | None, asked: ast.expr, wanted: bool) -> Iterator[str | None]:
+    """Yield the values that make a condition what it was not; None for one that is to be searched."""
+    constants = [c for c in ast.walk(asked) if isinstance(c, ast.Constant)]
+    if any(c.value is None for c in constants):
+        yield "None" if wanted == any(isinstance(n, ast.Is) for n in ast.walk(asked)) else None
+    elif any(isinstance(c.value, str) for c in constants):
+        is_said = any(isinstance(n, (ast.Eq, ast.In)) for n in ast.walk(asked))
+        yield from (repr(c.value) for c in constants if isinstance(c.value, str) and is_said == wanted)
+    elif isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        yield repr(not default.value)
+    elif isinstance(default, ast.Constant) and default.value is None:
+        yield None
+    elif isinstance(default, ast.Constant) and not isinstance(asked, ast.Compare):
+        yield "0" if default.value else "1"
+
+
+def _defaults(function: FunctionNode) -> Mapping[str, ast.expr | None]:
+    positional = [p.arg for p in (*function.args.posonlyargs, *function.args.args)]
+    defaults = function.args.defaults
+    found: dict[str, ast.expr | None] = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
+    return found | {p.arg: d for p, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
+
+
+def _of_constructor(record: Record) -> Mapping[str, ast.expr | None]:
+    """Return the attributes that the object's class sets to parameters of its constructor, with their defaults."""
+    owner = record.plan.target.owner
+    methods = (n for n in (owner.body if owner else ()) if isinstance(n, ast.FunctionDef))
+    made = next((method for method in methods if method.name == "__init__"), None)
+    if made is None:
+        return {}
+    defaults = _defaults(made)
+    kept = (n for n in ast.walk(made) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name))
+    pairs = ((t.attr, n.value) for n in kept for t in n.targets if isinstance(t, ast.Attribute))
+    return {a: defaults[v.id] for a, v in pairs if isinstance(v, ast.Name) and v.id == a and v.id in defaults}
+
+
+def _given(record: Record) -> dict[str, str] | None:
+    """Return the inputs that a run has had, as expressions; None where these do not say all of it."""
+    comment = record.comment or ""
+    read = read_flag(comment.removeprefix(_PREFIX)) if comment.startswith(_PREFIX) else ()
+    if isinstance(read, Problem) or any(a.star or a.name is None or a.text == "..." for a in read):
+        return None
+    return {str(argument.name): argument.text for argument in read}
+
+
+def _varied(record: Record, given: Mapping[str, str], option: Option) -> RunOptions | None:
+    """Return the conditions of the same run with another option; None where it cannot be given."""
+    pinned, also = {**given}, list[str]()
+    if option.of_constructor:
+        receiver = str(record.plan.target.receiver)
+        changed = _constructed(given.get(receiver, ""), record, option)
+        if changed is None:
+            return None
+        pinned[receiver] = changed
+    elif option.text is None:
+        pinned.pop(option.name, None)
+        also.append(option.name)
+    else:
+        pinned[option.name] = option.text
+    plain = replace(record.plan.options, inputs=None, search_seconds=_SEARCH)
+    return replace(plain, pinned=tuple(pinned.items()), also=tuple(also), device=record.result.device)
+
+
+def _constructed(made: str, record: Record, option: Option) -> str | None:
+    """Return the expression of an object with another argument for its constructor."""
+    owner = record.plan.target.owner
+    try:
+        tree = ast.parse(made, mode="eval")
+    except SyntaxError:
+        return None
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
+    call = next((c for c in calls if owner and ast.unparse(c.func).rpartition(".")[2] == owner.name), None)
+    if call is None or option.text is None:
+        return None
+    call.keywords = [k for k in call.keywords if k.arg != option.name]
+    call.keywords.append(ast.keyword(option.name, ast.parse(option.text, mode="eval").body))
+    return ast.unparse(tree)
