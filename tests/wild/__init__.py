@@ -1,0 +1,1 @@
+"""How many of the faults that other people fixed are found in their whole projects, unaided."""
