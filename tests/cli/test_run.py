@@ -97,6 +97,7 @@ def test_a_run_tells_its_circumstances(answer: dict[str, Any]) -> None:
         "inputs",
         "comment",
         "outcome",
+        "reason",
         "coverage",
         "seconds",
         "peak_memory_bytes",

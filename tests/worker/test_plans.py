@@ -175,6 +175,28 @@ def test_a_package_that_cannot_be_imported_is_told_without_a_traceback(worker: W
     assert (result["outcome"], fault["code"], fault["at"]["line"]) == ("failed", "DG907", 1)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "import argparse\nargparse.ArgumentParser().parse_args(['--unknown'])\nnet = 3\n",
+        "import sys\nnet = sys.exit(2)\n",
+        "import package.train\nnet = package.train.loaded()\n",
+    ],
+)
+def test_a_call_in_another_file_that_cannot_be_made_here_is_no_fault(
+    worker: WorkerClient, tmp_path: Path, made: str
+) -> None:
+    text = "import socket\ndef loaded():\n    socket.create_connection(('127.0.0.1', 9))\ndef f(net): ...\n"
+    caller = {"path": str(tmp_path / "calls.py"), "text": made, "setup": [], "module_name": "calls", "package": ""}
+    lines = [number for number, line in enumerate(made.splitlines(), 1) if line]
+    other = {**caller, "setup": [[line, 0] for line in lines], "shown": "calls.py:3"}
+    fields = {**in_package(tmp_path), "elsewhere": other}
+    asked = plan(tmp_path, text, "f", setup=[[1, 0], [2, 0], [4, 0]], arguments=[argument("net")], **fields)
+    result = worker.run(asked)
+    assert (result["outcome"], result["faults"]) == ("no-inputs", [])
+    assert result["reason"].startswith("the call in calls.py:3 cannot be made: ")
+
+
 TRAINING = """\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -25,6 +25,7 @@ def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None =
         "inputs": [{"name": i.name, "value": i.value, "source": i.source} for i in result.inputs],
         "comment": record.comment,
         "outcome": result.outcome,
+        "reason": result.reason,
         "coverage": _coverage(result),
         "seconds": result.seconds,
         "peak_memory_bytes": result.peak_bytes,
@@ -82,6 +83,7 @@ def missing_json(missing: Missing, path: str) -> dict[str, Any]:
         "target": target_name(path, missing.target),
         "comment": None,
         "outcome": "no-inputs",
+        "reason": None,
         "peak_by_phase": {},
         "notes": [missing.message],
     }

@@ -130,7 +130,8 @@ class DryRuns:
             used = plans[0].elsewhere
             if used is None or records[0].result.outcome != "no-inputs":
                 return [_with_notes(record, notes) for record in records]
-            notes += records[0].result.notes
+            ended = records[0].result
+            notes += (ended.reason,) if ended.reason else ended.notes
             rest = options.callers[options.callers.index(used.caller) + 1 :]
             options = replace(options, callers=rest)
             plans = await in_turn(plan_runs, source, path, target, options)

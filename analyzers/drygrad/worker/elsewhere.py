@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, TypeVar
 
-from drygrad.worker import errors, inputs
+from drygrad.worker import errors, inputs, surroundings
+from drygrad.worker.absent import Absences
 from drygrad.worker.namespace import Namespace
 from drygrad.worker.run import Run
 
@@ -18,26 +19,31 @@ class CallFailed(Exception):
 class Elsewhere:
     """The other file of a plan."""
 
-    def __init__(self, plan: dict[str, Any], run: Run) -> None:
+    def __init__(self, plan: dict[str, Any], run: Run, absences: Absences) -> None:
         self._own_path: str = plan["path"]
         self._plan: dict[str, Any] = plan["elsewhere"]
         self._run = run
+        self._absences = absences
 
     def namespace(self) -> Namespace:
         """Return the names of the other file when the statements before the call have run."""
-        namespace = Namespace(self._plan, observe=False)
+        namespace = Namespace(self._plan, self._absences, observe=False)
         namespace.import_parent()
         namespace.execute(self._plan["setup"])
         return namespace
 
     def held(self, work: Callable[[], T]) -> T:
-        """Return what is made for the call. Raises CallFailed, but for an error in the target's own file."""
+        """Return what is made for the call. Raises CallFailed, but for an error in the target's own file.
+
+        What is wanting here, such as a download, is no error of that file's either: other inputs may do without.
+        """
         try:
             return work()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             cause = error.__cause__ if isinstance(error, inputs.InputError) and error.__cause__ else error
             place = self._run.lines.place_of_error(cause)
-            if place is not None and place.path == self._own_path:
+            is_own = place is not None and place.path == self._own_path
+            if is_own and surroundings.lacking(cause) is None:
                 raise
             said = errors.first_line(cause)
             why = f"{type(cause).__name__}: {said}" if said else type(cause).__name__

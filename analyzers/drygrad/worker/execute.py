@@ -16,6 +16,7 @@ from typing import Any, Callable
 import torch
 
 from drygrad.worker import adapt, errors, further, graphs, inputs, outcomes, probe, surroundings
+from drygrad.worker.absent import Absences
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
 from drygrad.worker.instruments import all_instruments
@@ -44,6 +45,7 @@ class Execution:
         self.loops = Loops(self.run, self.progress)
         self.hooks = Hooks(self.run, self.loops, self.instruments)
         self.launch = Launch(self.run.note)
+        self.absences = Absences(self.run)
         self.backward = "none"
         self.tell = tell
         self._trains = False
@@ -59,7 +61,7 @@ class Execution:
     def _outcome(self) -> str:
         try:
             self.prepare()
-            namespace = Namespace(self.plan)
+            namespace = Namespace(self.plan, self.absences)
             self.launch.read(namespace.tree)
         except SyntaxError as error:
             return self._unreadable(error)
@@ -121,7 +123,7 @@ class Execution:
         sys.argv = surroundings.Arguments([plan["path"]])
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
         around = folders_around(plan["path"], root)
-        finder = WorkspaceFinder(self.run.lines, buffers, self.launch.read, around)
+        finder = WorkspaceFinder(self.run.lines, buffers, self.launch.read, self.absences, around)
         finder.tells_blocks = plan.get("compare") is True
         sys.meta_path.insert(0, finder)
         give_source(plan["path"], plan["text"])
@@ -131,6 +133,7 @@ class Execution:
         seed_all(int(plan.get("seed") or 0))
         adapt.adapt(self.run, self.loops)
         self.launch.install()
+        self.absences.install()
         self.hooks.install()
 
     def _execute(self, namespace: Namespace) -> None:
@@ -154,7 +157,7 @@ class Execution:
             self._call(namespace, target, specs)
 
     def _call(self, namespace: Namespace, target: str, specs: list[dict[str, Any]]) -> None:
-        other = Elsewhere(self.plan, self.run) if self.plan.get("elsewhere") else None
+        other = Elsewhere(self.plan, self.run, self.absences) if self.plan.get("elsewhere") else None
         giving = other.held(other.namespace) if other else namespace
         with namespace.contexts, giving.contexts:
             given = partial(self._given, giving, specs)

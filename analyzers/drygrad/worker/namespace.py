@@ -19,6 +19,7 @@ from typing import Any, ClassVar, cast
 
 import torch
 
+from drygrad.worker.absent import Absences
 from drygrad.worker.lines import Lines
 from drygrad.worker.weave import weave
 
@@ -50,11 +51,23 @@ class PackageLoader(SourceFileLoader):
 class WovenLoader(PackageLoader):
     """Loads a module of the user's: the editor's text before the disk's, with bounded loops."""
 
-    def __init__(self, name: str, path: str, text: str | None, heard: Heard, *, tells_blocks: bool) -> None:
+    def __init__(
+        self, name: str, path: str, text: str | None, heard: Heard, absences: Absences, *, tells_blocks: bool
+    ) -> None:
         super().__init__(name, path)
+        self._absences = absences
         self._tells_blocks = tells_blocks
         self._text = text
         self._heard = heard
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Return the module to execute; None for a new one."""
+        return self._absences.interrupted(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module."""
+        self._absences.begins(module)
+        super().exec_module(module)
 
     def get_code(self, fullname: str) -> CodeType:
         """Compile the text; nothing compiled earlier is taken, and nothing is written."""
@@ -62,6 +75,7 @@ class WovenLoader(PackageLoader):
         source = self._text.encode("utf-8") if self._text is not None else self.get_data(path)
         tree = ast.parse(source, path)
         self._heard(path, self._text if self._text is not None else decode_source(source), tree)
+        tree.body = self._absences.without(path, tree.body)
         woven = weave(tree, observe=False, blocks_of=path if self._tells_blocks else None)
         return compile(woven, path, "exec", dont_inherit=True)
 
@@ -73,8 +87,11 @@ class WovenLoader(PackageLoader):
 class WorkspaceFinder:
     """Finds modules as Python does, and lends the user's own a loader of ours."""
 
-    def __init__(self, lines: Lines, buffers: dict[str, str], read: Read, around: Sequence[str] = ()) -> None:
+    def __init__(
+        self, lines: Lines, buffers: dict[str, str], read: Read, absences: Absences, around: Sequence[str] = ()
+    ) -> None:
         self._lines = lines
+        self._absences = absences
         self.tells_blocks = False
         """Whether the blocks that run are told of the modules that it finds, too."""
         self._around = list(around)
@@ -95,7 +112,9 @@ class WorkspaceFinder:
             spec.loader = PackageLoader(spec.name, origin)
         elif type(spec.loader) is SourceFileLoader:
             text = self._buffers.get(os.path.abspath(origin))
-            spec.loader = WovenLoader(spec.name, origin, text, self._heard, tells_blocks=self.tells_blocks)
+            spec.loader = WovenLoader(
+                spec.name, origin, text, self._heard, self._absences, tells_blocks=self.tells_blocks
+            )
             if text is not None:
                 give_source(origin, text)
         return spec
@@ -172,8 +191,9 @@ class PackageError(Exception):
 class Namespace:
     """The user's text, parsed and woven, and the module whose names it binds."""
 
-    def __init__(self, plan: dict[str, Any], observe: bool = True) -> None:
+    def __init__(self, plan: dict[str, Any], absences: Absences, observe: bool = True) -> None:
         self.path: str = plan["path"]
+        self._absences = absences
         self.tree = ast.parse(plan["text"], self.path)
         self.definitions = {node.name: node.lineno for node in self.tree.body if hasattr(node, "name")}  # type: ignore
         self._flags = _future_flags(self.tree)
@@ -201,7 +221,7 @@ class Namespace:
         package, _, name = self.module.__name__.rpartition(".")
         if package:
             try:
-                parent = importlib.import_module(package)
+                parent = self._absences.excused(lambda: importlib.import_module(package))
             except Exception as error:
                 raise PackageError(package) from error
             setattr(parent, name, self.module)
@@ -250,9 +270,15 @@ class Namespace:
             self._executed.add(start)
             self._executing.append(start)
             try:
-                self._run(list(together))
+                self._excused_run(list(together))
             finally:
                 self._executing.pop()
+
+    def _excused_run(self, statements: list[ast.stmt]) -> None:
+        if all(isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in statements):
+            self._absences.excused(lambda: self._run(self._absences.without(self.path, statements)))
+        else:
+            self._run(statements)
 
     def _run(self, statements: list[ast.stmt]) -> None:
         code = compile(ast.Module(statements, []), self.path, "exec", flags=self._flags, dont_inherit=True)

@@ -54,7 +54,7 @@ def _answer(plan: dict[str, Any], start: Node, seconds: float, tell: isolated.Te
     steps = Steps(execution.run)
     execution.instruments.append(steps)
     execution.prepare()
-    namespace = Namespace(plan)
+    namespace = Namespace(plan, execution.absences)
     with watching(execution.run, execution.instruments):
         try:
             namespace.import_parent()
