@@ -187,7 +187,7 @@ def test_a_call_in_another_file_that_cannot_be_made_here_is_no_fault(
     worker: WorkerClient, tmp_path: Path, made: str
 ) -> None:
     text = "import socket\ndef loaded():\n    socket.create_connection(('127.0.0.1', 9))\ndef f(net): ...\n"
-    caller = {"path": str(tmp_path / "calls.py"), "text": made, "setup": [], "module_name": "calls", "package": ""}
+    caller = {"path": str(tmp_path / "calls.py"), "text": made, "module_name": "calls", "package": ""}
     lines = [number for number, line in enumerate(made.splitlines(), 1) if line]
     other = {**caller, "setup": [[line, 0] for line in lines], "shown": "calls.py:3"}
     fields = {**in_package(tmp_path), "elsewhere": other}
