@@ -217,3 +217,292 @@ UNDECIDED = {
                 return (x - y).square().mean()
         """,
 }
+
+EVALUATION = {
+    "dropout that stays on": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 6)
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                x = self.layer(x)
+                return {}
+        """,
+        "F.dropout(x, 0.5)",
+        "F.dropout(x, 0.5, self.training)",
+    ),
+    "a layer of dropout made anew": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 6)
+                self.drop = nn.Dropout(0.3)
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                return {}
+        """,
+        "nn.Dropout(0.3)(self.layer(x))",
+        "self.drop(self.layer(x))",
+    ),
+    "attention weights are dropped": Pair(
+        """
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv = nn.Linear(8, 24)
+
+            # dry-run: x=torch.randn(2, 5, 8)
+            def forward(self, x):
+                q, k, v = self.qkv(x).chunk(3, -1)
+                return {}
+        """,
+        "F.scaled_dot_product_attention(q, k, v, dropout_p=0.2)",
+        "F.scaled_dot_product_attention(q, k, v, dropout_p=0.2 if self.training else 0.0)",
+    ),
+    "a part that leaves evaluation by itself": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5))
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                self.body.train({})
+                return self.body(x)  # here
+        """,
+        "True",
+        "self.training",
+    ),
+    "state that is kept from call to call": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = nn.GRUCell(6, 6)
+                self.state = torch.zeros(4, 6)
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                state = self.cell(x, {})  # here
+                self.state = state.detach()
+                return state
+        """,
+        "self.state",
+        "torch.zeros_like(x)",
+    ),
+}
+
+TRACES = {
+    "running statistics move": Pair(
+        """
+        class Norm(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.zeros(6))
+                self.register_buffer("var", torch.ones(6))
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                return F.batch_norm(x, self.mean, self.var, training={})
+        """,
+        "True",
+        "self.training",
+    ),
+    "an average that is updated in evaluation": Pair(
+        """
+        class Scale(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.zeros(6))
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                if {}:
+                    self.mean.lerp_(x.mean(0), 0.1)  # here
+                return x - self.mean
+        """,
+        "True",
+        "self.training",
+    ),
+    "a table is changed in place": Pair(
+        """
+        class Position(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("table", torch.rand(5, 6))
+
+            # dry-run: x=torch.randn(2, 5, 6)
+            def forward(self, x):
+                table = {}
+                return x + table
+        """,
+        "self.table.mul_(0.5)",
+        "self.table * 0.5",
+    ),
+    "weights are clamped through data": Pair(
+        """
+        class Positive(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.randn(6, 6))
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                weight = {}
+                return x @ weight
+        """,
+        "self.weight.data.clamp_(min=0)",
+        "self.weight.clamp(min=0)",
+    ),
+    "a part is left in training": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6))
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                self.body.train({})
+                return self.body(x)  # here
+        """,
+        "True",
+        "self.training",
+    ),
+}
+
+NOISE = {
+    "a sample is drawn on purpose": """
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 4)
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                mean, log_std = self.layer(x).chunk(2, -1)
+                return mean + torch.randn_like(mean) * log_std.exp()
+        """,
+    "a choice by its probability": """
+        class Policy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 4)
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                return torch.distributions.Categorical(logits=self.layer(x)).sample()
+        """,
+}
+
+CACHES = {
+    "a table that grows with the input": """
+        class Position(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("table", torch.zeros(0, 6), persistent=False)
+
+            # dry-run: x=torch.randn(2, 5, 6)
+            def forward(self, x):
+                if self.table.shape[0] < x.shape[1]:
+                    self.table = torch.arange(x.shape[1] * 6.0).view(-1, 6)
+                return x + self.table[: x.shape[1]]
+        """,
+    "dropout and batch norm as torch has them": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Dropout(0.5), nn.RReLU())
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                return self.body(x)
+        """,
+}
+
+SIZES = {
+    "squeezed without an axis": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.AdaptiveAvgPool2d(1))
+                self.head = nn.Linear(8, 4)
+
+            # dry-run: x=torch.randn(4, 3, 8, 8)
+            def forward(self, x):
+                x = {}
+                return self.head(x)
+        """,
+        "self.body(x).squeeze()",
+        "self.body(x).flatten(1)",
+    ),
+    "a batch that is written down": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv2d(3, 8, 3)
+                self.head = nn.Linear(8 * 36, 4)
+
+            # dry-run: x=torch.randn(4, 3, 8, 8)
+            def forward(self, x):
+                x = {}
+                return self.head(x)
+        """,
+        "self.conv(x).view(4, -1)",
+        "self.conv(x).view(x.size(0), -1)",
+    ),
+    "a state of a fixed batch": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv1d(3, 8, 3, padding=1)
+                self.rnn = nn.GRU(8, 8, batch_first=True)
+
+            # dry-run: x=torch.randn(4, 3, 9)
+            def forward(self, x):
+                x = self.conv(x).transpose(1, 2)
+                state = {}
+                return self.rnn(x, state)[0]  # here
+        """,
+        "torch.zeros(1, 4, 8)",
+        "torch.zeros(1, x.size(0), 8)",
+    ),
+    "the last axis of one sample is taken for another": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv1d(3, 1, 3)
+
+            # dry-run: x=torch.randn(4, 3, 9)
+            def forward(self, x):
+                x = {}
+                return x.softmax(-1)
+        """,
+        "self.conv(x).squeeze()",
+        "self.conv(x).squeeze(1)",
+    ),
+    "a column of the batch is given up": Pair(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 1))
+
+            # dry-run: x=torch.randn(3, 1, 8, 8)
+            def forward(self, x):
+                return {}
+        """,
+        "self.body(x).squeeze()",
+        "self.body(x).squeeze(-1)",
+    ),
+}

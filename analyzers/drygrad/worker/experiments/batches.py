@@ -32,7 +32,7 @@ class Batch:
 
     def traced(self, given: Inputs) -> tuple[Any, Trace]:
         """Call the module and return what it returns, and computes. Raises NotTried where it fails."""
-        trace = Trace(self.bench.run)
+        trace = Trace(self.bench.run, self.size)
         self.bench.listen(trace)
         with torch.no_grad():
             returned = self.bench.must_pass(given)

@@ -109,9 +109,9 @@ class Bench:
         for changed in self.run.on_change:
             changed()
 
-    def call(self, given: Inputs) -> Called:
-        """Call the target, seeded as in the run; the instruments that listen hear of it."""
-        seed_all(self.seed)
+    def call(self, given: Inputs, seed: int | None = None) -> Called:
+        """Call the target, seeded as in the run or otherwise; the instruments that listen hear of it."""
+        seed_all(self.seed if seed is None else seed)
         self.run.op = None
         try:
             returned = finish(given.function(*given.positional, **given.named), self.execution.loops.limit)
@@ -119,9 +119,9 @@ class Bench:
             return Called(error=error, place=self.run.lines.place_of_error(error))
         return Called(returned)
 
-    def must_pass(self, given: Inputs) -> Any:
+    def must_pass(self, given: Inputs, seed: int | None = None) -> Any:
         """Call the target and return what it returns. Raises NotTried where it fails, which the run did not."""
-        called = self.call(given)
+        called = self.call(given, seed)
         if called.error is not None:
             kind, said = type(called.error).__name__, errors.first_line(called.error)
             raise NotTried(errors.shortened(f"a second call ends with {kind}: {said}"))

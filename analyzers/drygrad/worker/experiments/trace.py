@@ -1,7 +1,10 @@
 """What a call computes, operation by operation, and where two calls part that agree until then."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,8 +17,17 @@ from drygrad.worker.reading import at_hand, is_readable, quietly, storage_of
 from drygrad.worker.run import Instrument, Run
 from drygrad.worker.watch import Op
 
-MOST_BYTES = 256 << 20
 MOST_STEPS = 20_000
+_MOST_BYTES = 512 << 20
+_ELEMENTS = 1 << 15
+"""Of a larger result only so many elements are kept, at equal distances."""
+_UNWRITTEN = frozenset(f"aten::{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "resize_"))
+"""What makes memory that nothing was written to yet."""
+_DROPOUTS = frozenset(
+    code
+    for code in (getattr(f, "__code__", None) for f in vars(torch.nn.functional).values())
+    if code is not None and "dropout" in code.co_name
+)
 _RELATIVE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 """What another order of a sum, or another kernel, may make of a result, of the largest number in it."""
 
@@ -38,6 +50,10 @@ class Step:
     """The shapes of its operands."""
     arguments: tuple[Any, ...] = ()
     """The arguments that are no tensors, in their order; None for those that are."""
+    drops: bool = False
+    """Whether torch's dropout has called it."""
+    written: list[int] = field(default_factory=lambda: [])
+    """The memory that it has written to, of what was there before, by identity."""
 
 
 class TooMuch(Exception):
@@ -49,8 +65,10 @@ class Trace(Instrument):
 
     name: ClassVar[str] = "trace"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, keep: int | None = None) -> None:
         super().__init__(run)
+        self._keep = keep
+        """A size whose axes are kept whole, whatever is left out of the others."""
         self.steps: list[Step] = []
         self.full = False
         """Whether there was more than is kept."""
@@ -63,28 +81,78 @@ class Trace(Instrument):
     def after_op(self, op: Op, result: Any) -> None:
         """Keep a copy of what an operation has made."""
         made = [t for t in _flat(result) if is_readable(t)]
-        if not made or self.full:
+        if not made or self.full or op.name in _UNWRITTEN:
             return
-        self._bytes += sum(t.numel() * t.element_size() for t in made)
-        self.full = self._bytes > MOST_BYTES or len(self.steps) >= MOST_STEPS
         where = op.instruction
         place = (id(where.code), where.offset) if where is not None else None
         count = self._seen[place, op.name] = self._seen[place, op.name] + 1
         operands = op.tensors()
         made_of = [self._makers[key] for key in map(_memory, operands) if key in self._makers]
         with quietly():
-            copies = [at_hand(t).detach().clone() for t in made]
+            copies = [thinned(at_hand(t).detach(), self._keep).clone() for t in made]
+        self._bytes += sum(t.numel() * t.element_size() for t in copies)
+        self.full = self._bytes > _MOST_BYTES or len(self.steps) >= MOST_STEPS
         plain = tuple(None if isinstance(a, torch.Tensor) else a for a in (*op.args, *op.kwargs.values()))
         shapes = [tuple(t.shape) for t in operands]
-        self.steps.append(Step((place, op.name, count), where, op.name, copies, made_of, shapes, plain))
+        step = Step((place, op.name, count), where, op.name, copies, made_of, shapes, plain)
+        step.drops = _is_in_dropout() if op.name in _DRAWING else False
+        step.written = [*map(_memory, _overwritten(op))]
+        self.steps.append(step)
         for tensor in made:
             self._makers[_memory(tensor)] = len(self.steps) - 1
             self._alive.append(storage_of(tensor))
 
 
+def thinned(tensor: torch.Tensor, keep: int | None) -> torch.Tensor:
+    """Return some elements of a large result; the axes of one size have all of theirs."""
+    while tensor.numel() > _ELEMENTS:
+        sizes = [(size, axis) for axis, size in enumerate(tensor.shape) if size != keep and size > 1]
+        if not sizes:
+            return tensor
+        _, axis = max(sizes)
+        tensor = tensor[(slice(None),) * axis + (slice(None, None, 2),)]
+    return tensor
+
+
+_DRAWING = frozenset({"aten::bernoulli_", "aten::bernoulli", "aten::native_dropout", "aten::rrelu_with_noise"})
+_NOISE = frozenset(
+    "bernoulli multinomial normal uniform random rand randn randint randperm poisson exponential".split()
+)
+
+
+def is_noise(step: Step) -> bool:
+    """Say whether an operation draws random numbers."""
+    name = step.name.partition("::")[2].strip("_").partition("_")[0]
+    return step.name in _DRAWING or name in _NOISE or (name == "scaled" and _drops_weights(step))
+
+
+def _drops_weights(step: Step) -> bool:
+    return any(isinstance(a, float) and 0 < a < 1 for a in step.arguments[3:5])
+
+
+def _is_in_dropout() -> bool:
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code in _DROPOUTS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _overwritten(op: Op) -> Iterator[torch.Tensor]:
+    """Yield the tensors that an operation writes to; a batch norm its running statistics, of which no schema tells."""
+    given = {a.name: v for a, v in zip(op.func._schema.arguments, op.args)}
+    for argument in op.func._schema.arguments:
+        value = given.get(argument.name, op.kwargs.get(argument.name))
+        writes = argument.alias_info is not None and argument.alias_info.is_write
+        running = "batch_norm" in op.name and argument.name.startswith("running_")
+        if isinstance(value, torch.Tensor) and (writes or running):
+            yield value
+
+
 def _memory(tensor: torch.Tensor) -> int:
     storage: Any = storage_of(tensor)
-    return storage._cdata if storage is not None else 0  # pyright: ignore[reportPrivateUsage]
+    return storage._cdata if storage is not None else 0
 
 
 def _flat(result: Any) -> list[torch.Tensor]:

@@ -1,0 +1,72 @@
+"""Rule DG926: a call in evaluation that changes parameters, buffers or the mode of a module."""
+
+from __future__ import annotations
+
+from drygrad.model import Invalid, Rule, Valid
+
+
+class EvaluationChangesState(Rule):
+    """
+    ## What it does
+    Calls a module in evaluation mode and compares its parameters, buffers and modes with those before. It tells the
+    line that has written to them. What only the first call makes, such as a table that is computed once, and buffers
+    that count are left out.
+
+    ## Why is this bad?
+    Validation then changes the model that it measures: running statistics take in the validation set, a table that is
+    scaled in place is smaller at each call, and a part that is put into training mode stays there. Results depend on
+    how often and on what was evaluated before.
+
+    ## Example
+    ```python
+    def forward(self, x):
+        return x + self.table.mul_(self.scale)
+    ```
+    Use instead:
+    ```python
+    def forward(self, x):
+        return x + self.table * self.scale
+    ```
+    """
+
+    code, name, since = "DG926", "evaluation-changes-state", "0.1"
+    run_only = True
+    relation = "evaluation leaves no trace"
+    VALID = [
+        Valid(
+            """
+            import torch
+            import torch.nn as nn
+
+            class Scale(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer("mean", torch.zeros(6))
+
+                # dry-run: x=torch.randn(4, 6)
+                def forward(self, x):
+                    if self.training:
+                        self.mean.lerp_(x.mean(0), 0.1)
+                    return x - self.mean
+            """
+        ),
+    ]
+    INVALID = [
+        Invalid(
+            """
+            import torch
+            import torch.nn as nn
+
+            class Scale(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer("mean", torch.zeros(6))
+
+                # dry-run: x=torch.randn(4, 6)
+                def forward(self, x):
+                    self.mean.lerp_(x.mean(0), 0.1)
+                    return x - self.mean
+            """,
+            at=(11, 8, 11, 39),
+        ),
+    ]

@@ -1,0 +1,35 @@
+"""A module in evaluation: called with its inputs as they were, one call after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from drygrad.worker.experiments.batches import mapped
+from drygrad.worker.experiments.bench import Bench
+from drygrad.worker.experiments.relation import NotTried
+from drygrad.worker.experiments.trace import Trace
+
+
+class Evaluated:
+    """The module whose forward the target is, put into evaluation mode."""
+
+    def __init__(self, bench: Bench) -> None:
+        given = bench.inputs()
+        if not isinstance(given.owner, torch.nn.Module) or given.function is not given.owner:
+            raise NotTried("it is not the forward of a module")
+        self.bench = bench
+        self.module: torch.nn.Module = given.owner.eval()
+        self._given = given
+
+    def call(self, seed: int) -> tuple[Any, Trace]:
+        """Call the module without gradients, with copies of its inputs; return what it returns and computes."""
+        trace = Trace(self.bench.run)
+        self.bench.listen(trace)
+        given = mapped(self._given, lambda tensor: tensor.detach().clone())
+        with torch.no_grad():
+            returned = self.bench.must_pass(given, seed)
+        if trace.full:
+            raise NotTried("it computes more than can be kept for a comparison")
+        return returned, trace

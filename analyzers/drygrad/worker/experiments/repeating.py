@@ -1,0 +1,66 @@
+"""Evaluation repeats: in evaluation, equal inputs come to equal results, whatever the seed and the calls before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+import torch
+
+from drygrad.worker.experiments.bench import Bench
+from drygrad.worker.experiments.evaluated import Evaluated
+from drygrad.worker.experiments.relation import NotTried, Relation
+from drygrad.worker.experiments.trace import Step, agree, first_parting, is_noise
+from drygrad.worker.probe import tensors
+from drygrad.worker.run import Fault
+from drygrad.worker.spelling import text_of
+
+_DROPOUT = "DG743"
+_RESETTING = ("reset", "init_", "clear", "detach_state", "flush")
+
+
+class EvaluationRepeats(Relation):
+    """Calls a module in evaluation twice, seeded otherwise."""
+
+    code: ClassVar[str] = "DG925"
+    name: ClassVar[str] = "evaluation repeats"
+    rank: ClassVar[int] = 15
+
+    def examine(self, bench: Bench) -> Iterable[Fault]:
+        """Yield the first operation that comes to something else the second time."""
+        evaluated = Evaluated(bench)
+        evaluated.call(bench.seed)  # what is made at the first call may stay
+        first, before = evaluated.call(bench.seed)
+        second, after = evaluated.call(bench.seed + 1)
+        pairs = zip(tensors(first), tensors(second))
+        if all(agree(one, other) for one, other in pairs):
+            return
+        number = first_parting(before, after)
+        step = before.steps[number] if number is not None else None
+        place = bench.run.lines.place(step.instruction) if step is not None else None
+        if step is None or place is None:
+            raise NotTried("it differs from call to call where no line of the program's can be told")
+        text = text_of(bench.run.lines, step.instruction) or ""
+        if is_noise(step):
+            yield Fault(_DROPOUT, _of_dropout(step, text), place, severity="warning")
+            return
+        if any(word in name for name in _own_names(evaluated.module) for word in _RESETTING):
+            raise NotTried("it keeps state from call to call, which a method of its own resets")
+        message = "in evaluation, this comes to something else at the next call with the same inputs: state is kept"
+        yield Fault(self.code, message, place)
+
+
+def _own_names(module: torch.nn.Module) -> Iterator[str]:
+    """Yield the names that the classes of a module define themselves, those of torch left out."""
+    for kind in type(module).__mro__:
+        if not kind.__module__.startswith("torch."):
+            yield from (name for name in vars(kind) if not name.startswith("__"))
+
+
+def _of_dropout(step: Step, text: str) -> str:
+    """Return what is said of noise in evaluation. Raises NotTried where the text asks for it."""
+    attends = "scaled_dot_product" in text and "dropout_p" in text
+    if not (step.drops or attends) or "training=True" in text.replace(" ", ""):
+        raise NotTried("it draws random numbers on purpose")
+    what = "the attention weights" if attends else "values"
+    return f"{what} are still dropped in evaluation: two calls with the same inputs differ"
