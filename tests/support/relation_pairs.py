@@ -137,6 +137,16 @@ SAMPLES = {
 }
 
 STAND_ALONE = {
+    "instance norm": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.InstanceNorm2d(8), nn.ReLU())
+
+            # dry-run: x=torch.randn(2, 3, 8, 8)
+            def forward(self, x):
+                return self.net(x)
+        """,
     "batch norm in evaluation": """
         class Net(nn.Module):
             def __init__(self):

@@ -49,10 +49,15 @@ class Batch:
 
     def require(self, trace: Trace) -> None:
         """Raise NotTried where no layer says that the first axis of the inputs is a batch, or one uses all of it."""
-        if any("batch_norm" in step.name and True in step.arguments for step in trace.steps):
+        if any(self._uses_statistics(step) for step in trace.steps):
             raise NotTried("a batch norm uses the statistics of its batch in evaluation, too")
         if next(self._evidence(trace), None) is not True:
             raise NotTried("nothing says that the first axis of its inputs is a batch")
+
+    def _uses_statistics(self, step: Step) -> bool:
+        """Say whether a batch norm works in training mode on the whole batch, as an instance norm does on each sample."""
+        whole = bool(step.shapes) and step.shapes[0][:1] == (self.size,)
+        return whole and "batch_norm" in step.name and True in step.arguments
 
     def _evidence(self, trace: Trace) -> Iterator[bool]:
         """Yield, for each layer that tells, whether the axis of that size is its batch."""
