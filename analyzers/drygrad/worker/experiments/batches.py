@@ -55,7 +55,7 @@ class Batch:
             raise NotTried("nothing says that the first axis of its inputs is a batch")
 
     def _uses_statistics(self, step: Step) -> bool:
-        """Say whether a batch norm works in training mode on the whole batch, as an instance norm does on each sample."""
+        """Say whether a batch norm in training mode works on the batch, not as an instance norm on each sample."""
         whole = bool(step.shapes) and step.shapes[0][:1] == (self.size,)
         return whole and "batch_norm" in step.name and True in step.arguments
 
