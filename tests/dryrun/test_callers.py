@@ -70,6 +70,10 @@ CALLS: dict[str, tuple[str, list[str]]] = {
         ["net = Net(4)", "net", "torch.ones(2, 4)"],
     ),
     "at once": ("def test_it():\n    Net(10)(torch.ones(2, 10))", ["Net(10)", "torch.ones(2, 10)"]),
+    "behind some that do not fit": (
+        "Net(4)()\nNet(5)(torch.ones(5), factor=2)\nNet(6)(torch.ones(6), scale=2)",
+        ["Net(6)", "torch.ones(6)", "2"],
+    ),
     "through the module": ("net = model.Net(4)\nnet(torch.ones(4))", ["net = model.Net(4)", "net", "torch.ones(4)"]),
     "in a main block": ("if __name__ == '__main__':\n    Net(4).forward(torch.ones(4))", ["Net(4)", "torch.ones(4)"]),
     "with parameters": (

@@ -10,8 +10,8 @@ from typing import Any
 from .commits import Fix
 from .witnesses import Said, Told
 
-NO_CLAIM = "DG9"
-"""How the codes begin that say that something could not be run: they claim no fault."""
+NO_CLAIM = frozenset("DG901 DG902 DG903 DG904 DG905 DG906".split())
+"""What says that something could not be run, or be silenced, claims no fault."""
 GRAVE = ("error", "warning")
 
 
@@ -114,7 +114,7 @@ def _key(told: Told, side: Side) -> tuple[str, str]:
 
 
 def _is_claim(told: Told, fix: Fix) -> bool:
-    return not told.code.startswith(NO_CLAIM) and told.path == fix.path
+    return told.code not in NO_CLAIM and told.path == fix.path
 
 
 def _words(found: Sequence[Told]) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-OVERDUE = "overdue"
+OVERDUE, REFUSED = "overdue", "refused"
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,14 @@ class Witness:
         return self._said(project, "check", path)
 
     def run(self, project: Path, path: str, function: str) -> Said:
-        """Return what a dry run of the function says, and the check with it."""
+        """Return what a dry run of the function says, and the check with it.
+
+        Where the function is no target, as one in a function is none, what is around it is run.
+        """
         target = f"{path}::{function}" if function else path
-        return self._said(project, "run", "--no-progress", "--python", self._interpreter, target)
+        said = self._said(project, "run", "--no-progress", "--python", self._interpreter, target)
+        around = function.rpartition(".")[0]
+        return self.run(project, path, around) if said.outcome == REFUSED and around else said
 
     def _said(self, project: Path, *arguments: str) -> Said:
         command = [*self._command, *arguments, "--output-format", "json"]
@@ -65,15 +70,21 @@ class Witness:
         try:
             report: dict[str, Any] = json.loads(output)
         except ValueError:
-            return Said("refused", seconds, reason=complaint.strip()[-400:])
+            return Said(REFUSED, seconds, reason=complaint.strip()[-400:])
         runs = report["runs"]
         return Said(
-            " ".join(run["outcome"] for run in runs) or "checked",
+            _ended(runs),
             seconds,
-            " ".join(str(run.get("reason") or "") for run in runs).strip() or _last_note(runs),
+            " ".join(str(run.get("reason") or "") for run in runs).strip() or _why_not(report["findings"]),
             [f"{given['name']}={given['value']} ({given['source']})" for run in runs for given in run["inputs"]],
             [_told(finding) for finding in report["findings"]],
         )
+
+
+def _ended(runs: list[dict[str, Any]]) -> str:
+    """Return how the runs ended, those of a whole file in one word."""
+    outcomes = {run["outcome"] for run in runs}
+    return outcomes.pop() if len(outcomes) == 1 else "several" if outcomes else "checked"
 
 
 def _output(command: Sequence[str], folder: Path, seconds: float) -> tuple[str | None, str]:
@@ -100,5 +111,6 @@ def _told(finding: dict[str, Any]) -> Told:
     )
 
 
-def _last_note(runs: list[dict[str, Any]]) -> str:
-    return next((run["notes"][-1] for run in runs if run["outcome"] == "no-inputs"), "")
+def _why_not(findings: list[dict[str, Any]]) -> str:
+    """Return what drygrad says of inputs that it has not found."""
+    return next((finding["message"] for finding in findings if finding["code"] == "DG901"), "")
