@@ -19,16 +19,20 @@ _RECURRENT = ("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu")
 
 
 class Batch:
-    """A module in evaluation, and inputs whose first axis has a size that nothing else has."""
+    """A module in evaluation, and inputs whose first axis has a size that nothing else has.
 
-    def __init__(self, bench: Bench) -> None:
+    Without ``enlarge`` the inputs are as they were: the size may be one that other axes have, too.
+    """
+
+    def __init__(self, bench: Bench, *, enlarge: bool = True) -> None:
         given = bench.inputs()
         if not isinstance(given.owner, torch.nn.Module) or not callable(given.function):
             raise NotTried("it is not the forward of a module")
         self.bench = bench
         self.module = given.owner.eval()
-        self.size = _free_size(given, self.module)
-        self.given = enlarged(given, self.size)
+        common = _first_axis(given)
+        self.size = _free_size(given, self.module) if enlarge else common
+        self.given = enlarged(given, self.size) if enlarge else given
 
     def traced(self, given: Inputs) -> tuple[Any, Trace]:
         """Call the module and return what it returns, and computes. Raises NotTried where it fails."""
@@ -106,12 +110,16 @@ def _free_size(given: Inputs, module: torch.nn.Module) -> int:
     return free
 
 
-def enlarged(given: Inputs, size: int) -> Inputs:
-    """Return the inputs with so many samples. Raises NotTried where they have no batch in common."""
-    batched = [t for t in given.tensors() if t.dim()]
-    first = {t.shape[0] for t in batched}
+def _first_axis(given: Inputs) -> int:
+    """Return the size that the first axes of all inputs have. Raises NotTried where there is none."""
+    first = {t.shape[0] for t in given.tensors() if t.dim()}
     if len(first) != 1 or 0 in first:
         raise NotTried("its inputs have no first axis in common")
+    return first.pop()
+
+
+def enlarged(given: Inputs, size: int) -> Inputs:
+    """Return the inputs with so many samples."""
 
     def drawn(tensor: torch.Tensor) -> torch.Tensor:
         return _drawn(tensor, size)
