@@ -145,11 +145,11 @@ class Call:
         own = locals_of(frame)
         yield from ((name, value) for name, value in own.items() if isinstance(value, torch.Tensor))
         for name, value in own.items():
-            yield from _within(name, value, _DEPTH)
+            yield from within(name, value, _DEPTH)
         if frame.f_globals is not frame.f_locals:
             for name in frame.f_code.co_names:
                 if name in frame.f_globals:
-                    yield from _within(name, frame.f_globals[name], _DEPTH)
+                    yield from within(name, frame.f_globals[name], _DEPTH)
 
     def parameters(self) -> dict[int, str]:
         """Return the names of all parameters and other leaves that the user can write here, by their identity."""
@@ -306,7 +306,7 @@ def _likeness(value: torch.Tensor, tensor: torch.Tensor) -> int:
     return 2 if value.shape == tensor.shape else 1
 
 
-def _within(name: str, value: object, depth: int) -> Iterator[tuple[str, object]]:
+def within(name: str, value: object, depth: int = _DEPTH) -> Iterator[tuple[str, object]]:
     """Yield the tensors and modules that can be written from a name, down to so many attributes or elements."""
     if isinstance(value, torch.Tensor):
         yield name, value
@@ -316,7 +316,7 @@ def _within(name: str, value: object, depth: int) -> Iterator[tuple[str, object]
     if depth == 0 or isinstance(value, (ModuleType, type)):
         return
     for part, item in parts(value):
-        yield from _within(name + part, item, depth - 1)
+        yield from within(name + part, item, depth - 1)
 
 
 def parts(value: object) -> Iterator[tuple[str, object]]:

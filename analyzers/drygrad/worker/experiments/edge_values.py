@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 import torch
@@ -15,8 +15,8 @@ _CLASSES = 8
 _FAR = (20.0, 120.0)
 """Beyond the first the square of a float32 has no exponential any more, beyond the second a number itself."""
 
-_GROWN = (20.0, 240.0)
-"""The same, of what a layer gives: not all that it gives comes that far."""
+_GROWN = (34.0, 240.0)
+"""The same, of the most that a layer gives: the first is not as far as 1 minus a sigmoid is 0 in float64, too."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Edge:
     """Whether data have it every so often: one sample, a mask, a class; not all of them at once."""
     first_only: bool = False
     """Whether the first of the samples is all that differs."""
+    saturated: bool = False
+    """Whether an activation comes there by rounding: then no infinite result is meant."""
     far: bool = False
     """Whether it is a matter of magnitude: then wider numbers tell what should come of it."""
     grown: tuple[str, float] | None = None
@@ -42,11 +44,13 @@ Known = list["tuple[Held, Shown]"]
 def at_points(known: Known) -> Iterator[Edge]:
     """Yield floats with zeros, equal and constant samples, the more ordinary first."""
     free = [held for held, shown in known if shown.zero]
-    for held in free:
-        yield from _zeros(held)
+    for held, shown in known:
+        for edge in _zeros(held) if shown.zero else ():
+            yield replace(edge, saturated=shown.saturates)
     for held, shown in known:
         if shown.sums is not None:
-            yield _changed(held, f"`{held.name}` is certain of one class", _certain_along(shown.sums))
+            edge = _changed(held, f"`{held.name}` is certain of one class", _certain_along(shown.sums))
+            yield replace(edge, saturated=shown.saturates)
     for held in free:
         yield from _equals(held)
     for position, held in enumerate(free):
@@ -55,7 +59,8 @@ def at_points(known: Known) -> Iterator[Edge]:
                 yield from _meetings(held, other)
     for held, shown in known:
         if shown.zero and shown.within == (0.0, 1.0):
-            yield _changed(held, f"`{held.name}` is 1 throughout", lambda t: t.fill_(1))
+            edge = _changed(held, f"`{held.name}` is 1 throughout", lambda t: t.fill_(1))
+            yield replace(edge, saturated=shown.saturates)
 
 
 def _zeros(held: Held) -> Iterator[Edge]:
@@ -179,9 +184,9 @@ def _alone(known: Known) -> Iterator[Edge]:
 def far_out(known: Known) -> Iterator[Edge]:
     """Yield floats that reach far out, of those that nothing keeps within a range."""
     for held, shown in known:
-        both = extremes(held.tensor) if shown.zero and shown.within is None else None
+        both = extremes(held.tensor) if shown.far else None
         # Where there are both signs, both ends are to come that far.
-        most = min(abs(both[0]), abs(both[1])) if both is not None else 0
+        most = 0.0 if both is None else both[1] if both[0] >= 0 else min(abs(both[0]), abs(both[1]))
         for reach in _FAR:
             if 0 < most < reach:
                 factor = reach / most

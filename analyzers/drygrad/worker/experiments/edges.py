@@ -44,6 +44,8 @@ class _Search:
         self._bench = bench
         self._copies = Copies(bench.inputs())
         self._singular = Singular(bench.run)
+        self._reached = 0.0
+        """How far operands have come with the inputs as they are."""
         self._seen: set[tuple[str, int]] = set()
 
     def faults(self) -> Iterator[Fault]:
@@ -72,6 +74,7 @@ class _Search:
         if _wrong(called.returned):
             raise NotTried("what it returns is not finite as it is")
         self._seen = {_line(fault) for fault in self._bench.run.faults}
+        self._reached = self._singular.reached
 
     def _edges(self) -> Iterator[Edge]:
         """Yield the edges at which an operation of the trace may be singular, the most ordinary first."""
@@ -82,10 +85,10 @@ class _Search:
             yield from of_selections(known, singular.ignored)
         if singular.at_a_point:
             yield from at_points(known)
-        if singular.reached:
+        if self._reached:
             yield from far_out(known)
             weights = [name for name, p in parameters(self._copies.given) if p.dim() > 1]
-            yield from grown(weights[::-1][:_WEIGHTS], singular.reached)
+            yield from grown(weights[::-1][:_WEIGHTS], self._reached)
 
     def _at(self, edge: Edge) -> list[Fault]:
         """Return what is not finite at an edge, as the user is to read it."""
@@ -94,11 +97,12 @@ class _Search:
         self._bench.run.faults.clear()
         if called.error is not None or not faults:
             return []
-        if not edge.far and _wrong(called.returned) == "infinite":
+        if not (edge.far or edge.saturated) and _wrong(called.returned) == "infinite":
             return []  # the limit may be meant: a logarithm of 0, a ratio to nothing
         if edge.far and not self._is_finite_in_wide(edge):
             return []
-        is_warning = edge.ordinary and not self._bench.invented and self._spreads(called.returned, given, edge)
+        is_ordinary = edge.ordinary and not edge.saturated and not self._bench.invented
+        is_warning = is_ordinary and self._spreads(called.returned, given, edge)
         lost = next((name for name, gradient in gradients(given) if not _is_finite(gradient)), "a leaf")
         for fault in faults:
             fault.message = fault.message.replace("gradient of a leaf", f"gradient of `{lost}`")

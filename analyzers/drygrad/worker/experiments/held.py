@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from drygrad.worker.naming import parts
+from drygrad.worker.naming import within
 from drygrad.worker.reading import extremes, is_readable, quietly
 
 _DEPTH, _MOST, _LARGEST = 2, 8, 1 << 22
 _CLOSE = 1e-4
 _FAR_FROM_ZERO = 0.05
-_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, math.inf))
+_NO_LESS_THAN_ZERO = (0.0, math.inf)
+_RANGES = ((0.0, 1.0), (-1.0, 1.0), _NO_LESS_THAN_ZERO)
 """What values are usually kept within: probabilities and images, cosines and what is normalised, counts and sizes."""
+_SATURATING = ("Sigmoid", "Softmax")
 _BOUNDED = ("Tanh", "Div", "Sin", "Cos", "Clamp", "Erf", "Hardtanh", "Softsign")
 _POSITIVE = re.compile(
     r"(^|_|\.)(sigmas?|stds?|stdev|scales?|vars?|variances?|eps|epsilon|temp|temperature|tau|bandwidth|length_?scales?|"
@@ -48,8 +49,12 @@ class Shown:
     """It holds classes, positions, lengths."""
     zero: bool = False
     """It may hold zeros and be constant: nothing speaks against it."""
+    far: bool = False
+    """It may hold great numbers."""
     within: tuple[float, float] | None = None
     """The range that its values keep to, of which nothing shows that they may leave it."""
+    saturates: bool = False
+    """What has computed it, a sigmoid or a softmax, comes to its ends by rounding."""
     sums: int | None = None
     """The dimension along which its values sum up to one."""
 
@@ -58,20 +63,11 @@ def held_tensors(names: list[str], values: list[Any]) -> list[Held]:
     """Return the tensors that can be read among some values, each once, those in lists and objects included."""
     found: dict[int, Held] = {}
     for name, value in zip(names, values):
-        for path, tensor in _within(name, value, _DEPTH):
-            if is_readable(tensor) and tensor.numel() <= _LARGEST and not tensor.is_complex():
+        for path, tensor in within(name, value, _DEPTH) if not isinstance(value, torch.nn.Module) else ():
+            known = isinstance(tensor, torch.Tensor) and is_readable(tensor) and not tensor.is_complex()
+            if isinstance(tensor, torch.Tensor) and known and tensor.numel() <= _LARGEST:
                 found.setdefault(id(tensor), Held(path, tensor))
     return [*found.values()][:_MOST]
-
-
-def _within(name: str, value: object, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
-    if isinstance(value, torch.nn.Module):
-        return
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif depth:
-        for part, item in parts(value):
-            yield from _within(name + part, item, depth - 1)
 
 
 def shown(held: Held, text: str) -> Shown:
@@ -93,22 +89,23 @@ def shown(held: Held, text: str) -> Shown:
 def _of_floats(tensor: torch.Tensor, both: tuple[Any, Any], asked: bool) -> Shown:
     low, high = both
     within = next(((least, most) for least, most in _RANGES if least <= low and high <= most), None)
-    if low < 0 and tensor.requires_grad and not _is_bounded(tensor):
+    if low < 0 and tensor.requires_grad and not _is_made_by(tensor, _BOUNDED):
         within = None  # what a layer gives is small at first, and nothing keeps it so
     if asked or not tensor.dim():
         return Shown(within=within or (low, high))
     sums = next((d for d in range(-1, -tensor.dim() - 1, -1) if _is_one(tensor, d, 1)), None) if low >= 0 else None
     if sums is not None:
-        return Shown(within=within, sums=sums)
-    of_length_one = any(_is_one(tensor, d, 2) for d in range(-1, -tensor.dim() - 1, -1))
-    # A table of numbers that are all far from zero is one of sizes, counts or scales.
-    positive = low > _FAR_FROM_ZERO * high
-    return Shown(zero=not (of_length_one or positive or _is_a_map(tensor)), within=within)
+        return Shown(within=within, saturates=_is_made_by(tensor, _SATURATING), sums=sums)
+    if any(_is_one(tensor, d, 2) for d in range(-1, -tensor.dim() - 1, -1)) or _is_a_map(tensor):
+        return Shown(within=within)
+    saturates = _is_made_by(tensor, _SATURATING)
+    # Numbers that are all far from zero are sizes, counts or scales.
+    zero = saturates or low <= _FAR_FROM_ZERO * high
+    return Shown(zero=zero, far=within in (None, _NO_LESS_THAN_ZERO), within=within, saturates=saturates)
 
 
-def _is_bounded(tensor: torch.Tensor) -> bool:
-    """Say whether what has computed a tensor keeps its values within a range."""
-    return tensor.grad_fn is not None and tensor.grad_fn.name().startswith(_BOUNDED)
+def _is_made_by(tensor: torch.Tensor, operations: tuple[str, ...]) -> bool:
+    return tensor.grad_fn is not None and tensor.grad_fn.name().startswith(operations)
 
 
 def _is_one(tensor: torch.Tensor, dim: int, power: int) -> bool:

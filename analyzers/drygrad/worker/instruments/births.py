@@ -24,7 +24,7 @@ from drygrad.worker.explain.births import HALF, OTHER, Reason, backward_reason, 
 from drygrad.worker.infinities import WRITING, Infinities
 from drygrad.worker.lines import Instruction
 from drygrad.worker.listening import Heard, Listening
-from drygrad.worker.naming import call_here
+from drygrad.worker.naming import call_here, within
 from drygrad.worker.reading import at_hand, is_plain, is_readable, quietly, storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import text_of
@@ -99,6 +99,7 @@ class Births(Instrument):
         self._overflows: list[Fault] = []
         self._told = self._spoilt = self._scaled = self._is_tried = False
         self._first: Fault | None = None
+        self._inputs: dict[str, Any] = {}
         self._simulated = run.device == "sim"
         self._looks: dict[int, Look] = {}
         self._bounds = Bounds(run.device)
@@ -351,13 +352,31 @@ class Births(Instrument):
                 reason = Reason(HALF, f"the step of {type(optimizer).__name__} overflows: its state is float16 too")
                 self.run.report(_fault(reason, f"a parameter is {kind_of(parameter)}", at, "error"))
 
+    def begins(self, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+        """Remember what may be kept from call to call: the caller holds the inputs as long as the target runs."""
+        self._inputs = {name: value for name, value in inputs.items() if not isinstance(value, torch.optim.Optimizer)}
+
     def returned(self, value: Any, place: Place | None) -> None:
-        """Look whether what the target returns is finite."""
+        """Look whether what the target returns is finite, and what it has left in its inputs."""
         for tensor in _tensors(value):
             birth = self._births.get(_memory(tensor)) if _is_float(tensor) and _level(tensor) != _FINITE else None
             if birth is not None:
                 known = "NaN" if kind_of(tensor) == "NaN" else "an infinite value"
                 self._report(birth, f"{known} is returned", place, "warning" if _is_lost(tensor) else "info")
+
+        for name, held in self._inputs.items() if self._births else ():
+            self._look_at_kept(name, held)
+
+    def _look_at_kept(self, name: str, held: Any) -> None:
+        """Look whether what the next call meets is finite: an attribute, a buffer, an element of a list."""
+        owned = {id(tensor) for tensor in _owned(held)}
+        for path, tensor in within(name, held):
+            birth = self._births.get(_memory(tensor)) if _is_float(tensor) else None
+            if birth is not None and isinstance(tensor, torch.Tensor) and _level(tensor) != _FINITE:
+                known = kind_of(tensor)
+                is_state = known == "NaN" and (id(tensor) in owned or tensor.requires_grad)
+                outcome = f"`{path}` is {known} from then on"
+                self._report(birth, outcome, None, "warning" if is_state else "info")
 
     def explain(self, error: BaseException, place: Place | None) -> Fault | None:
         """Take a distribution's refusal of NaN for what it is: the end of what was told before."""
@@ -433,6 +452,11 @@ def _is_wanted(op: Op, level: int) -> bool:
     """Say whether the user has given infinity as a number, or NaN where it is NaN that was made."""
     numbers = (value for value in (*op.args, *op.kwargs.values()) if isinstance(value, float))
     return any(math.isnan(number) or (math.isinf(number) and level < _NAN) for number in numbers)
+
+
+def _owned(value: Any) -> list[torch.Tensor]:
+    """Return the parameters and buffers of a module."""
+    return [*value.parameters(), *value.buffers()] if isinstance(value, torch.nn.Module) else []
 
 
 def _tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:

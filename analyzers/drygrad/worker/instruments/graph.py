@@ -8,6 +8,7 @@ import ast
 import re
 import weakref
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -17,7 +18,7 @@ from drygrad.worker import graphs
 from drygrad.worker.departures import Departure, Departures, visible_tensors
 from drygrad.worker.explain.carrying import carried_names, first_kept
 from drygrad.worker.lines import Instruction
-from drygrad.worker.naming import call_here, call_of_error
+from drygrad.worker.naming import call_here, call_of_error, tensors_in
 from drygrad.worker.reading import at_hand, is_readable, quietly, storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import operands, spelled, whole_text_of
@@ -81,6 +82,8 @@ class Graph(Instrument):
         self._likely: set[Any] = set()
         """The instructions that made a tensor of a list with the values of tensors that have a graph."""
         self._number: Cut | None = None
+        self._asked: str | None = None
+        """The first input that asks for a gradient."""
         self._departures = Departures(run.lines)
         self._backwards: list[tuple[tuple[Any, ...], Place | None]] = []
         self._done: list[Done] = []
@@ -225,19 +228,41 @@ class Graph(Instrument):
                 return Fault(code, sentence, place, detail=text)
         return None
 
+    def begins(self, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+        """Note the first input that asks for a gradient."""
+        tensors = (pair for name, value in inputs.items() for pair in tensors_in(name, value))
+        self._asked = next((name for name, tensor in tensors if tensor.requires_grad), None)
+
     def returned(self, value: Any, place: Place | None) -> None:
         """Look at a loss that is returned, for another function to go backward from."""
         is_loss = isinstance(value, torch.Tensor) and value.is_floating_point() and not value.dim()
         if not is_loss or self._done or "loss" not in str(self.run.plan.get("target")).lower():
             return
         cut = self._cut_of(value)
-        if cut is None or cut.op != _FROM_NUMBERS or self._departures.at(cut.instruction) is None:
+        if cut is None or not cut.recording:
             return
-        whole = whole_text_of(self.run.lines, cut.instruction)
-        if any(copy in whole for copy in _COPIES) and not any(word in whole for word in _MEANT):
-            sentence = f"`{whole.partition('(')[0]}` copies the numbers, not the graph: backward() of the result raises"
-            at = self.run.lines.place(cut.instruction)
-            self.run.report(Fault("DG105", sentence, at, severity="warning"))
+        if cut.op != _FROM_NUMBERS:
+            self._left_early(cut)
+        elif self._departures.at(cut.instruction) is not None:
+            whole = whole_text_of(self.run.lines, cut.instruction)
+            if any(copy in whole for copy in _COPIES) and not any(word in whole for word in _MEANT):
+                function = whole.partition("(")[0]
+                sentence = f"`{function}` copies the numbers, not the graph: backward() of the result raises"
+                at = self.run.lines.place(cut.instruction)
+                self.run.report(Fault("DG105", sentence, at, severity="warning"))
+
+    def _left_early(self, cut: Cut) -> None:
+        """Report a loss without a graph though an input asks for a gradient; not one that is detached at last."""
+        lines = self.run.lines
+        at, whole = lines.place(cut.instruction), whole_text_of(lines, cut.instruction)
+        source = lines.source(at.path) if at is not None else None
+        if self._asked is None or at is None or source is None or not whole:
+            return
+        if source[at.line - 1].strip() != f"return {whole}":
+            sentence = (
+                f"`{whole}` leaves the graph: the loss that is returned has none, though `{self._asked}` requires grad"
+            )
+            self.run.report(Fault("DG106", sentence, at, severity="warning"))
 
     def finish(self) -> None:
         """Report the parameters that no step has found a gradient for."""
