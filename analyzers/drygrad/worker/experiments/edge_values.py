@@ -120,13 +120,15 @@ def of_selections(known: Known, ignored: set[int]) -> Iterator[Edge]:
 
 
 def _masks(held: Held) -> Iterator[Edge]:
+    """Yield them by rows, too: whether any is masked throughout, an attention's caller knows better than we."""
     tensor, name = held.tensor, held.name
     no, yes = ("False", "True") if tensor.dtype is torch.bool else ("0", "1")
     if tensor.dim() == 2 and tensor.shape[0] == tensor.shape[1] > 1:
-        yield _changed(held, f"row and column 0 of `{name}` are {no}", _isolated, ordinary=True, first_only=True)
+        edge = _changed(held, f"row and column 0 of `{name}` are {no}", _isolated, first_only=True)
+        yield replace(edge, ordinary=tensor.is_floating_point())  # neighbours, not what an attention may see
     if tensor.dim() > 1 and tensor.shape[0] > 1:
-        yield _changed(held, f"all of `{name}[0]` is {no}", lambda t: t[0].fill_(0), ordinary=True, first_only=True)
-        yield _changed(held, f"all of `{name}[0]` is {yes}", lambda t: t[0].fill_(1), ordinary=True, first_only=True)
+        yield _changed(held, f"all of `{name}[0]` is {no}", lambda t: t[0].fill_(0), first_only=True)
+        yield _changed(held, f"all of `{name}[0]` is {yes}", lambda t: t[0].fill_(1), first_only=True)
     yield _changed(held, f"all of `{name}` is {no}", lambda t: t.fill_(0), ordinary=True)
     yield _changed(held, f"all of `{name}` is {yes}", lambda t: t.fill_(1), ordinary=True)
 
@@ -167,18 +169,12 @@ def _once(ids: torch.Tensor, rare: int, common: int) -> None:
 
 
 def _alone(known: Known) -> Iterator[Edge]:
-    """Yield all that has as many samples as the first tensor, with one sample of each."""
+    """Yield one sample of each, where all have as many samples as one another."""
     batched = [held for held, _ in known if held.tensor.dim() and held.tensor.shape[0] > 1]
-    if not batched:
-        return
-    size = batched[0].tensor.shape[0]
-    same = [held for held in batched if held.tensor.shape[0] == size]
-    values = {id(held.tensor): _copy(held.tensor[:1]) for held in same}
-    names = " and ".join(f"`{held.name}`" for held in same[:3])
-    yield Edge(
-        f"{names} {'has' if len(same) == 1 else 'have'} one element" + (" each" * (len(same) > 1)),
-        values,
-    )
+    if len({held.tensor.shape[0] for held in batched}) == 1:
+        values = {id(held.tensor): _copy(held.tensor[:1]) for held in batched}
+        names = " and ".join(f"`{held.name}`" for held in batched)
+        yield Edge(f"{names} have one element each" if batched[1:] else f"{names} has one element", values)
 
 
 def far_out(known: Known) -> Iterator[Edge]:
