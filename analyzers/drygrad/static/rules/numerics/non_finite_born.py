@@ -9,7 +9,8 @@ class NonFiniteBorn(Rule):
     """
     ## What it does
     Reports the operation, forward or backward, that makes NaN or infinity out of finite values, where these reach a
-    loss, a gradient or what the function returns. A dry run sees them; divisions, logarithms and roots at zero have
+    loss, a gradient, what the function returns, or what it leaves behind: an attribute, a buffer, a parameter, a list
+    of the caller's, the averages of an optimizer. A dry run sees them; divisions, logarithms and roots at zero have
     codes of their own.
 
     ## Why is this bad?
