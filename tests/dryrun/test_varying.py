@@ -123,6 +123,8 @@ def test_the_plan_searches_nothing_but_the_option() -> None:
     [
         "torch.randn(2, 64)",
         "torch.rand(3)",
+        "torch.randn(2, 3, 32, 16)",
+        "torch.randint(0, 10, (2, 3, 4, 5))",
         "torch.randn(())",
         "torch.randint(0, 10, (2, 3))",
         "torch.randint(1, 4, (2,), dtype=torch.int32)",

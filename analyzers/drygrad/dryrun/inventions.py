@@ -88,7 +88,9 @@ def _claim(fault: Fault, plan: Plan, result: Result) -> Fault | None:
             return None
     left = _loop_left(fault)
     if weak or left is not None:
-        of_inputs = _UNPREPARED if plan.partial else f"with invented inputs: {written(result)}"
+        caller = passed_on_by(result)
+        invented = f"with inputs that `{caller}` passes on" if caller else f"with invented inputs: {written(result)}"
+        of_inputs = _UNPREPARED if plan.partial else invented
         why = of_inputs if weak else f"after the loop at line {left}, which a dry run leaves early"
         return replace(fault, severity="hint", message=f"{fault.message} ({why})")
     return fault
@@ -212,8 +214,13 @@ def is_of_devices(result: Result) -> bool:
 
 
 def was_found(result: Result) -> bool:
-    """Say whether a search has found inputs that the target runs with."""
-    return _search(result).get("found") is True
+    """Say whether a search has found inputs that the target runs with, and that can be written down."""
+    return _search(result).get("found") is True and not passed_on_by(result)
+
+
+def passed_on_by(result: Result) -> str:
+    """Return the function that has passed the inputs on, none of which can be written down; empty where none has."""
+    return str(_search(result).get("through") or "")
 
 
 def written(result: Result) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drygrad.dryrun.findings import USER_ERROR, statement_of
-from drygrad.dryrun.inventions import rests_on_inputs
+from drygrad.dryrun.inventions import passed_on_by, rests_on_inputs
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.refuting import denies, outdoes, refutes, truncated
@@ -59,7 +59,7 @@ class Record:
     @property
     def comment(self) -> str | None:
         """The inputs of the run as a ``# dry-run:`` comment to edit; None where it has none, or they are in one."""
-        if self.plan.target.function is None or self.plan.input_sources <= {"comment"}:
+        if self.plan.target.function is None or self.plan.input_sources <= {"comment"} or passed_on_by(self.result):
             return None
         return comment_text(self.plan, self.result)
 

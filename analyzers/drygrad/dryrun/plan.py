@@ -179,13 +179,15 @@ class Plan:
             "gpu_memory": options.gpu_memory,
             "backward_probe": True,
             "search": self._search(),
+            "method_of": self.target.receiver,
             "elsewhere": self.elsewhere.as_json() if self.elsewhere else None,
         }
 
     def _search(self) -> dict[str, Any] | None:
         if self.proposal is None:
             return None
-        return {"inputs": dict(self.proposal.inputs), "seconds": self.options.search_seconds}
+        through = [{"target": name, "inputs": dict(inputs)} for name, inputs in self.proposal.through]
+        return {"inputs": dict(self.proposal.inputs), "seconds": self.options.search_seconds, "through": through}
 
     @property
     def executed(self) -> Plan:

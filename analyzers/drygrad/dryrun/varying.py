@@ -144,6 +144,8 @@ def _of_constructor(record: Record) -> Mapping[str, ast.expr | None]:
 def _given(record: Record) -> dict[str, str] | None:
     """Return the inputs that a run has had, as expressions; None where these do not say all of it."""
     comment = record.comment or ""
+    if not comment and record.result.inputs:
+        return None
     read = read_flag(comment.removeprefix(_PREFIX)) if comment.startswith(_PREFIX) else ()
     if isinstance(read, Problem) or any(a.star or a.name is None or a.text == "..." for a in read):
         return None

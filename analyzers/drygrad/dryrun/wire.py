@@ -246,6 +246,7 @@ _SEARCH = record(
         "trials": Optional(_COUNT),
         "seconds": Optional(_SECONDS),
         "error": Optional(ERROR),
+        "through": Optional(_WORDS),
         "building": Optional(items(either("a name", _SIZE, _WORDS), 100)),
     }
 )

@@ -184,17 +184,44 @@ class Execution:
 
     def _given(self, namespace: Namespace, specs: list[dict[str, Any]]) -> tuple[Any, list[inputs.Given]]:
         """Return the receiver and the arguments."""
-        receiver = self.plan.get("receiver")
+        caller = self.plan.get("through")
+        if caller is not None:
+            return self._passed_on(namespace, caller)
+        return self._evaluated(namespace, self.plan.get("receiver"), specs)
+
+    def _evaluated(
+        self, namespace: Namespace, receiver: dict[str, Any] | None, specs: list[dict[str, Any]]
+    ) -> tuple[Any, list[inputs.Given]]:
         owner = inputs.evaluate_one(namespace, {"name": "self", **receiver}, {}) if receiver else None
         earlier = {str(receiver["name"]): owner} if receiver and receiver.get("name") else {}
         return owner, inputs.evaluate(namespace, specs, earlier)
+
+    def _passed_on(self, namespace: Namespace, caller: dict[str, Any]) -> tuple[Any, list[inputs.Given]]:
+        """Return what another function passes on to the target; what happens on the way there is not told."""
+        from drygrad.worker.search import through  # most runs search nothing
+
+        owner, values = self._evaluated(namespace, caller["receiver"], caller["arguments"])
+        function = resolve(namespace.names, caller["target"], owner)
+        positional, named = inputs.arguments(values)
+        seed_all(int(self.plan.get("seed") or 0))
+        code = through.wanted(namespace.names, str(self.plan["target"]))
+        known = len(self.run.faults)
+        try:
+            reached = through.passed_on(lambda: finish(function(*positional, **named), self.loops.limit), code)
+        except Exception as error:
+            raise CallFailed(f"`{caller['target']}` does not come to the target: {errors.first_line(error)}") from error
+        del self.run.faults[known:]
+        namespace.contexts.enter_context(torch.set_grad_enabled(reached.grad))
+        return through.given_by(reached, self.plan.get("method_of"), f"search, passed on by `{caller['target']}`")
 
     def _returned(self, namespace: Namespace, target: str, given: Callable[[], tuple[Any, list[inputs.Given]]]) -> Any:
         self.tell("inputs")
         receiver = self.plan.get("receiver")
         owner, values = given()
         function = resolve(namespace.names, target, owner)
-        told = [({**receiver, "name": "self"}, owner)] if receiver else []
+        source = {"source": values[0][0].get("source", "")} if values else {}
+        own: dict[str, Any] = {**source, **(receiver or {}), "name": "self"}
+        told = [(own, owner)] if receiver or owner is not None else []
         described = self.run.result["inputs"] = inputs.described(function, [*told, *values])
         given_values = [owner, *(value for _, value in values)] if told else [value for _, value in values]
         self.run.tell("begins", namespace.names, {d["name"]: v for d, v in zip(described, given_values)})

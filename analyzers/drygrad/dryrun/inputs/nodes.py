@@ -27,7 +27,7 @@ USUAL_SHAPES: Mapping[int, tuple[int, ...]] = {
 
 
 _RANDOM = re.compile(
-    r"torch\.(?P<maker>randn|rand|randint)\((?:(?P<low>\d+), (?P<high>\d+), )?\(?(?P<sizes>\d+(?:, \d+)*|\(\)),?\)?"
+    r"torch\.(?:randint\((?P<low>\d+), (?P<high>\d+), |(?P<maker>randn?)\()\(?(?P<sizes>\d+(?:, \d+)*|\(\)),?\)?"
     r"(?:, dtype=torch\.(?P<dtype>\w+))?(?:, device=[\"']cuda[\"'])?\)"
 )
 
@@ -49,7 +49,7 @@ def read_again(expression: str) -> Node:
     if match is None:
         return text(expression, "search")
     sizes = [int(size) for size in re.findall(r"\d+", match["sizes"])]
-    drawn = match["maker"] == "randint"
+    drawn = match["maker"] is None
     dtype = match["dtype"] or ("int64" if drawn else "float32")
     low = int(match["low"] or 0) if drawn else int(match["maker"] == "rand")
     return tensor(sizes, dtype, high=int(match["high"] or 0), low=low)

@@ -10,6 +10,7 @@ from drygrad.dryrun.inputs.hints import Hints
 from drygrad.dryrun.inputs.kinds import Proposer
 from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import Node, group, read_again, texts
+from drygrad.dryrun.inputs.passing_on import callers_of
 from drygrad.dryrun.inputs.siblings import with_optimizers
 from drygrad.dryrun.inputs.usage import Usage
 from drygrad.dryrun.slicing import free_of_text, reads_gradients
@@ -22,10 +23,14 @@ OPTION = "option"
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a search begins with; ``names`` are those of the file that it reads."""
+    """What a search begins with; ``names`` are those of the file that it reads.
+
+    ``through`` are other functions that call the target, with the inputs that a search for each of them begins with.
+    """
 
     inputs: Node
     names: frozenset[str]
+    through: tuple[tuple[str, Node], ...] = ()
 
 
 def propose(
@@ -35,6 +40,20 @@ def propose(
 
     Those that are ``pinned`` are given by expressions, and ``also`` those with a default that are to be proposed.
     """
+    inputs = _inputs(source, target, neighbours, pinned, also)
+    if inputs is None:
+        return None
+    callers = callers_of(source, target, neighbours) if not (pinned or also) else ()
+    proposed = ((str(caller.qualname), _inputs(source, caller, neighbours, {}, ())) for caller in callers)
+    through = tuple((name, found) for name, found in proposed if found is not None)
+    written = (name for node in (inputs, *(node for _, node in through)) for name in texts(node))
+    names = {name for expression in written for name in free_of_text(expression)}
+    return Proposal(inputs, frozenset(names | {name.partition(".")[0] for name, _ in through}), through)
+
+
+def _inputs(
+    source: Source, target: Target, neighbours: Neighbours, pinned: Mapping[str, str], also: Sequence[str]
+) -> Node | None:
     function = target.function
     if function is None or function.args.posonlyargs:
         return None
@@ -63,8 +82,7 @@ def propose(
     found = {name: read_again(pinned[name]) if name in pinned else proposer.of(used[name]) for name in wanted}
     options: dict[str, Node] = {name: {**found[name], "source": OPTION} for name in found.keys() - needed}
     parts |= _in_order({**found, **options}, used)
-    inputs: Node = {**group("inputs", parts), "text": target.receiver or ""}
-    return Proposal(inputs, frozenset(name for written in texts(inputs) for name in free_of_text(written)))
+    return {**group("inputs", parts), "text": target.receiver or ""}
 
 
 def makes_objects(node: Node) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from functools import partial
+from typing import Any, Callable
 
 import torch
 
-from drygrad.worker import devices
+from drygrad.worker import devices, inputs
 from drygrad.worker.errors import described
 from drygrad.worker.execute import Execution, finish, seed_all
 from drygrad.worker.namespace import Namespace
 from drygrad.worker.resolving import resolve
-from drygrad.worker.search import isolated, seeking
+from drygrad.worker.search import isolated, seeking, through
 from drygrad.worker.search.nodes import Node, read, text_of
 from drygrad.worker.search.trial import Steps, Trials
 from drygrad.worker.watch import watching
@@ -20,6 +21,8 @@ from drygrad.worker.watch import watching
 SECONDS = 2.0
 _SEARCH, _STAND_IN = "search", "stand-in"
 _MOST_REASONS = 3
+_THROUGH = 1.0
+"""Seconds for the search of the inputs of each function that could call the target."""
 
 
 def fill(plan: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -29,10 +32,14 @@ def fill(plan: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
         return plan, None
     seconds = float(wanted.get("seconds") or SECONDS)
     start = read(wanted["inputs"])
-    answer: dict[str, Any] | None = isolated.apart(lambda tell: _answer(plan, start, seconds, tell), seconds)
+    more = _THROUGH * len(wanted.get("through") or ())
+    answer: dict[str, Any] | None = isolated.apart(lambda tell: _answer(plan, start, seconds, tell), seconds + more)
     if answer is None:
         answer = {**_written(start), "found": False, "why": "the search did not come to an answer"}
     receiver, arguments = answer.pop("receiver"), answer.pop("arguments")
+    if "through" in answer:
+        caller = {"target": answer["through"], "receiver": receiver, "arguments": arguments}
+        return {**plan, "through": caller}, {**answer, "inputs": []}
     answer["inputs"] = [*([receiver] if receiver else []), *arguments]
     return {**plan, "receiver": receiver, "arguments": arguments}, answer
 
@@ -64,24 +71,73 @@ def _answer(plan: dict[str, Any], start: Node, seconds: float, tell: isolated.Te
             return {**_written(start), "found": False, "why": why, "independent": True}
         begun = time.monotonic()
         tell({"begun": True})
-        found = _searched(execution, namespace, steps, start, seconds, tell)
-    return {**_said(found, execution), "seconds": round(time.monotonic() - begun, 3)}
+        seeker = _Seeker(execution, namespace, steps, tell)
+        found = seeker.found(start, seconds)
+        said = _said(found, execution)
+        if not said["found"] and not said["independent"]:
+            said = seeker.through(plan["search"].get("through") or []) or said
+    return {**said, "seconds": round(time.monotonic() - begun, 3)}
 
 
-def _searched(
-    execution: Execution, namespace: Namespace, steps: Steps, start: Node, seconds: float, tell: isolated.Tell
-) -> seeking.Found:
-    seed = int(execution.plan.get("seed") or 0)
+class _Seeker:
+    """The searches of one target."""
 
-    def call(owner: Any, named: dict[str, Any]) -> None:
-        seed_all(seed)
-        function = resolve(namespace.names, str(execution.plan["target"]), owner)
-        finish(function(**named), execution.loops.limit)
+    def __init__(self, execution: Execution, namespace: Namespace, steps: Steps, tell: isolated.Tell) -> None:
+        self._execution = execution
+        self._namespace = namespace
+        self._steps = steps
+        self._tell = tell
 
-    def better(found: seeking.Found) -> None:
-        tell(_said(found, execution))
+    def found(self, start: Node, seconds: float) -> seeking.Found:
+        """Return what a search of the target's own inputs comes to."""
+        return self._searched(start, seconds, partial(self._call, str(self._execution.plan["target"])), self._better)
 
-    search = seeking.Search(Trials(namespace, call, steps), time.process_time() + seconds, better)
+    def through(self, callers: list[dict[str, Any]]) -> dict[str, Any] | None:
+        """Return how to call one of several functions so that it calls the target; None where none does."""
+        code = through.code_of(self._namespace.names, str(self._execution.plan["target"]))
+        for caller in callers if code is not None else ():
+            name = str(caller["target"])
+
+            def reach(owner: Any, named: dict[str, Any], name: str = name, code: Any = code) -> None:
+                reached = through.passed_on(lambda: self._call(name, owner, named), code)
+                with torch.set_grad_enabled(reached.grad):
+                    self._go_on(reached)
+
+            found = self._searched(read(caller["inputs"]), _THROUGH, reach, lambda _: None, settles=False)
+            if found.failure is None and found.is_over:
+                return {**_said(found, self._execution), "through": name}
+        return None
+
+    def _call(self, name: str, owner: Any, named: dict[str, Any]) -> None:
+        seed_all(int(self._execution.plan.get("seed") or 0))
+        function = resolve(self._namespace.names, name, owner)
+        finish(function(**named), self._execution.loops.limit)
+
+    def _go_on(self, reached: through.Reached) -> None:
+        """Call the target with what was passed on to it."""
+        plan = self._execution.plan
+        owner, values = through.given_by(reached, plan.get("method_of"), "")
+        function = resolve(self._namespace.names, str(plan["target"]), owner)
+        positional, named = inputs.arguments(values)
+        finish(function(*positional, **named), self._execution.loops.limit)
+
+    def _better(self, found: seeking.Found) -> None:
+        self._tell(_said(found, self._execution))
+
+    def _searched(
+        self,
+        start: Node,
+        seconds: float,
+        call: Callable[[Any, dict[str, Any]], None],
+        better: Callable[[seeking.Found], None],
+        settles: bool = True,
+    ) -> seeking.Found:
+        trials = Trials(self._namespace, call, self._steps)
+        search = seeking.Search(trials, time.process_time() + seconds, better, settles=settles)
+        return _bounded(search, start, seconds)
+
+
+def _bounded(search: seeking.Search, start: Node, seconds: float) -> seeking.Found:
     try:
         isolated.alarm(seconds * isolated.WAITING)
         return search.run(start)

@@ -87,9 +87,11 @@ class Search:
     ``until`` is a time of this process: where others keep the machine busy, the search lasts longer, not shorter.
     """
 
-    def __init__(self, trials: Trials, until: float, better: Callable[[Found], None]) -> None:
+    def __init__(self, trials: Trials, until: float, better: Callable[[Found], None], *, settles: bool = True) -> None:
+        """``settles``: what is found is moved to the GPU, and made to tell sizes apart."""
         self._trials = trials
         self._until = until
+        self._settles = settles
         self._better = better
         self._count = itertools.count()
         self._seen: set[str] = set()
@@ -109,6 +111,8 @@ class Search:
             failure = self._try(proposal)
             if failure is None and self.best is not None and self._is_chance(self.best, proposal):
                 return replace(self.best, trials=self.made, is_independent=True)
+            if failure is None and not self._settles:
+                return Found(proposal, None, self.made)
             if failure is None:
                 return self._settled(self._bounded(self._distinct(self._smaller(proposal))))
             if (own := self._own(proposal, failure)) is not None:
