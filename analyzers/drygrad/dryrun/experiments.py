@@ -34,6 +34,9 @@ async def experiment(record: Record, run: Run, settings: Settings, seconds: floa
     codes = wanted(settings)
     if seconds <= 0 or not codes or not is_owed(record):
         return record
+    if record.result.seconds > seconds:
+        why = f"the run took {record.result.seconds:.0f} s, and experiments have {seconds:g}"
+        return replace(record, result=replace(record.result, tried=_none_tried(why, codes)))
     asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial)
     plan = await in_turn(experimented, record.plan, record.result, asked)
     return await in_turn(_with_outcome, record, await run(plan), asked, settings)
@@ -41,7 +44,8 @@ async def experiment(record: Record, run: Run, settings: Settings, seconds: floa
 
 def _with_outcome(record: Record, result: Result, asked: Experiments, settings: Settings) -> Record:
     """Return the record as that of one run: from here on, whoever repeats it repeats what has broken a relation."""
-    tried = result.tried or _none_tried(result, asked.codes)
+    why = result.reason or f"the run that was to try it ended as {result.outcome}"
+    tried = result.tried or _none_tried(why, asked.codes)
     broken = tuple(one.code for one in tried if one.outcome == _BROKEN)
     own = [fault for fault in result.faults if fault.facts.get("relation")]
     if not own:
@@ -62,7 +66,5 @@ def _with_outcome(record: Record, result: Result, asked: Experiments, settings: 
     )
 
 
-def _none_tried(result: Result, codes: Sequence[str]) -> tuple[Tried, ...]:
-    """Return what is said of relations where the run that was to try them did not come to it."""
-    why = result.reason or f"the run that was to try it ended as {result.outcome}"
+def _none_tried(why: str, codes: Sequence[str]) -> tuple[Tried, ...]:
     return tuple(Tried(code, relations()[code], "not-tried", why) for code in codes)

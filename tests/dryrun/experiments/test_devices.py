@@ -185,6 +185,35 @@ def test_what_the_code_itself_makes_on_the_cpu_is_told(case: str, lab: Lab) -> N
     assert (finding.code, finding.span.start.line - 3, finding.severity) == (code, line, "warning")
 
 
+def test_a_target_with_a_parameter_for_it_is_told_the_device(lab: Lab) -> None:
+    program = """
+        # dry-run: n=4
+        def f(n, device=None):
+            grid = torch.arange(n, device=device)
+            return grid * torch.ones(n)
+        """
+    (finding,) = (f for f in lab.experimented(written(program), "f", CODE).findings if f.run)
+    assert (finding.code, finding.span.start.line - 3) == ("DG203", 4)
+
+
+def test_a_program_that_lives_on_the_cpu_is_told_as_an_info(lab: Lab) -> None:
+    program = """
+        def f(x):
+            return x + torch.ones(3)
+
+        if __name__ == "__main__":
+            print(f(torch.zeros(3)))
+        """
+    (finding,) = (f for f in lab.experimented(written(program), "f", CODE).findings if f.run)
+    assert (finding.code, finding.severity) == ("DG203", "info")
+
+
+def test_a_run_that_took_longer_than_experiments_have_is_not_tried_again(lab: Lab) -> None:
+    record = lab.experimented(written(RIGHT["buffers"]), "f", CODE, seconds=1e-4)
+    (tried,) = record.result.tried
+    assert (tried.outcome, tried.why.partition(" took ")[0]) == ("not-tried", "the run")
+
+
 @pytest.mark.parametrize("case", RIGHT)
 def test_code_that_runs_anywhere_holds(case: str, lab: Lab) -> None:
     record = lab.experimented(written(RIGHT[case]), "f", CODE)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import torch
 
 from drygrad.worker import errors, probe
-from drygrad.worker.experiments.bench import Bench, Called
+from drygrad.worker.experiments.bench import Bench, Called, Inputs
 from drygrad.worker.experiments.moving import Moving
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.explain.blame import is_loop
@@ -40,7 +40,7 @@ class DevicesAreEqual(Relation):
             raise NotTried("there is no GPU, real or simulated")
         moving = Moving(_GPU)
         given = moving.inputs(bench.inputs())
-        if not moving.count:
+        if not moving.count and not _told(given):
             raise NotTried("nothing among its inputs has a device")
         bench.run.tell("begins", {}, dict(zip(given.names, given.values)))
         called = bench.call(given)
@@ -78,8 +78,29 @@ def _mixed(bench: Bench, called: Called, modules: list[torch.nn.Module]) -> Faul
     if fault.code == "DG205" and all(_is_made_of_nothing(bench, stray, fault.at) for stray in strays):
         fault.code = "DG203"
     fault.message += " (with its inputs on the GPU)"
-    fault.severity = "warning"
+    fault.severity = "info" if _is_of_the_host(bench) else "warning"
     return fault
+
+
+def _told(given: Inputs) -> bool:
+    """Tell a target the device that has a parameter for it; say whether it has."""
+    try:
+        parameters = inspect.signature(given.function).parameters
+    except (TypeError, ValueError):
+        return False
+    free = "device" in parameters and "device" not in given.names
+    if free and parameters["device"].kind is not inspect.Parameter.POSITIONAL_ONLY:
+        given.named["device"] = torch.device(_GPU)
+        return True
+    return False
+
+
+def _is_of_the_host(bench: Bench) -> bool:
+    """Say whether the program itself calls the target, with tensors of the CPU, and nowhere speaks of a device."""
+    specs = [*(bench.plan.get("arguments") or ()), *([bench.plan["receiver"]] if bench.plan.get("receiver") else ())]
+    called = bool(specs) and all(spec.get("source") in ("call", "constructor") for spec in specs)
+    text = str(bench.plan.get("text"))
+    return called and bench.plan.get("elsewhere") is None and "cuda" not in text and "device" not in text
 
 
 def _strays(bench: Bench, called: Called) -> list[torch.Tensor]:
