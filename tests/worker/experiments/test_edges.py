@@ -143,6 +143,10 @@ EXCLUDED = {
     "rotations": ("r=torch.linalg.qr(torch.randn(2, 3, 3))[0]", "return r / r.norm(dim=(1, 2), keepdim=True)"),
     "a limit that is meant": ("p=torch.rand(4, 3) - 0.1", "return p.abs().log()"),
     "a pole far out, in any precision": ("x=torch.randn(4, 3)", "return x.exp().sum() - x.exp().mean()"),
+    "documentation that excludes an empty mask": (
+        _MASKED,
+        '"""Average x.\n\n`keep` should not be False throughout.\n"""\nreturn x[keep].mean()',
+    ),
     "a division by a number": ("x=torch.randn(4, 3)", "return x / 3"),
     "probabilities that stay within their range": (
         "p=torch.rand(4, 3)",
@@ -204,3 +208,23 @@ def test_a_weight_that_grows(tmp_path: Path) -> None:
     assert isinstance(fault, Fault)
     assert fault.code in ("DG403", "DG404")
     assert "if the weights `self.layer.weight` grow" in fault.message
+
+
+def test_a_weight_that_becomes_negative(tmp_path: Path) -> None:
+    program = dedent(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gain = nn.Parameter(torch.ones(3))
+
+            def f(self, x):
+                return x / torch.relu(self.gain + 1e-6)
+        """
+    )
+    (fault,) = examined(tmp_path, EdgesStayFinite, program, "self=Net(), x=torch.randn(5, 3)")
+    assert isinstance(fault, Fault)
+    assert (fault.code, fault.severity) == ("DG401", "info")
+    assert "if the weights `self.gain` become negative, division by zero" in fault.message
+    right = program.replace("torch.relu(self.gain + 1e-6)", "(torch.relu(self.gain) + 1e-6)")
+    assert examined(tmp_path, EdgesStayFinite, right, "self=Net(), x=torch.randn(5, 3)") == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
@@ -31,7 +31,7 @@ class Edge:
     first_only: bool = False
     """Whether the first of the samples is all that differs."""
     saturated: bool = False
-    """Whether an activation comes there by rounding: then no infinite result is meant."""
+    """Whether an activation comes there by rounding, or a weight by itself: then no infinite result is meant."""
     far: bool = False
     """Whether it is a matter of magnitude: then wider numbers tell what should come of it."""
     grown: tuple[str, float] | None = None
@@ -198,6 +198,14 @@ def grown(weights: list[str], reached: float) -> Iterator[Edge]:
             factor = reach / max(reached, 1e-3)
             if 1 < factor < 1e5:
                 yield Edge(f"the weights `{name}` grow {factor:.0f}-fold", far=True, grown=(name, factor))
+
+
+def negative(weights: Iterable[tuple[str, torch.Tensor]]) -> Iterator[Edge]:
+    """Yield weights that are all positive, with the other sign: nothing keeps an optimizer from that."""
+    for name, weight in weights:
+        both = extremes(weight)
+        if both is not None and both[0] > 0:
+            yield Edge(f"the weights `{name}` become negative", saturated=True, grown=(name, -1.0))
 
 
 def _certain_along(dim: int) -> Callable[[torch.Tensor], object]:

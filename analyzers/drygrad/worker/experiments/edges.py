@@ -10,7 +10,7 @@ import torch
 from drygrad.worker import errors, probe
 from drygrad.worker.experiments.bench import Bench, Called, Inputs
 from drygrad.worker.experiments.copies import Copies, gradients, parameters
-from drygrad.worker.experiments.edge_values import Edge, at_points, far_out, grown, of_selections
+from drygrad.worker.experiments.edge_values import Edge, at_points, far_out, grown, negative, of_selections
 from drygrad.worker.experiments.held import shown
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.singular import Singular
@@ -81,14 +81,16 @@ class _Search:
         singular = self._singular
         text = str(getattr(self._copies.given.function, "__doc__", None) or "")
         known = [(held, shown(held, text)) for held in self._copies.held]
+        weights = [*parameters(self._copies.given)]
         if singular.at_a_point or singular.of_nothing:
             yield from of_selections(known, singular.ignored)
         if singular.at_a_point:
             yield from at_points(known)
+            yield from negative(weights)
         if self._reached:
             yield from far_out(known)
-            weights = [name for name, p in parameters(self._copies.given) if p.dim() > 1]
-            yield from grown(weights[::-1][:_WEIGHTS], self._reached)
+            layers = [name for name, weight in weights if weight.dim() > 1]
+            yield from grown(layers[::-1][:_WEIGHTS], self._reached)
 
     def _at(self, edge: Edge) -> list[Fault]:
         """Return what is not finite at an edge, as the user is to read it."""

@@ -27,7 +27,8 @@ _POSITIVE = re.compile(
 )
 """Names of what is positive by its meaning."""
 _ASKS = re.compile(
-    r"positive|non-?\s?zero|strictly|> ?0|invertible|non-?singular|non-?empty|normali[sz]ed|unit\b|must|definite"
+    r"positive|non-?\s?zero|strictly|> ?0|invertible|non-?singular|non-?empty|normali[sz]ed|unit\b|definite|"
+    r"(must|should|can|may) ?not|at least"
 )
 
 
@@ -78,12 +79,15 @@ def shown(held: Held, text: str) -> Shown:
         return Shown()
     with quietly():
         two = bool(((tensor == 0) | (tensor == 1)).all())
+    documented = _is_documented(held.name, text)
+    if documented and not tensor.is_floating_point():
+        return Shown()
     if tensor.dtype is torch.bool or (two and both == (0, 1) and tensor.dim()):
         return Shown(mask=True)
     if not tensor.is_floating_point():
         return Shown(ids=True)
     with quietly():
-        return _of_floats(tensor, both, _is_asked_for(held.name, text))
+        return _of_floats(tensor, both, documented or bool(_POSITIVE.search(held.name.lower())))
 
 
 def _of_floats(tensor: torch.Tensor, both: tuple[Any, Any], asked: bool) -> Shown:
@@ -127,10 +131,8 @@ def _is_a_map(tensor: torch.Tensor) -> bool:
     return bool(torch.equal(last, unit) or rotates or (symmetric and bool((square != 0).all())))
 
 
-def _is_asked_for(name: str, text: str) -> bool:
-    """Say whether the name, or a line of the documentation that has it, asks for values of a certain kind."""
-    if _POSITIVE.search(name.lower()):
-        return True
-    first = re.split(r"\W", name)[0]
-    lines = (line for line in text.lower().splitlines() if re.search(rf"\b{re.escape(first.lower())}\b", line))
+def _is_documented(name: str, text: str) -> bool:
+    """Say whether a line of the documentation that has the name asks for values of a certain kind."""
+    first = re.split(r"\W", name)[0].lower()
+    lines = (line for line in text.lower().splitlines() if re.search(rf"\b{re.escape(first)}\b", line))
     return any(_ASKS.search(line) for line in lines)
