@@ -516,3 +516,154 @@ SIZES = {
         "self.body(x).squeeze(-1)",
     ),
 }
+
+CALLS = {
+    "a mask of the first length": Pair(
+        """
+        class Causal(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mask = None
+
+            # dry-run: x=torch.randn(2, 6, 6)
+            def forward(self, x):
+                if {}:
+                    self.mask = torch.ones(x.shape[1:]).tril().bool()
+                return x.masked_fill(~self.mask, -1e9).softmax(-1)  # here
+        """,
+        "self.mask is None",
+        "self.mask is None or self.mask.shape != x.shape[1:]",
+    ),
+    "positions that are computed once": Pair(
+        """
+        class Positions(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = torch.zeros(0, 8)
+
+            # dry-run: x=torch.randn(2, 6, 8)
+            def forward(self, x):
+                if {}:
+                    self.table = torch.arange(x.shape[1]).float()[:, None] / 10
+                return x + self.table  # here
+        """,
+        "not len(self.table)",
+        "len(self.table) != x.shape[1]",
+    ),
+    "a state that is made once": Pair(
+        """
+        class Cell(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = nn.GRUCell(6, 6)
+                self.start = None
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                if {}:
+                    self.start = torch.zeros(len(x), 6)
+                return self.cell(x, self.start)  # here
+        """,
+        "self.start is None",
+        "self.start is None or len(self.start) != len(x)",
+    ),
+    "a default that is changed": Pair(
+        """
+        # dry-run: x=torch.randn(4)
+        def f(x, seen={}):
+            seen = [] if seen is None else seen
+            seen.append(x)
+            return torch.stack([part.mean() for part in seen]).sum()  # here
+        """,
+        "[]",
+        "None",
+    ),
+    "a cache without its key": Pair(
+        """
+        CACHE = {}
+
+        # dry-run: x=torch.randn(4, 3)
+        def f(x):
+            key = [*]
+            if key not in CACHE:
+                CACHE[key] = torch.linspace(0, 1, len(x))[:, None]
+            return x * CACHE[key]  # here
+        """.replace("{}", "dict()").replace("[*]", "{}"),
+        "'weights'",
+        "len(x)",
+    ),
+    "what the first call has seen": Pair(
+        """
+        class Centre(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 3)
+
+            # dry-run: x=torch.randn(5, 3)
+            def forward(self, x):
+                if {}:
+                    self.centre = x.mean(0)
+                return self.layer(x - self.centre)  # here
+        """,
+        "not hasattr(self, 'centre')",
+        "True",
+    ),
+}
+
+INDEPENDENT = {
+    "a table by the size that it is for": """
+        from functools import lru_cache
+
+        @lru_cache(maxsize=None)
+        def table(size):
+            return torch.linspace(0, 1, size)
+
+        # dry-run: x=torch.randn(2, 6)
+        def f(x):
+            return x * table(x.shape[1])
+        """,
+    "a fixed size": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.position = nn.Parameter(torch.randn(6, 8))
+                self.layer = nn.Linear(8, 8)
+
+            # dry-run: x=torch.randn(2, 6, 8)
+            def forward(self, x):
+                return self.layer(x + self.position)
+        """,
+    "random numbers": """
+        # dry-run: x=torch.randn(2, 6)
+        def f(x):
+            return x + torch.randn_like(x)
+        """,
+}
+
+STATEFUL = {
+    "an object that is there to keep": """
+        class Average:
+            def __init__(self):
+                self.total, self.count = torch.zeros(3), 0
+
+            # dry-run: self=Average(), x=torch.randn(3)
+            def forward(self, x):
+                self.total, self.count = self.total + x, self.count + 1
+                return self.total / self.count
+        """,
+    "a function that says it keeps something": """
+        STEPS = 0
+
+        # dry-run: x=torch.randn(3)
+        def f(x):
+            global STEPS
+            STEPS += 1
+            return x / STEPS
+        """,
+    "what it is given is changed": """
+        # dry-run: x=torch.randn(3), seen=[]
+        def f(x, seen):
+            seen.append(x)
+            return torch.stack(seen).mean(0)
+        """,
+}

@@ -57,7 +57,8 @@ class Bench:
         self.execution = execution
         self.run = execution.run
         self.plan = execution.plan
-        self._seconds = self._until = math.inf
+        self._seconds = self.until = math.inf
+        """When, on the monotonic clock, the relation has to be done."""
         self._begun = 0.0, 0.0
         self._names = dict(names)
         self._target = target
@@ -65,14 +66,14 @@ class Bench:
 
     def allot(self, seconds: float, until: float) -> None:
         """Say how long the relation that begins now may compute, and when, on the clock, it has to be done."""
-        self._seconds, self._until = seconds, until
+        self._seconds, self.until = seconds, until
         self._begun = time.process_time(), time.monotonic()
 
     @property
     def spent(self) -> float:
         """The share of the relation's time that is spent: what it has not told by the end is lost."""
         computed, passed = time.process_time() - self._begun[0], time.monotonic() - self._begun[1]
-        return max(computed / self._seconds, passed / (self._until - self._begun[1]))
+        return max(computed / self._seconds, passed / (self.until - self._begun[1]))
 
     @property
     def seed(self) -> int:

@@ -78,11 +78,9 @@ def _answer_of(kind: type[Relation], bench: Bench, purse: _Purse) -> dict[str, A
         return _examined(kind, bench)
 
     found = isolated.until(work, end)
-    if found is None:
-        purse.pay((time.monotonic() - begun) / isolated.WAITING)
-        return _not_tried("it did not come to an end in its time")
-    purse.pay(found.pop("computed"))
-    return found
+    passed = (time.monotonic() - begun) / isolated.WAITING
+    purse.pay(max(passed, found.pop("computed")) if found is not None else passed)
+    return found if found is not None else _not_tried("it did not come to an end in its time")
 
 
 def _examined(kind: type[Relation], bench: Bench) -> dict[str, Any]:
