@@ -59,6 +59,19 @@ PAIRS = {
         "return torch.acos(F.cosine_similarity(u, v).clamp(-1 + 1e-6, 1 - 1e-6)).mean()",
         ("DG922", "warning", "if `v[0]` equals `u[0]`"),
     ),
+    "the angle of no rotation": (
+        "r=torch.linalg.qr(torch.randn(4, 3, 3))[0].requires_grad_()",
+        "cosine = (r.diagonal(dim1=1, dim2=2).sum(1) - 1) / 2\nreturn torch.acos(cosine.clamp(-1, 1)).mean()",
+        "cosine = (r.diagonal(dim1=1, dim2=2).sum(1) - 1) / 2\n"
+        "return torch.acos(cosine.clamp(-1 + 1e-6, 1 - 1e-6)).mean()",
+        ("DG922", "warning", "if `r[0]` is the identity"),
+    ),
+    "a quaternion without an axis": (
+        "q=F.normalize(torch.randn(5, 4), dim=-1)",
+        "return q[:, 1:] / q[:, 1:].norm(dim=1, keepdim=True)",
+        "return F.normalize(q[:, 1:], dim=1)",
+        ("DG402", "info", "if `q[0]` points along its first axis"),
+    ),
     "an image of one value": (
         "image=torch.rand(2, 3, 4, 4) - 0.5",
         "d, m = torch.std_mean(image, dim=(1, 2, 3), keepdim=True)\nreturn (image - m) / d",

@@ -51,10 +51,16 @@ def at_points(known: Known) -> Iterator[Edge]:
         if shown.sums is not None:
             edge = _changed(held, f"`{held.name}` is certain of one class", _certain_along(shown.sums))
             yield replace(edge, saturated=shown.saturates)
+    for held, shown in known:
+        if shown.unit is not None:
+            yield from _axes(held, shown.unit)
+        if shown.rotates:
+            yield from _turns(held)
     for held in free:
         yield from _equals(held)
-    for position, held in enumerate(free):
-        for other in free[:position]:
+    alike = [held for held, shown in known if shown.zero or shown.unit is not None]
+    for position, held in enumerate(alike):
+        for other in alike[:position]:
             if other.tensor.shape == held.tensor.shape and other.tensor.dtype == held.tensor.dtype:
                 yield from _meetings(held, other)
     for held, shown in known:
@@ -98,6 +104,33 @@ def _equals(held: Held) -> Iterator[Edge]:
     if tensor.numel() > 1:
         words = f"all samples of `{name}` are equal" if tensor.dim() > 1 else f"`{name}` has one value throughout"
         yield _changed(held, words, lambda t: t.copy_(t[:1].expand_as(t).clone()))
+
+
+def _axes(held: Held, dim: int) -> Iterator[Edge]:
+    """Yield vectors of length one along an axis, and two that are equal."""
+    which = f"`{held.name}[0]`" if dim % held.tensor.dim() else f"`{held.name}`"
+    for place, words in ((0, "first"), (-1, "last")):
+        change = _certain_along(dim, place)
+        yield _changed(held, f"{which} points along its {words} axis", change, first_only=True)
+    if dim % held.tensor.dim() and held.tensor.shape[0] > 1:
+        words = f"`{held.name}[1]` equals `{held.name}[0]`"
+        yield _changed(held, words, lambda t: t[1].copy_(t[0]), ordinary=True)
+
+
+def _turns(held: Held) -> Iterator[Edge]:
+    """Yield no rotation at all, and one of half a turn."""
+    size, several = held.tensor.shape[-1], held.tensor.dim() > 2
+    which = f"`{held.name}[0]`" if several else f"`{held.name}`"
+    with quietly():
+        none = torch.eye(size, dtype=held.tensor.dtype, device=held.tensor.device)
+        half = -none
+        half[0, 0] = 1 if size % 2 else -1
+    for turn, words in ((none, "the identity"), (half, "half a turn")):
+        yield _changed(held, f"{which} is {words}", _filled_with(turn, several), ordinary=True, first_only=several)
+
+
+def _filled_with(value: torch.Tensor, several: bool) -> Callable[[torch.Tensor], object]:
+    return lambda t: (t[0] if several else t).copy_(value.expand_as(t[0] if several else t))
 
 
 def _meetings(held: Held, other: Held) -> Iterator[Edge]:
@@ -208,13 +241,13 @@ def negative(weights: Iterable[tuple[str, torch.Tensor]]) -> Iterator[Edge]:
             yield Edge(f"the weights `{name}` become negative", saturated=True, grown=(name, -1.0))
 
 
-def _certain_along(dim: int) -> Callable[[torch.Tensor], object]:
-    """Return what gives everything to the first class, in the first sample where there are several."""
+def _certain_along(dim: int, place: int = 0) -> Callable[[torch.Tensor], object]:
+    """Return what gives everything to one class, in the first sample where there are several."""
 
     def change(tensor: torch.Tensor) -> None:
         one = tensor[0] if dim % tensor.dim() else tensor
         one.zero_()
-        one.select(dim, 0).fill_(1)
+        one.select(dim, place).fill_(1)
 
     return change
 

@@ -58,6 +58,10 @@ class Shown:
     """What has computed it, a sigmoid or a softmax, comes to its ends by rounding."""
     sums: int | None = None
     """The dimension along which its values sum up to one."""
+    unit: int | None = None
+    """The dimension of its vectors, which are of length one."""
+    rotates: bool = False
+    """Its matrices are rotations or reflections."""
 
 
 def held_tensors(names: list[str], values: list[Any]) -> list[Held]:
@@ -97,12 +101,13 @@ def _of_floats(tensor: torch.Tensor, both: tuple[Any, Any], asked: bool) -> Show
         within = None  # what a layer gives is small at first, and nothing keeps it so
     if asked or not tensor.dim():
         return Shown(within=within or (low, high))
-    sums = next((d for d in range(-1, -tensor.dim() - 1, -1) if _is_one(tensor, d, 1)), None) if low >= 0 else None
-    if sums is not None:
-        return Shown(within=within, saturates=_is_made_by(tensor, _SATURATING), sums=sums)
-    if any(_is_one(tensor, d, 2) for d in range(-1, -tensor.dim() - 1, -1)) or _is_a_map(tensor):
-        return Shown(within=within)
     saturates = _is_made_by(tensor, _SATURATING)
+    if low >= 0 and (sums := _dimension_of_ones(tensor, 1)) is not None:
+        return Shown(within=within, saturates=saturates, sums=sums)
+    if _is_a_map(tensor):
+        return Shown(within=within, rotates=_is_orthogonal(tensor))
+    if (unit := _dimension_of_ones(tensor, 2)) is not None:
+        return Shown(within=within, unit=unit)
     # Numbers that are all far from zero are sizes, counts or scales.
     zero = saturates or low <= _FAR_FROM_ZERO * high
     return Shown(zero=zero, far=within in (None, _NO_LESS_THAN_ZERO), within=within, saturates=saturates)
@@ -112,9 +117,13 @@ def _is_made_by(tensor: torch.Tensor, operations: tuple[str, ...]) -> bool:
     return tensor.grad_fn is not None and tensor.grad_fn.name().startswith(operations)
 
 
-def _is_one(tensor: torch.Tensor, dim: int, power: int) -> bool:
-    """Say whether the sums of the powers along a dimension are all one."""
-    return tensor.shape[dim] > 1 and bool(((tensor.double() ** power).sum(dim) - 1).abs().max() < _CLOSE)
+def _dimension_of_ones(tensor: torch.Tensor, power: int) -> int | None:
+    """Return the last dimension along which the sums of the powers are all one."""
+    for dim in range(-1, -tensor.dim() - 1, -1):
+        sums = (tensor.double() ** power).sum(dim)
+        if tensor.shape[dim] > 1 and bool((sums - 1).abs().max() < _CLOSE):
+            return dim
+    return None
 
 
 def _is_a_map(tensor: torch.Tensor) -> bool:
@@ -125,10 +134,17 @@ def _is_a_map(tensor: torch.Tensor) -> bool:
     square, last = tensor[..., :rows].double(), tensor[..., -1, :].double()
     unit = torch.zeros_like(last)
     unit[..., -1] = 1
-    identity = torch.eye(rows, dtype=torch.float64, device=tensor.device)
-    rotates = (square @ square.mT - identity).abs().max() < _CLOSE
     symmetric = (square - square.mT).abs().max() < _CLOSE and bool((square.diagonal(dim1=-2, dim2=-1) > 0).all())
-    return bool(torch.equal(last, unit) or rotates or (symmetric and bool((square != 0).all())))
+    return bool(torch.equal(last, unit) or _is_orthogonal(square) or (symmetric and bool((square != 0).all())))
+
+
+def _is_orthogonal(tensor: torch.Tensor) -> bool:
+    rows = tensor.shape[-2]
+    if tensor.shape[-1] != rows:
+        return False
+    square = tensor.double()
+    identity = torch.eye(rows, dtype=torch.float64, device=tensor.device)
+    return bool((square @ square.mT - identity).abs().max() < _CLOSE)
 
 
 def _is_documented(name: str, text: str) -> bool:
