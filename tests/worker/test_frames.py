@@ -64,3 +64,24 @@ def test_an_error_without_a_traceback_is_none_of_ours() -> None:
         _ = nothing.missing
     assert not frames.is_ours(raised.value)
     assert not frames.is_ours(KeyError("x"))
+
+
+FLEX = """\
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+q = torch.randn(1, 2, 128, 16, requires_grad=True)
+flex_attention(q, q, q).sum().backward()
+"""
+ANOTHERS = """\
+import torch
+x = torch.ones(3, device="cuda")
+raise NotImplementedError("no such thing on the CPU")
+"""
+
+
+@pytest.mark.parametrize(("text", "ended"), [(FLEX, "unsupported"), (ANOTHERS, "failed DG907")])
+def test_what_torch_cannot_do_on_the_cpu_is_no_fault_where_a_gpu_is_simulated(
+    worker: WorkerClient, tmp_path: Path, text: str, ended: str
+) -> None:
+    result = worker.run(plan(tmp_path, text, device="sim"))
+    assert " ".join([result["outcome"], *(fault["code"] for fault in result["faults"])]) == ended

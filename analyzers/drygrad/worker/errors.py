@@ -77,6 +77,8 @@ def outcome_of(error: BaseException, run: Run) -> str:
         return "unsupported"
     if run.device != "cuda" and any(phrase in text for phrase in _MISSING_CUDA):
         return "unsupported"
+    if run.device == "sim" and _lacks_on_cpu(error, run):
+        return "unsupported"
     if surroundings.wants_more_processes(error):
         return "unsupported"
     if surroundings.lacking(error) is not None:
@@ -127,6 +129,11 @@ def user_error(error: BaseException, place: Place | None, what: str = "") -> Fau
 def _detail(error: BaseException) -> str | None:
     text = text_of(error).strip()
     return text[:_DETAIL] if text and text != first_line(error) else None
+
+
+def _lacks_on_cpu(error: BaseException, run: Run) -> bool:
+    """Say whether torch cannot do something on the CPU, which here stands in for the GPU that is wanted."""
+    return isinstance(error, NotImplementedError) and is_torch_error(error, run) and "CPU" in first_line(error)
 
 
 def is_torch_error(error: BaseException, run: Run) -> bool:
