@@ -39,6 +39,22 @@ def test_what_evaluation_changes_is_told_where_it_is_written(case: str, lab: Lab
     assert outcome(lab, pair.program.replace("{}", pair.right), NO_TRACE) == ("held", [])
 
 
+def test_dropout_is_told_before_state_and_state_that_is_written_once(lab: Lab) -> None:
+    program = """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.zeros(6))
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                self.mean.lerp_(x.mean(0), 0.1)
+                return {}
+        """
+    assert outcome(lab, program.replace("{}", "F.dropout(x - self.mean)"), REPEATS) == ("broken", [12])
+    assert outcome(lab, program.replace("{}", "x - self.mean"), REPEATS) == ("not-tried", [])
+
+
 @pytest.mark.parametrize("case", NOISE)
 def test_noise_that_the_text_asks_for_is_no_fault(case: str, lab: Lab) -> None:
     assert outcome(lab, NOISE[case], REPEATS) == ("not-tried", [])

@@ -23,6 +23,10 @@ class Evaluated:
         self.module: torch.nn.Module = given.owner.eval()
         self._given = given
 
+    def state(self) -> list[torch.Tensor]:
+        """Return the parameters and buffers."""
+        return [*self.module.parameters(), *self.module.buffers()]
+
     def call(self, seed: int) -> tuple[Any, Trace]:
         """Call the module without gradients, with copies of its inputs; return what it returns and computes."""
         trace = Trace(self.bench.run)

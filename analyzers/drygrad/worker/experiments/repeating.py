@@ -10,7 +10,7 @@ import torch
 from drygrad.worker.experiments.bench import Bench
 from drygrad.worker.experiments.evaluated import Evaluated
 from drygrad.worker.experiments.relation import NotTried, Relation
-from drygrad.worker.experiments.trace import Step, agree, first_parting, is_noise
+from drygrad.worker.experiments.trace import Step, agree, is_noise, memory_of, partings
 from drygrad.worker.probe import tensors
 from drygrad.worker.run import Fault
 from drygrad.worker.spelling import text_of
@@ -35,8 +35,8 @@ class EvaluationRepeats(Relation):
         pairs = zip(tensors(first), tensors(second))
         if all(agree(one, other) for one, other in pairs):
             return
-        number = first_parting(before, after)
-        step = before.steps[number] if number is not None else None
+        steps = [before.steps[number] for number in partings(before, after)]
+        step = next(filter(is_noise, steps), steps[0] if steps else None)
         place = bench.run.lines.place(step.instruction) if step is not None else None
         if step is None or place is None:
             raise NotTried("it differs from call to call where no line of the program's can be told")
@@ -44,6 +44,8 @@ class EvaluationRepeats(Relation):
         if is_noise(step):
             yield Fault(_DROPOUT, _of_dropout(step, text), place, severity="warning")
             return
+        if any(memory_of(tensor) in step.written for tensor in evaluated.state()):
+            raise NotTried("a call in evaluation changes its state")
         if any(word in name for name in _own_names(evaluated.module) for word in _RESETTING):
             raise NotTried("it keeps state from call to call, which a method of its own resets")
         message = "in evaluation, this comes to something else at the next call with the same inputs: state is kept"

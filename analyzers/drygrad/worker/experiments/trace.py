@@ -87,7 +87,7 @@ class Trace(Instrument):
         place = (id(where.code), where.offset) if where is not None else None
         count = self._seen[place, op.name] = self._seen[place, op.name] + 1
         operands = op.tensors()
-        made_of = [self._makers[key] for key in map(_memory, operands) if key in self._makers]
+        made_of = [self._makers[key] for key in map(memory_of, operands) if key in self._makers]
         with quietly():
             copies = [thinned(at_hand(t).detach(), self._keep).clone() for t in made]
         self._bytes += sum(t.numel() * t.element_size() for t in copies)
@@ -96,10 +96,10 @@ class Trace(Instrument):
         shapes = [tuple(t.shape) for t in operands]
         step = Step((place, op.name, count), where, op.name, copies, made_of, shapes, plain)
         step.drops = _is_in_dropout() if op.name in _DRAWING else False
-        step.written = [*map(_memory, _overwritten(op))]
+        step.written = [*map(memory_of, _overwritten(op))]
         self.steps.append(step)
         for tensor in made:
-            self._makers[_memory(tensor)] = len(self.steps) - 1
+            self._makers[memory_of(tensor)] = len(self.steps) - 1
             self._alive.append(storage_of(tensor))
 
 
@@ -150,7 +150,8 @@ def _overwritten(op: Op) -> Iterator[torch.Tensor]:
             yield value
 
 
-def _memory(tensor: torch.Tensor) -> int:
+def memory_of(tensor: torch.Tensor) -> int:
+    """Return what tells a tensor's memory from all other; 0 where it has none."""
     storage: Any = storage_of(tensor)
     return storage._cdata if storage is not None else 0
 
@@ -182,10 +183,14 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
 
 def first_parting(one: Trace, other: Trace, part: Part = whole) -> int | None:
     """Return the number of the first step whose results differ though all before agree; None where none does."""
+    return next(partings(one, other, part), None)
+
+
+def partings(one: Trace, other: Trace, part: Part = whole) -> Iterator[int]:
+    """Yield the numbers of the steps whose results differ."""
     for number, mine, theirs in aligned(one, other):
         if any(not agree(a, b, part) for a, b in zip(mine.results, theirs.results)):
-            return number
-    return None
+            yield number
 
 
 def agree(one: torch.Tensor, other: torch.Tensor, part: Part = whole) -> bool:

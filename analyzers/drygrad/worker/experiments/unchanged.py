@@ -10,9 +10,9 @@ import torch
 from drygrad.worker.experiments.bench import Bench
 from drygrad.worker.experiments.evaluated import Evaluated
 from drygrad.worker.experiments.relation import NotTried, Relation
-from drygrad.worker.experiments.trace import Trace, agree
+from drygrad.worker.experiments.trace import Trace, agree, memory_of
 from drygrad.worker.naming import binding_in
-from drygrad.worker.reading import at_hand, is_readable, quietly, storage_of
+from drygrad.worker.reading import at_hand, is_readable, quietly
 from drygrad.worker.run import Fault, Place
 
 
@@ -65,9 +65,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
 def _writing(bench: Bench, evaluated: Evaluated, trace: Trace, name: str, written: torch.Tensor | None) -> Place | None:
     """Return the line that has written to a tensor, or bound the attribute anew. Raises NotTried where none has."""
     if written is not None:
-        memory = storage_of(written)
-        key = memory._cdata if memory is not None else 0  # pyright: ignore[reportPrivateUsage]
-        steps = (step for step in trace.steps if key in step.written)
+        steps = (step for step in trace.steps if memory_of(written) in step.written)
         place = next((bench.run.lines.place(step.instruction) for step in steps), None)
     else:
         code = type(evaluated.module).forward.__code__
