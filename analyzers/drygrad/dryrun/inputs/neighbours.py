@@ -103,8 +103,12 @@ def _derived(path: Path, buffers: Mapping[str, str], name: str) -> list[tuple[st
     found: list[tuple[str, ast.Module]] = []
     for place in islice(sorted(home.rglob("*.py") if "." in dotted else home.glob("*.py")), _MOST_OF_PACKAGE):
         text = _text(place, buffers)
-        if place != path and wanted.search(text) and (tree := _parsed(text)) is not None:
-            found.append((module_at(place).name, tree))
+        if place == path or not wanted.search(text) or (tree := _parsed(text)) is None:
+            continue
+        module = module_at(place).name
+        whole = place.parent if place.stem == "__init__" else place.with_suffix("")
+        if home.joinpath(*module.split(".")) == whole:  # a script elsewhere is found from its own folder only
+            found.append((module, tree))
     return found
 
 
