@@ -154,6 +154,7 @@ EXCLUDED = {
     "values that are all positive": ("x=torch.rand(3, 2) + 0.5", "return x / x.sum(1, keepdim=True)"),
     "vectors of length one": ("x=F.normalize(torch.randn(3, 2))", "return x / x.norm(dim=1, keepdim=True)"),
     "rotations": ("r=torch.linalg.qr(torch.randn(2, 3, 3))[0]", "return r / r.norm(dim=(1, 2), keepdim=True)"),
+    "matrices to be inverted": ("h=torch.randn(2, 3, 3)", "return h / torch.linalg.det(h)[:, None, None]"),
     "a limit that is meant": ("p=torch.rand(4, 3) - 0.1", "return p.abs().log()"),
     "a pole far out, in any precision": ("x=torch.randn(4, 3)", "return x.exp().sum() - x.exp().mean()"),
     "documentation that excludes an empty mask": (
@@ -201,6 +202,23 @@ def test_a_call_leaves_nothing_to_the_next(tmp_path: Path) -> None:
         """
     )
     assert examined(tmp_path, EdgesStayFinite, program, "self=f(), x=torch.randn(4, 3)") == []
+
+
+def test_a_function_that_refuses_to_be_copied(tmp_path: Path) -> None:
+    program = dedent(
+        """
+        class Refusing:
+            def __call__(self, x):
+                return x / x.norm()
+
+            def __deepcopy__(self, memo):
+                raise TypeError
+
+        f = Refusing()
+        """
+    )
+    (fault,) = examined(tmp_path, EdgesStayFinite, program, "x=torch.randn(4)")
+    assert isinstance(fault, Fault)
 
 
 def test_a_weight_that_grows(tmp_path: Path) -> None:

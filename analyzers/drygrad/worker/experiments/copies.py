@@ -32,6 +32,8 @@ class Copies:
         for held in self.held:
             memo[id(held.tensor)] = self._fresh(values.get(id(held.tensor), held.tensor), held.tensor, wide)
         whole = self.given
+        if getattr(whole.function, "__self__", None) is None and not isinstance(whole.function, torch.nn.Module):
+            memo[id(whole.function)] = whole.function  # functions that torch has compiled refuse to be copied
         try:
             parts: Any = copy.deepcopy((whole.function, whole.owner, whole.positional, whole.named), memo)
         except Exception as error:

@@ -14,6 +14,8 @@ from drygrad.worker.reading import extremes, is_readable, quietly
 
 _DEPTH, _MOST, _LARGEST = 2, 8, 1 << 22
 _CLOSE = 1e-4
+_LARGEST_MAP = 4
+"""The most rows of a square matrix that is taken for a map of space if no element is 0."""
 _FAR_FROM_ZERO = 0.05
 _NO_LESS_THAN_ZERO = (0.0, math.inf)
 _RANGES = ((0.0, 1.0), (-1.0, 1.0), _NO_LESS_THAN_ZERO)
@@ -135,7 +137,8 @@ def _is_a_map(tensor: torch.Tensor) -> bool:
     unit = torch.zeros_like(last)
     unit[..., -1] = 1
     symmetric = (square - square.mT).abs().max() < _CLOSE and bool((square.diagonal(dim1=-2, dim2=-1) > 0).all())
-    return bool(torch.equal(last, unit) or _is_orthogonal(square) or (symmetric and bool((square != 0).all())))
+    full = bool((square != 0).all()) and (symmetric or (rows <= _LARGEST_MAP and tensor.dim() <= 3))
+    return bool(torch.equal(last, unit) or _is_orthogonal(square) or full)
 
 
 def _is_orthogonal(tensor: torch.Tensor) -> bool:
