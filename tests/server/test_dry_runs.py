@@ -78,6 +78,18 @@ def test_fixes_are_tried_when_a_run_has_ended(trusted: Client, uri: str) -> None
     assert (fix["title"], fix["isPreferred"]) == ("Mend it (verified)", True)
 
 
+def test_experiments_follow_a_run_that_has_told_its_findings(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, "def f():\n    x = tensor()\n    later()\n")
+    run_id = run(trusted, uri, "f")
+    finished(trusted, run_id)
+    shown(trusted, uri, [("DG921", 2)])
+    told = trusted.hover(uri, 0, 5)["contents"]["value"]
+    assert "broken: devices are equal" in told
+    assert "held: evaluation repeats" in told
+    (report,) = trusted.request("drygrad/run", {"runId": run_id})["runs"]
+    assert [one["outcome"] for one in report["experiments"]] == ["broken", "held"]
+
+
 def test_a_refuted_finding_is_gone_until_the_function_changes(trusted: Client, uri: str) -> None:
     text = "def f():\n    x = tensor()\n    leak()\n    harmless()\n"
     trusted.checked(uri, text)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from drygrad.dryrun.result import Input, Outcome, Result, Shape
+from drygrad.dryrun.result import Input, Outcome, Result, Shape, Tried
 from drygrad.lsp.dry_run_service import RunSettings, Seen, Target, WorkerState
 from drygrad.model import Edit, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source
@@ -96,10 +96,15 @@ class FakeDryRuns:
         return [_seen(f"record-{self._count}", source, target, how)]
 
     async def experiment(self, seen: Seen, how: RunSettings) -> FakeSeen:
-        """Nothing follows."""
+        """What calls ``later()`` breaks a relation at that line, and holds another."""
         assert isinstance(seen, FakeSeen)
         await asyncio.sleep(0)
-        return seen
+        if "later()" not in seen.text or not how.experiment_time:
+            return seen
+        line = seen.line + seen.text[: seen.text.index("later()")].count("\n")
+        found = Finding("DG921", "devices-differ", "later", "warning", Span.of(line, 4, line, 11), run=seen.run_id)
+        tried = (Tried("DG921", "devices are equal", "broken"), Tried("DG925", "evaluation repeats", "held"))
+        return replace(seen, findings=(*seen.findings, found), result=replace(seen.result, tried=tried))
 
     async def vary(self, seen: Seen, how: RunSettings) -> Sequence[Seen]:
         """No option is left."""
@@ -114,7 +119,8 @@ class FakeDryRuns:
         return replace(seen, findings=tuple(held))
 
     def run_json(self, seen: Seen) -> dict[str, Any]:
-        return {"id": seen.run_id, "outcome": seen.result.outcome}
+        tried = [one.as_json() for one in seen.result.tried]
+        return {"id": seen.run_id, "outcome": seen.result.outcome, "experiments": tried}
 
     @property
     def state(self) -> WorkerState:
