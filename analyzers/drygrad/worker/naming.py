@@ -102,6 +102,11 @@ class Call:
         for name, value in list(getattr(self.receiver(), "__dict__", {}).items()):
             yield f"{self.code.co_varnames[0]}.{name}", value
 
+    def read_of_file(self) -> Iterator[object]:
+        """Yield what a function reads of the names at the top of its file; what is no function of a file has none."""
+        if not self.code.co_name.startswith("<"):
+            yield from (self._frame.f_globals[name] for name in self.code.co_names if name in self._frame.f_globals)
+
     def value_of(self, node: ast.expr) -> Any:
         """Return what a name, an attribute or an element stands for at this place; None where nobody knows."""
         return looked_up(node, self._frame)

@@ -60,6 +60,20 @@ OWN = {
             return nn.Linear(3, 4)(x)
         """,
     ),
+    "a constant of the file": (
+        "DG205",
+        8,
+        """
+        WEIGHTS = torch.tensor([0.3, 0.6, 0.1])
+
+        def weights():
+            return WEIGHTS
+
+        # dry-run: x=torch.randn(2, 3)
+        def f(x):
+            return x * WEIGHTS
+        """,
+    ),
     "a way over the host": (
         "DG205",
         3,

@@ -15,7 +15,7 @@ from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.explain.blame import is_loop
 from drygrad.worker.explain.scene import Scene
 from drygrad.worker.ledger import Origin
-from drygrad.worker.naming import calls_of_error, parts
+from drygrad.worker.naming import Call, calls_of_error, parts
 from drygrad.worker.reading import device_text, share_storage
 from drygrad.worker.run import Fault, Place
 from drygrad.worker.spelling import text_of
@@ -73,7 +73,9 @@ def _mixed(bench: Bench, called: Called, modules: list[torch.nn.Module]) -> Faul
     if fault is None or fault.code not in _CAUSES:
         outcome = errors.outcome_of(called.error, bench.run)
         raise NotTried(f"on the GPU it {'ends with' if outcome == 'failed' else 'cannot run:'} {said}")
-    if fault.code != "DG207" and not (strays and all(_is_own(bench, stray, modules) for stray in strays)):
+    calls = calls_of_error(bench.run, called.error)
+    own = all(_is_own(bench, stray, modules) or _is_constant(calls, stray) for stray in strays)
+    if fault.code != "DG207" and not (strays and own):
         raise NotTried("what stays on the CPU there has come with the inputs")
     if fault.code == "DG205" and all(_is_made_of_nothing(bench, stray, fault.at) for stray in strays):
         fault.code = "DG203"
@@ -138,6 +140,12 @@ def _factory(bench: Bench, tensor: torch.Tensor) -> Origin | None:
     if made is None or not (made.within and made.from_nothing) or made.op == _COPY or _is_fetched(made):
         return None
     return None if "device" in (text_of(bench.run.lines, made.instruction) or "") else made
+
+
+def _is_constant(calls: list[Call], tensor: torch.Tensor) -> bool:
+    """Say whether a function of the program's reads a tensor from the top of its file, where no caller can move it."""
+    read = (value for call in calls for value in call.read_of_file())
+    return any(isinstance(value, torch.Tensor) and share_storage(value, tensor) for value in read)
 
 
 def _is_fetched(origin: Origin) -> bool:
