@@ -41,6 +41,13 @@ PAIRS = {
         "return F.smooth_l1_loss(x * keep, torch.zeros(2, 5))",
         ("DG922", "warning", "if all of `keep` is False"),
     ),
+    "a mask that selects one": (
+        "x=torch.randn(6), keep=torch.tensor([True, False, True, True, False, True])",
+        "n = keep.sum()\nm = (x * keep).sum() / n.clamp(min=1)\nreturn ((x - m) ** 2 * keep).sum() / (n - 1)",
+        "n = keep.sum()\nm = (x * keep).sum() / n.clamp(min=1)\n"
+        "return ((x - m) ** 2 * keep).sum() / (n - 1).clamp(min=1)",
+        ("DG402", "warning", "if only one element of `keep` is True, division by zero"),
+    ),
     "a row that is masked throughout": (
         _MASKED,
         "weights = x.masked_fill(~keep, -torch.inf).softmax(-1)\nreturn weights",

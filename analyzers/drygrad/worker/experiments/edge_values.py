@@ -164,6 +164,11 @@ def _masks(held: Held) -> Iterator[Edge]:
         yield _changed(held, f"all of `{name}[0]` is {yes}", lambda t: t[0].fill_(1), first_only=True)
     yield _changed(held, f"all of `{name}` is {no}", lambda t: t.fill_(0), ordinary=True)
     yield _changed(held, f"all of `{name}` is {yes}", lambda t: t.fill_(1), ordinary=True)
+    yield _changed(held, f"only one element of `{name}` is {yes}", _single, ordinary=True)
+
+
+def _single(mask: torch.Tensor) -> None:
+    mask.zero_().view(-1)[0].fill_(1)
 
 
 def _isolated(mask: torch.Tensor) -> None:
