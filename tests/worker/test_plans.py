@@ -181,17 +181,25 @@ def test_a_package_that_cannot_be_imported_is_told_without_a_traceback(worker: W
         "import argparse\nargparse.ArgumentParser().parse_args(['--unknown'])\nnet = 3\n",
         "import sys\nnet = sys.exit(2)\n",
         "import package.train\nnet = package.train.loaded()\n",
+        "import package.train\nnet = package.train.built()\n",
     ],
 )
 def test_a_call_in_another_file_that_cannot_be_made_here_is_no_fault(
     worker: WorkerClient, tmp_path: Path, made: str
 ) -> None:
-    text = "import socket\ndef loaded():\n    socket.create_connection(('127.0.0.1', 9))\ndef f(net): ...\n"
+    text = """\
+import socket
+def loaded():
+    socket.create_connection(('127.0.0.1', 9))
+def built():
+    import absent_xyz
+def f(net): ...
+"""
     caller = {"path": str(tmp_path / "calls.py"), "text": made, "module_name": "calls", "package": ""}
     lines = [number for number, line in enumerate(made.splitlines(), 1) if line]
     other = {**caller, "setup": [[line, 0] for line in lines], "shown": "calls.py:3"}
     fields = {**in_package(tmp_path), "elsewhere": other}
-    asked = plan(tmp_path, text, "f", setup=[[1, 0], [2, 0], [4, 0]], arguments=[argument("net")], **fields)
+    asked = plan(tmp_path, text, "f", setup=[[1, 0], [2, 0], [4, 0], [6, 0]], arguments=[argument("net")], **fields)
     result = worker.run(asked)
     assert (result["outcome"], result["faults"]) == ("no-inputs", [])
     assert result["reason"].startswith("the call in calls.py:3 cannot be made: ")

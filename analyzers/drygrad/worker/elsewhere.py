@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, TypeVar
 
-from drygrad.worker import errors, inputs, surroundings
+from drygrad.worker import errors, inputs
 from drygrad.worker.absent import Absences
 from drygrad.worker.namespace import Namespace
 from drygrad.worker.run import Run
@@ -35,7 +35,8 @@ class Elsewhere:
     def held(self, work: Callable[[], T]) -> T:
         """Return what is made for the call. Raises CallFailed, but for an error in the target's own file.
 
-        What is wanting here, such as a download, is no error of that file's either: other inputs may do without.
+        What is wanting here, such as a download or a package, is no error of that file's either: other inputs may do
+        without.
         """
         try:
             return work()
@@ -43,7 +44,7 @@ class Elsewhere:
             cause = error.__cause__ if isinstance(error, inputs.InputError) and error.__cause__ else error
             place = self._run.lines.place_of_error(cause)
             is_own = place is not None and place.path == self._own_path
-            if is_own and surroundings.lacking(cause) is None:
+            if is_own and errors.outcome_of(cause, self._run) == "failed":
                 raise
             said = errors.first_line(cause)
             why = f"{type(cause).__name__}: {said}" if said else type(cause).__name__
