@@ -41,6 +41,14 @@ SOURCE = source_of("""
             self.key = None
             self.size = size
 
+        def again(self, x: torch.Tensor):
+            self.key = {"x": x}
+            made, self.key = self._kept(), None
+            return made
+
+        def _kept(self):
+            return self.key["x"] * 2
+
         def solve(self, x: torch.Tensor):
             self.key = frozenset((x.dim(), "ready"))
             with torch.no_grad():
@@ -84,6 +92,7 @@ def test_who_calls_a_target_those_first_that_users_call(name: str, callers: list
     ("name", "caller", "given"),
     [
         ("_signed", "public", {"x": "float32 [2, 64] on cpu", "token": "b'sign:2'"}),
+        ("Solver._kept", "Solver.again", {"self": "Solver"}),
         ("Solver._advance", "Solver.solve", {"self": "Solver", "x": "float32 [2, 64] on cpu", "key": "frozenset"}),
     ],
 )

@@ -149,5 +149,7 @@ def test_what_another_function_says_of_a_parameter_of_the_same_name(parameter: s
 def test_what_is_calculated_with_is_no_class() -> None:
     body = "def f(x, y):\n    return (x * y).sum()\n"
     assert proposed(body)["y"] == "torch.randn(2, 64)"
+    body = "def f(src, index):\n    return torch.zeros(9).scatter_add_(0, index, src)\n"
+    assert proposed(body)["src"] == "torch.randn(2, 64)"
     body = "def f(x, y):\n    return torch.nn.functional.cross_entropy(x, y)\n"
     assert proposed(body)["y"].startswith("torch.randint")

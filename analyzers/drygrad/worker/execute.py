@@ -212,15 +212,19 @@ class Execution:
             raise CallFailed(f"`{caller['target']}` does not come to the target: {errors.first_line(error)}") from error
         del self.run.faults[known:]
         namespace.contexts.enter_context(torch.set_grad_enabled(reached.grad))
-        return through.given_by(reached, self.plan.get("method_of"), f"search, passed on by `{caller['target']}`")
+        return through.given_by(reached, self.plan.get("method_of"), self._passing()["source"])
+
+    def _passing(self) -> dict[str, str]:
+        """Return what is said of inputs that another function passes on."""
+        caller = self.plan.get("through")
+        return {"source": f"search, passed on by `{caller['target']}`"} if caller is not None else {}
 
     def _returned(self, namespace: Namespace, target: str, given: Callable[[], tuple[Any, list[inputs.Given]]]) -> Any:
         self.tell("inputs")
         receiver = self.plan.get("receiver")
         owner, values = given()
         function = resolve(namespace.names, target, owner)
-        source = {"source": values[0][0].get("source", "")} if values else {}
-        own: dict[str, Any] = {**source, **(receiver or {}), "name": "self"}
+        own: dict[str, Any] = {**self._passing(), **(receiver or {}), "name": "self"}
         told = [(own, owner)] if receiver or owner is not None else []
         described = self.run.result["inputs"] = inputs.described(function, [*told, *values])
         given_values = [owner, *(value for _, value in values)] if told else [value for _, value in values]

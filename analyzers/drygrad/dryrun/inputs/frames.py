@@ -426,7 +426,13 @@ class Frame:
         for keyword in node.keywords:
             if keyword.arg is None:
                 _kind(self.value(keyword.value), "mapping")
+        if isinstance(node.func, ast.Attribute) and self._is_value(node.func.value):
+            torch_uses.read_method(node.func.attr, Usage(), node, values)
         return foreign_calls.read(node, values, self._tracer.full_name, self.known_class)
+
+    def _is_value(self, node: ast.expr) -> bool:
+        """Say whether an expression is something computed here of which nothing is known: no module, no class."""
+        return isinstance(node, ast.Call) or (isinstance(node, ast.Name) and node.id in self.environment)
 
 
 _Reader: TypeAlias = Callable[[Frame, Any], Value]

@@ -81,8 +81,8 @@ def read_call(called: str, node: ast.Call, values: Sequence[Value]) -> None:
         first.ranks.append(4)
     if last in ("embedding", "one_hot"):
         _add(first, "ids")
-    if last in _INDEXED and len(values) > _INDEXED[last] + 1:
-        _add(values[_INDEXED[last] + 1], "ids")
+    if last in _INDEXED:
+        _read_indexed(values[1:] if called == f"torch.{last}" else values, _INDEXED[last])
 
 
 def read_constructor(made: str, values: Sequence[Value]) -> None:
@@ -114,12 +114,20 @@ def read_method(name: str, owner: Usage, node: ast.Call, values: Sequence[Value]
         owner.ranks.append(len(node.args))
     if name in _REDUCING:
         owner.reach(node.args)
-    if name in _INDEXED and len(values) > _INDEXED[name]:
-        _add(values[_INDEXED[name]], "ids")
+    if name in _INDEXED:
+        _read_indexed(values, _INDEXED[name])
     if name in ("masked_fill", "masked_fill_", "masked_select") and values:
         _add(values[0], "mask")
     if name in ("update", "load_state_dict") and values:
         _add(values[0], "mapping")
+
+
+def _read_indexed(values: Sequence[Value], position: int) -> None:
+    """Note what indexing says of the arguments after the tensor: the index, and behind it what is put there."""
+    if len(values) > position:
+        _add(values[position], "ids")
+    if len(values) > position + 1:
+        _add(values[-1], "computed")
 
 
 def _add(value: Value, kind: str) -> None:
