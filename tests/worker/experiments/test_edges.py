@@ -192,6 +192,20 @@ def test_inputs_that_are_not_finite_as_they_are_are_no_matter_of_edges(tmp_path:
     assert "not finite" in str(examined(tmp_path, EdgesStayFinite, program, "x=torch.zeros(3)"))
 
 
+def test_gradients_that_nobody_has_asked_for_are_an_info(tmp_path: Path) -> None:
+    program = dedent(
+        """
+        def f(x):
+            return (x[:, None] - x).square().sum(-1).sqrt()
+        """
+    )
+    (fault,) = examined(tmp_path, EdgesStayFinite, program, "x=torch.randn(3, 2)")
+    assert isinstance(fault, Fault)
+    assert (fault.code, fault.severity) == ("DG407", "info")
+    assert fault.message.startswith("if gradients are taken, the gradient of")
+    assert examined(tmp_path, EdgesStayFinite, program, "x=torch.randn(3, 2, requires_grad=True)") == []
+
+
 def test_a_call_leaves_nothing_to_the_next(tmp_path: Path) -> None:
     program = dedent(
         """

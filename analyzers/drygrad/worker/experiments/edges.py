@@ -52,7 +52,7 @@ class _Search:
         """Yield what is found, one fault a line. Raises NotTried."""
         if not self._copies.held:
             raise NotTried("there are no tensors among its inputs")
-        self._look_at_the_run()
+        yield from self._of_the_run()
         for edge in self._edges():
             if self._bench.spent > _SHARE:
                 return
@@ -62,19 +62,25 @@ class _Search:
                     self._seen.add(where)
                     yield fault
 
-    def _look_at_the_run(self) -> None:
-        """Call the target with the inputs as they are: what is not finite there is no matter of edges."""
-        called, _ = self._tried(Edge(""))
+    def _of_the_run(self) -> Iterator[Fault]:
+        """Call the target with the inputs as they are; yield gradients that are not finite, which nobody has asked for.
+
+        What else is not finite there is no matter of edges.
+        """
+        called, given = self._tried(Edge(""))
         if called.error is not None and not self._copies.asked:
             self._copies.with_gradients = False  # what the program writes to is no leaf that requires grad
-            called, _ = self._tried(Edge(""))
+            called, given = self._tried(Edge(""))
         if called.error is not None:
             said = f"{type(called.error).__name__}: {errors.first_line(called.error)}"
             raise NotTried(errors.shortened(f"a second call ends with {said}"))
         if _wrong(called.returned):
             raise NotTried("what it returns is not finite as it is")
-        self._seen = {_line(fault) for fault in self._bench.run.faults}
         self._reached = self._singular.reached
+        for fault in list(self._bench.run.faults):
+            if _line(fault) not in self._seen and not self._copies.asked:
+                yield _told(fault, "gradients are taken", given, "info")
+            self._seen.add(_line(fault))
 
     def _edges(self) -> Iterator[Edge]:
         """Yield the edges at which an operation of the trace may be singular, the most ordinary first."""
@@ -105,13 +111,7 @@ class _Search:
             return []
         is_ordinary = edge.ordinary and not edge.saturated and not self._bench.invented
         is_warning = is_ordinary and self._spreads(called.returned, given, edge)
-        lost = next((name for name, gradient in gradients(given) if not _is_finite(gradient)), "a leaf")
-        for fault in faults:
-            fault.message = fault.message.replace("gradient of a leaf", f"gradient of `{lost}`")
-            fault.code = EdgesStayFinite.code if fault.code == OTHER else fault.code
-            fault.message = f"if {edge.words}, {fault.message}"
-            fault.severity = "warning" if is_warning else "info"
-        return faults
+        return [_told(fault, edge.words, given, "warning" if is_warning else "info") for fault in faults]
 
     def _spreads(self, returned: Any, given: Inputs, edge: Edge) -> bool:
         """Say whether more is lost than the results of what is at the edge: a loss, what trains, other samples."""
@@ -179,6 +179,16 @@ class _Search:
         return bool(results) and all(
             _is_held_by_usual(tensor) for tensor in (*results, *(g for _, g in gradients(given)))
         )
+
+
+def _told(fault: Fault, condition: str, given: Inputs, severity: str) -> Fault:
+    """Return a fault as the user is to read it."""
+    lost = next((name for name, gradient in gradients(given) if not _is_finite(gradient)), "a leaf")
+    fault.message = fault.message.replace("gradient of a leaf", f"gradient of `{lost}`")
+    fault.message = f"if {condition}, {fault.message}"
+    fault.code = EdgesStayFinite.code if fault.code == OTHER else fault.code
+    fault.severity = severity
+    return fault
 
 
 def _line(fault: Fault) -> tuple[str, int]:
