@@ -262,6 +262,27 @@ def test_a_weight_that_grows(tmp_path: Path) -> None:
     assert "if the weights `self.layer.weight` grow" in fault.message
 
 
+def test_a_layer_that_gives_the_other_sign_when_it_has_grown(tmp_path: Path) -> None:
+    program = dedent(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(1, 1, bias=False)
+                self.layer.weight.data.fill_(SIGN)
+
+            def f(self, image):
+                return torch.log(1 - torch.sigmoid(self.layer(image))).mean()
+        """
+    )
+    for sign, words in (("1.0", "34-fold, "), ("-1.0", "34-fold and change sign, ")):
+        (fault,) = examined(
+            tmp_path, EdgesStayFinite, program.replace("SIGN", sign), "self=Net(), image=torch.tensor([[1.0], [0.1]])"
+        )
+        assert isinstance(fault, Fault)
+        assert fault.message.startswith(f"if the weights `self.layer.weight` grow {words}logarithm of 0")
+
+
 def test_a_weight_that_becomes_negative(tmp_path: Path) -> None:
     program = dedent(
         """

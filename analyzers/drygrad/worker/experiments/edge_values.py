@@ -15,6 +15,7 @@ _CLASSES = 8
 _FAR = (20.0, 120.0)
 """Beyond the first the square of a float32 has no exponential any more, beyond the second a number itself."""
 
+_MOST_GROWN = 1e5
 _GROWN = (34.0, 240.0)
 """The same, of the most that a layer gives: the first is not as far as 1 minus a sigmoid is 0 in float64, too."""
 
@@ -234,8 +235,10 @@ def grown(weights: list[str], reached: float) -> Iterator[Edge]:
     for name in weights:
         for reach in _GROWN:
             factor = reach / max(reached, 1e-3)
-            if 1 < factor < 1e5:
-                yield Edge(f"the weights `{name}` grow {factor:.0f}-fold", far=True, grown=(name, factor))
+            if 1 < factor < _MOST_GROWN:
+                words = f"the weights `{name}` grow {factor:.0f}-fold"
+                yield Edge(words, far=True, grown=(name, factor))
+                yield Edge(f"{words} and change sign", far=True, grown=(name, -factor))
 
 
 def negative(weights: Iterable[tuple[str, torch.Tensor]]) -> Iterator[Edge]:
