@@ -60,6 +60,14 @@ class Lab:
         record, home = self._loop.run_until_complete(seen)
         return self._loop.run_until_complete(self._runs.experiment(record, home, settings, seconds))
 
+    def verdict_on(self, record: Record, old: str, new: str) -> bool | None:
+        """Return whether a repair by hand of the last finding of a record is verified."""
+        last = replace(record.findings[-1], fixes=(replaced(record.plan.source, old, new),))
+        home = Home(Path(sys.executable), self._folder)
+        verifying = self._runs.verify(replace(record, findings=(last,)), (), home, Settings(), 60.0)
+        (finding,) = self._loop.run_until_complete(verifying).findings
+        return next(fix.verified for fix in finding.fixes if fix.title == "by hand")
+
     def tried(
         self,
         source: Source,

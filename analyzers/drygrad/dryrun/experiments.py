@@ -39,6 +39,8 @@ async def experiment(record: Record, run: Run, settings: Settings, seconds: floa
         return replace(record, result=replace(record.result, tried=_none_tried(why, codes)))
     asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial)
     plan = await in_turn(experimented, record.plan, record.result, asked)
+    if plan.options.device == "cuda":  # what speaks to its driver cannot be forked
+        plan = replace(plan, options=replace(plan.options, device="sim"))
     return await in_turn(_with_outcome, record, await run(plan), asked, settings)
 
 

@@ -84,6 +84,8 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     if missed:
         avoided = outcome == "passed" and any(_was_called(statement, after.record) for statement in missed)
         return Verdict(False if avoided else None, "the repaired statement did not run")
+    if untried := _untried(before, after):
+        return Verdict(None, f"the repaired code could not be tried: {untried}")
     broken = _broken(trial, before, after, target.code)
     if broken is not None:
         return broken
@@ -91,6 +93,15 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
         return Verdict(True)
     starved = lost_gradients(before.record.result, after.record.result)
     return Verdict(not starved, f"no gradient reaches {', '.join(starved)} any more" if starved else "")
+
+
+def _untried(before: Seen, after: Seen) -> str:
+    """Return why a relation that is broken without the fix could not be tried with it; nothing where all were."""
+    asked = before.record.plan.options.experiments
+    tried = {one.code: one for one in after.record.result.tried if one.outcome != "not-tried"}
+    missing = [code for code in (asked.codes if asked is not None else ()) if code not in tried]
+    why = (one.why for one in after.record.result.tried if one.code in missing)
+    return next(why, "its experiments did not begin") if missing else ""
 
 
 def _broken(trial: Trial, before: Seen, after: Seen, code: str) -> Verdict | None:

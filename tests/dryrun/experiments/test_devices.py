@@ -210,6 +210,19 @@ def test_a_target_with_a_parameter_for_it_is_told_the_device(lab: Lab) -> None:
     assert (finding.code, finding.span.start.line - 3) == ("DG203", 4)
 
 
+def test_a_fix_holds_only_where_the_relation_was_tried_with_it(lab: Lab) -> None:
+    program = """
+        # dry-run: x=torch.randn(2, 3)
+        def f(x):
+            return x + torch.ones(3)
+        """
+    record = lab.experimented(written(program), "f", CODE)
+    assert [finding.code for finding in record.findings] == ["DG203"]
+    assert lab.verdict_on(record, "torch.ones(3)", "torch.ones(3, device=x.device)") is True
+    assert lab.verdict_on(record, "torch.ones(3)", "torch.ones(1, 3)") is False
+    assert lab.verdict_on(record, "torch.ones(3)", '(int("x") if x.is_cuda else torch.ones(3))') is None
+
+
 def test_a_program_that_lives_on_the_cpu_is_told_as_an_info(lab: Lab) -> None:
     program = """
         def f(x):

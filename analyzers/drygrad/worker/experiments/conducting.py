@@ -68,6 +68,8 @@ class _Purse:
 def _answer_of(kind: type[Relation], bench: Bench, purse: _Purse) -> dict[str, Any]:
     if not processes.CAN_FORK:
         return _not_tried("this system cannot fork a process")
+    if bench.run.device == "cuda":
+        return _not_tried("a process that speaks to a GPU's driver cannot be forked")
     if purse.empty:
         return _not_tried("the time for experiments was up")
     begun = time.monotonic()
