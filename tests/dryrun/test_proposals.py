@@ -153,3 +153,8 @@ def test_what_is_calculated_with_is_no_class() -> None:
     assert proposed(body)["src"] == "torch.randn(2, 64)"
     body = "def f(x, y):\n    return torch.nn.functional.cross_entropy(x, y)\n"
     assert proposed(body)["y"].startswith("torch.randint")
+
+
+def test_keys_are_those_of_an_attention_where_there_are_queries() -> None:
+    assert proposed("def f(x, k):\n    return x * k.abs()\n")["k"] == "torch.randn(2, 64)"
+    assert proposed("def f(q, k):\n    return q @ k.mT\n")["k"] == "torch.randn(2, 8, 64)"

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from drygrad.worker import pretrained
+from drygrad.worker.surroundings import lacking
 
 URL = "https://example.invalid/weights-0.pth"
 
@@ -54,3 +55,21 @@ def test_what_is_on_the_disk_is_loaded(notes: Notes, tmp_path: Path) -> None:
 def test_an_empty_state_is_an_error_where_nothing_was_left_out(notes: Notes) -> None:
     with pytest.raises(RuntimeError, match="Missing key"):
         torch.nn.Linear(2, 3).load_state_dict({})
+
+
+def test_what_is_there_is_loaded_beside_what_was_to_be_downloaded(notes: Notes, tmp_path: Path) -> None:
+    net = torch.nn.Linear(2, 3)
+    state = torch.hub.load_state_dict_from_url(URL, model_dir=str(tmp_path))
+    net.load_state_dict({"weight": state["weight"], "bias": torch.ones(3)})
+    assert torch.equal(net.bias, torch.ones(3))
+
+
+def test_weights_that_are_used_as_values_are_no_fault_of_the_program(notes: Notes, tmp_path: Path) -> None:
+    state = torch.hub.load_state_dict_from_url(URL, model_dir=str(tmp_path))
+    with pytest.raises(AttributeError) as raised:
+        torch.split(state["alpha"], [1], dim=1)
+    assert "does not download weights" in (lacking(raised.value) or "")
+    with pytest.raises(AttributeError) as raised_too:
+        torch.nn.Parameter(state["alpha"])
+    assert lacking(raised_too.value) is not None
+    assert lacking(AttributeError("'OrderedDict' object has no attribute 'split'")) is None

@@ -13,11 +13,11 @@ import torch.hub
 from drygrad.worker.run import Run
 
 
-class Absent(OrderedDict[str, Any]):
+class WeightsNotDownloaded(OrderedDict[str, Any]):
     """What stands for a state that was not downloaded: it is empty, whatever part of it is asked for."""
 
-    def __missing__(self, key: str) -> Absent:
-        return Absent()
+    def __missing__(self, key: str) -> WeightsNotDownloaded:
+        return WeightsNotDownloaded()
 
 
 def install(run: Run) -> None:
@@ -32,13 +32,15 @@ def install(run: Run) -> None:
 
     def load_or_not(f: Any, *rest: Any, **named: Any) -> Any:
         if isinstance(f, (str, os.PathLike)) and os.path.abspath(f) in absent:
-            return Absent()
+            return WeightsNotDownloaded()
         return load(f, *rest, **named)
 
     def load_state_dict(self: Any, state_dict: Mapping[str, Any], *rest: Any, **named: Any) -> Any:
-        if absent and not state_dict:
-            return torch.nn.modules.module._IncompatibleKeys([], [])  # pyright: ignore[reportPrivateUsage]
-        return into(self, state_dict, *rest, **named)
+        if not absent:
+            return into(self, state_dict, *rest, **named)
+        there = {key: value for key, value in state_dict.items() if isinstance(value, torch.Tensor)}
+        into(self, there, strict=False)  # what was to come from elsewhere is missing
+        return torch.nn.modules.module._IncompatibleKeys([], [])  # pyright: ignore[reportPrivateUsage]
 
     torch.hub.download_url_to_file = download_url_to_file  # type: ignore[assignment]
     torch.load = load_or_not  # type: ignore[assignment]

@@ -81,9 +81,19 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         waiting += [error.__cause__, error.__context__, *(e for e in carried if isinstance(e, BaseException))]
 
 
+_NOT_DOWNLOADED = "WeightsNotDownloaded"
+"""The class of what stands for them."""
+
+
 def lacking(error: BaseException) -> str | None:
     """Return what a run does not have or do that the error comes from, in a sentence; None for other errors."""
-    return _refusal(error) or _unasked(error) or _unset(error)
+    return _refusal(error) or _unasked(error) or _unset(error) or _unloaded(error)
+
+
+def _unloaded(error: BaseException) -> str | None:
+    """Return the sentence for an error of weights that are used as values, and were not downloaded."""
+    known = any(_NOT_DOWNLOADED in _said(each) for each in chain(error))
+    return "a dry run does not download weights, of which the program uses the values" if known else None
 
 
 def wants_more_processes(error: BaseException) -> bool:

@@ -54,6 +54,7 @@ _NONE = text("None", "search")
 _PAIR = row("tuple", [tensor((BATCH, FEATURES)), tensor((BATCH,), "int64", high=2)])
 _SAMPLES = 8
 _TOLD_BY_USE = frozenset("Tensor ndarray Module Callable list List tuple Tuple Sequence dict Dict".split())
+_ATTENDING = frozenset("q k v query key value".split())
 _AMBIGUOUS = frozenset("y src tgt seq sequence target targets gt".split())
 """Names of classes and of tokens that stand for real numbers as well, where these are calculated with."""
 
@@ -66,6 +67,8 @@ class Proposer:
         self.hints = hints
         self.names = KnownNames()
         self._namesakes = Namesakes(tree, neighbours)
+        self.parameters = frozenset[str]()
+        """What the function's parameters are called."""
         self.wants_gradients = False
         """Whether the function reads gradients that it does not compute."""
         self.tracer = Tracer(tree, neighbours)
@@ -306,6 +309,8 @@ class Proposer:
         base = next((k for k in known if k is not None and k["kind"] == "tensor"), None)
         hint = self.hints.tensor(usage.names)
         kinds = usage.kinds
+        if usage.names[:1] and self._is_alone(usage.names[0]):
+            base = None
         if base and "computed" in kinds and not kinds & {"ids", "index", "classes"} and usage.names[0] in _AMBIGUOUS:
             base = None
         if hint is not None:
@@ -323,6 +328,10 @@ class Proposer:
         plain = tensor(shape, kind, "search", high=(base or {}).get("high", 0), low=low)
         source = base["source"] if base else "annotation" if dtype and usage.annotations else "search"
         return self._others_of({**plain, "source": source}, bool(dtype) and bool(usage.annotations))
+
+    def _is_alone(self, name: str) -> bool:
+        """Say whether a parameter is called as the keys of an attention are, in a function that has no queries."""
+        return name in _ATTENDING and name in self.parameters and len(self.parameters & _ATTENDING) < 2
 
     def _others_of(self, node: Node, surely: object) -> Node:
         others = (number(4), text("0.5", "search"), _NONE, text(conventions.IDENTITY, "search"))

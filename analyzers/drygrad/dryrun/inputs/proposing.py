@@ -67,6 +67,7 @@ def _inputs(
         )
     )
     proposer.names.enter(dict(used))
+    proposer.parameters = frozenset(used)
     proposer.wants_gradients = reads_gradients(function)
     parts: dict[str, Node] = {}
     if has_object and target.owner is not None:
