@@ -63,6 +63,7 @@ class Bench:
         self._names = dict(names)
         self._target = target
         self._give = give
+        self._made: Inputs | None = None
 
     def allot(self, seconds: float, until: float) -> None:
         """Say how long the relation that begins now may compute, and when, on the clock, it has to be done."""
@@ -94,8 +95,16 @@ class Bench:
     def _asked(self) -> dict[str, Any]:
         return self.plan.get("experiments") or {}
 
+    def prepare(self) -> None:
+        """Make the inputs once for all experiments: what is imported for that, and computed, is there in each."""
+        self._made = self._inputs()
+
     def inputs(self) -> Inputs:
-        """Make the inputs anew, as the run made them. What the statements before the call have made is the same."""
+        """Return the inputs as the run made them; from the second time on they are made anew."""
+        made, self._made = self._made, None
+        return made or self._inputs()
+
+    def _inputs(self) -> Inputs:
         seed_all(self.seed)
         owner, values = self._give()
         function = resolve(self._names, self._target, owner)

@@ -26,6 +26,7 @@ def conduct(bench: Bench, tell: Callable[[str], None]) -> None:
     wanted = frozenset(asked["codes"])
     purse = _Purse(float(asked["seconds"]))
     told: list[dict[str, Any]] = bench.run.result.setdefault("experiments", [])
+    bench.prepare()
     for kind in all_relations():
         if kind.code not in wanted:
             continue

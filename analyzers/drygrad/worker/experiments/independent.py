@@ -38,16 +38,19 @@ class CallsAreIndependent(Relation):
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield where a call finds what an earlier one has left."""
-        _require_owed(bench.inputs())
+        given = bench.inputs()
+        _require_owed(given)
+        if isinstance(given.owner, torch.nn.Module):
+            given.owner.eval()
         tried = 0
-        for change, words in _changes(bench.inputs()):
+        for change, words in _changes(given):
             if bench.spent > _SHARE:
                 break
-            alone = isolated.until(lambda change=change: _told(bench, change), bench.until)
+            alone = isolated.until(lambda change=change: _told(bench, given, change), bench.until)
             if alone is None or "error" in alone:
                 continue  # it does not take such inputs, whatever came before
             tried += 1
-            after = isolated.until(lambda change=change: _told_after(bench, change), bench.until)
+            after = isolated.until(lambda change=change: _told_after(bench, given, change), bench.until)
             fault = _difference(alone, after, words) if after is not None else None
             if fault is not None:
                 yield fault
@@ -109,9 +112,8 @@ class _Shorter:
         return tensor.clone()
 
 
-def _told(bench: Bench, change: Change, given: Inputs | None = None) -> dict[str, Any]:
+def _told(bench: Bench, given: Inputs, change: Change) -> dict[str, Any]:
     """Return what a call with changed inputs comes to, in numbers; in a process of its own."""
-    given = given or _prepared(bench)
     trace = Trace(bench.run)
     bench.listen(trace)
     with torch.no_grad():
@@ -124,19 +126,11 @@ def _told(bench: Bench, change: Change, given: Inputs | None = None) -> dict[str
     return {"results": results, "steps": [*_steps(bench, trace)]}
 
 
-def _told_after(bench: Bench, change: Change) -> dict[str, Any]:
+def _told_after(bench: Bench, given: Inputs, change: Change) -> dict[str, Any]:
     """Return what the call comes to after that of the run."""
-    given = _prepared(bench)
     with torch.no_grad():
         bench.must_pass(mapped(given, lambda tensor: tensor.detach().clone()))
-    return _told(bench, change, given)
-
-
-def _prepared(bench: Bench) -> Inputs:
-    given = bench.inputs()
-    if isinstance(given.owner, torch.nn.Module):
-        given.owner.eval()
-    return given
+    return _told(bench, given, change)
 
 
 def _steps(bench: Bench, trace: Trace) -> Iterator[dict[str, Any]]:
