@@ -26,7 +26,7 @@ UNREAD = "unread"
 def main() -> int:
     """Measure, and print the tables."""
     arguments = _arguments()
-    witness = Witness(shlex.split(arguments.drygrad), arguments.python, arguments.seconds)
+    witness = Witness(shlex.split(arguments.drygrad), arguments.python, arguments.seconds, arguments.timeout)
     clones = Clones(arguments.clones)
     results: list[Judged] = []
     for fix in _chosen(arguments.split, arguments.only):
@@ -50,6 +50,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--parents", action="store_true", help="leave out the fixed sides, and so the alarms")
     parser.add_argument("--drygrad", default=f"{sys.executable} -m drygrad", help="the command that is measured")
     parser.add_argument("--seconds", type=float, default=60.0, help="that each command may take")
+    parser.add_argument(
+        "--timeout", type=float, help="that each run is given; more on a busy machine (default: its own)"
+    )
     return parser.parse_args()
 
 

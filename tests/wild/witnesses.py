@@ -41,9 +41,10 @@ class Said:
 class Witness:
     """The command that is measured, and the interpreter that has what the projects import."""
 
-    def __init__(self, command: Sequence[str], interpreter: str, seconds: float) -> None:
+    def __init__(self, command: Sequence[str], interpreter: str, seconds: float, timeout: float | None = None) -> None:
+        """``seconds`` is what each command may take, ``timeout`` what a run is told to take, if not its default."""
         self._command = command
-        self._interpreter = interpreter
+        self._options = ["--python", interpreter, *(["--timeout", str(timeout)] if timeout else [])]
         self._seconds = seconds
 
     def check(self, project: Path, path: str) -> Said:
@@ -56,7 +57,7 @@ class Witness:
         Where the function is no target, as one in a function is none, what is around it is run.
         """
         target = f"{path}::{function}" if function else path
-        said = self._said(project, "run", "--no-progress", "--python", self._interpreter, target)
+        said = self._said(project, "run", "--no-progress", *self._options, target)
         around = function.rpartition(".")[0]
         return self.run(project, path, around) if said.outcome == REFUSED and around else said
 
