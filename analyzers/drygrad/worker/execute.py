@@ -207,7 +207,8 @@ class Execution:
         code = through.wanted(namespace.names, str(self.plan["target"]))
         known = len(self.run.faults)
         try:
-            reached = through.passed_on(lambda: finish(function(*positional, **named), self.loops.limit), code)
+            with self.hooks.unnoticed():
+                reached = through.passed_on(lambda: finish(function(*positional, **named), self.loops.limit), code)
         except Exception as error:
             raise CallFailed(f"`{caller['target']}` does not come to the target: {errors.first_line(error)}") from error
         del self.run.faults[known:]

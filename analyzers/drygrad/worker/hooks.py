@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -41,6 +43,17 @@ class Hooks:
         }
         for name, value in known.items():
             setattr(builtins, name, value)
+
+    @contextmanager
+    def unnoticed(self) -> Generator[None]:
+        """Forget the blocks that run within."""
+        blocks, elsewhere = set(self.blocks), {path: set(lines) for path, lines in self.blocks_of.items()}
+        try:
+            yield
+        finally:
+            self.blocks.intersection_update(blocks)
+            for path, lines in self.blocks_of.items():
+                lines.intersection_update(elsewhere.get(path, ()))
 
     def entered(self, path: str, line: int) -> None:
         """Take note of a block of another file that runs."""

@@ -12,6 +12,11 @@ from drygrad.worker.experiments.relation import NotTried
 from drygrad.worker.experiments.trace import Trace
 
 
+def severity_of(module: torch.nn.Module) -> str | None:
+    """Return how grave state in evaluation is: a module that the program trains may never be evaluated."""
+    return "info" if module.training else None
+
+
 class Evaluated:
     """The module whose forward the target is, put into evaluation mode."""
 
@@ -20,6 +25,7 @@ class Evaluated:
         if not isinstance(given.owner, torch.nn.Module) or given.function is not given.owner:
             raise NotTried("it is not the forward of a module")
         self.bench = bench
+        self.severity = severity_of(given.owner)
         self.module: torch.nn.Module = given.owner.eval()
         self._given = given
 

@@ -13,6 +13,7 @@ import torch
 from drygrad.worker import errors
 from drygrad.worker.experiments.batches import mapped
 from drygrad.worker.experiments.bench import Bench, Inputs
+from drygrad.worker.experiments.evaluated import severity_of
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Trace, is_noise
 from drygrad.worker.probe import tensors
@@ -40,7 +41,9 @@ class CallsAreIndependent(Relation):
         """Yield where a call finds what an earlier one has left."""
         given = bench.inputs()
         _require_owed(given)
+        severity = None
         if isinstance(given.owner, torch.nn.Module):
+            severity = severity_of(given.owner)
             given.owner.eval()
         tried = 0
         for change, words in _changes(given):
@@ -53,6 +56,7 @@ class CallsAreIndependent(Relation):
             after = isolated.until(lambda change=change: _told_after(bench, given, change), bench.until)
             fault = _difference(alone, after, words) if after is not None else None
             if fault is not None:
+                fault.severity = severity
                 yield fault
                 return
         if not tried:

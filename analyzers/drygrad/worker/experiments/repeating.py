@@ -49,7 +49,7 @@ class EvaluationRepeats(Relation):
         if any(word in name for name in _own_names(evaluated.module) for word in _RESETTING):
             raise NotTried("it keeps state from call to call, which a method of its own resets")
         message = "in evaluation, this comes to something else at the next call with the same inputs: state is kept"
-        yield Fault(self.code, message, place)
+        yield Fault(self.code, message, place, severity=evaluated.severity)
 
 
 def _own_names(module: torch.nn.Module) -> Iterator[str]:

@@ -39,9 +39,8 @@ class EvaluationLeavesNoTrace(Relation):
             place = _writing(bench, evaluated, trace, name, after if after is held else None)
             if place is not None and place not in told:
                 told.add(place)
-                yield Fault(
-                    self.code, f"a call in evaluation changes `{name}` here: the next one finds it changed", place
-                )
+                message = f"a call in evaluation changes `{name}` here: the next one finds it changed"
+                yield Fault(self.code, message, place, severity=evaluated.severity)
         if not told and any(part.training for part in evaluated.module.modules()):
             yield from _of_mode(bench, evaluated)
 
