@@ -28,7 +28,7 @@ def wait(x):
 
 @pytest.fixture
 def windows(start: Start, tmp_path: Path) -> tuple[Client, Client]:
-    given = settings(device="cpu")
+    given = settings(device="cpu", launcher=[])  # the worker is to be a child of the server
     (tmp_path / "train.py").write_text(TEXT)
     both = start(settings=answering(given)), start(settings=answering(given))
     for client in both:

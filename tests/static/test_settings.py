@@ -54,7 +54,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         ('selekt = ["DG9"]', 0, "unknown setting `selekt`; did you mean `select`[?]"),
         ('select = "DG9"', 0, "`select`: expected a list of codes, got a text"),
         ('ignore = ["DG904", "DGX"]', 20, "`ignore`: no rule has the code `DGX`.*"),
-        ('ignore = ["DG909"]', 11, "`ignore`: no rule has the code `DG909`; did you mean `DG90.`[?]"),
+        ('ignore = ["DG909"]', 11, "`ignore`: no rule has the code `DG909`; did you mean `DG9..`[?]"),
         ('ignore = ["syntax-error"]', 11, "`ignore`: `syntax-error` is a name; write its code, `DG906`"),
         (
             'severity = { DG904 = "loud" }',

@@ -95,7 +95,7 @@ def test_what_fails_to_be_defined_raises_its_own_error_where_it_is_used(ran: Any
 
 def test_what_is_made_of_something_absent_is_no_fault_of_the_program(ran: Any) -> None:
     result = ran("counts")
-    assert result["outcome"] == "unsupported"
+    assert result["outcome"] == "missing-package"
     assert not [fault for fault in result["faults"] if fault["at"]["path"].endswith("train.py")]
 
 

@@ -25,6 +25,11 @@ ABSENT = "__drygrad_absent__"
 _MOST = 200
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _BINDING = (*_IMPORTS, ast.Assign, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_OPERATIONS = (
+    "len iter contains index int float complex neg abs lt le gt ge "
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul"
+).split()
+"""What no class takes part in: who does that with something absent uses its value."""
 _RAISED = ("Error", "Exception", "Warning")
 
 
@@ -186,6 +191,13 @@ class Absent(ABCMeta):
             return _named(name, cls._drygrad_stands_for)
         raise cls._drygrad_stands_for.again()
 
+
+def _used(cls: Absent, *_: Any) -> Any:
+    raise cls._drygrad_stands_for.again()
+
+
+for _name in _OPERATIONS:
+    setattr(Absent, f"__{_name}__", _used)
 
 Absent.__name__ = Absent.__qualname__ = "drygrad.worker.Absent"  # an error that complains of it is drygrad's own
 

@@ -10,7 +10,7 @@ class EvaluationChangesState(Rule):
     ## What it does
     Calls a module in evaluation mode and compares its parameters, buffers and modes with those before. It tells the
     line that has written to them. What only the first call makes, such as a table that is computed once, and buffers
-    that count are left out.
+    that count are left out. Of a module that the program trains it is an info: nothing says that it is ever evaluated.
 
     ## Why is this bad?
     Validation then changes the model that it measures: running statistics take in the validation set, a table that is
@@ -68,5 +68,6 @@ class EvaluationChangesState(Rule):
                     return x - self.mean
             """,
             at=(11, 8, 11, 39),
+            severity="info",
         ),
     ]

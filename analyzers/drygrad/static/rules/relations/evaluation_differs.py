@@ -10,6 +10,7 @@ class EvaluationDiffers(Rule):
     ## What it does
     Calls a module in evaluation mode twice with the same inputs and another seed, and tells the first operation that
     comes to something else. Dropout that stays on is told as DG743; what is kept from call to call under this code.
+    Of a module that the program trains it is an info: nothing says that it is ever evaluated.
 
     ## Why is this bad?
     After `model.eval()` equal inputs are to give equal results: metrics that are computed twice must agree, and what a
@@ -69,5 +70,6 @@ class EvaluationDiffers(Rule):
                     return state
             """,
             at=(12, 16, 12, 40),
+            severity="info",
         ),
     ]
