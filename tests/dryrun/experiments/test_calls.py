@@ -35,3 +35,17 @@ def test_caches_by_their_key_hold(case: str, lab: Lab) -> None:
 @pytest.mark.parametrize("case", STATEFUL)
 def test_what_keeps_something_on_purpose_is_not_tried(case: str, lab: Lab) -> None:
     assert outcome(lab, STATEFUL[case]) == ("not-tried", [])
+
+
+def test_what_its_first_call_settles_is_not_tried(lab: Lab) -> None:
+    program = """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lift = nn.LazyLinear(4)
+
+            # dry-run: x=torch.randn(5, 9)
+            def forward(self, x):
+                return self.lift(x)
+        """
+    assert outcome(lab, program) == ("not-tried", [])

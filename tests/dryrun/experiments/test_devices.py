@@ -223,13 +223,15 @@ def test_a_fix_holds_only_where_the_relation_was_tried_with_it(lab: Lab) -> None
     assert lab.verdict_on(record, "torch.ones(3)", '(int("x") if x.is_cuda else torch.ones(3))') is None
 
 
-def test_a_program_that_lives_on_the_cpu_is_told_as_an_info(lab: Lab) -> None:
-    program = """
+@pytest.mark.parametrize("moved", ["", ".to(device)"])
+def test_what_the_program_itself_calls_on_the_cpu_is_told_as_an_info(moved: str, lab: Lab) -> None:
+    program = f"""
         def f(x):
             return x + torch.ones(3)
 
         if __name__ == "__main__":
-            print(f(torch.zeros(3)))
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+            print(f(torch.zeros(3)){moved})
         """
     (finding,) = (f for f in lab.experimented(written(program), "f", CODE).findings if f.run)
     assert (finding.code, finding.severity) == ("DG203", "info")

@@ -148,6 +148,26 @@ def test_nothing_is_a_warning_that_hangs_on_invented_inputs(tmp_path: Path) -> N
     assert {fault.severity for fault in _found(tmp_path, broken, given, invented=True)} == {"info"}
 
 
+def test_nothing_is_a_warning_that_the_program_has_made_so(tmp_path: Path) -> None:
+    program = """
+        class Schedule:
+            def __init__(self, n):
+                self.kept = torch.linspace(0.9, 0.01, n)
+
+        def f(schedule, x):
+            return (x / schedule.kept).softmax(-1)
+        """
+    found = examined(tmp_path, EdgesStayFinite, program, "schedule=Schedule(4), x=torch.randn(3, 4)")
+    assert {(fault.code, fault.severity) for fault in found} == {("DG402", "info")}
+
+
+@pytest.mark.parametrize(("order", "severity"), [("[0, 1, 2, 3]", "info"), ("[0, 1, 1, 0]", "warning")])
+def test_classes_may_be_alike_but_not_ranks(order: str, severity: str, tmp_path: Path) -> None:
+    given = f"s=torch.randn(4), y=torch.tensor({order}) + 2"
+    broken = "wanted = y[:, None] > y[None]\nreturn F.softplus(-(s[:, None] - s[None])[wanted]).mean()"
+    assert [(fault.code, fault.severity) for fault in _found(tmp_path, broken, given)] == [("DG922", severity)]
+
+
 EXCLUDED = {
     "a check that raises": (
         "x=torch.randn(3, 4)",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from drygrad.worker import errors, inputs
 from drygrad.worker.execute import Execution, finish, resolve, seed_all
@@ -100,9 +101,13 @@ class Bench:
         self._made = self._inputs()
 
     def inputs(self) -> Inputs:
-        """Return the inputs as the run made them; from the second time on they are made anew."""
+        """Return the inputs as the run made them, then made anew. Raises NotTried for lazy modules."""
         made, self._made = self._made, None
-        return made or self._inputs()
+        given = made or self._inputs()
+        modules = (value for value in given.values if isinstance(value, torch.nn.Module))
+        if any(is_lazy(held) for module in modules for held in (*module.parameters(), *module.buffers())):
+            raise NotTried("its lazy layers have no sizes before a first call, which settles them")
+        return given
 
     def _inputs(self) -> Inputs:
         seed_all(self.seed)

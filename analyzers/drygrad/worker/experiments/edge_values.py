@@ -186,13 +186,14 @@ def _classes(held: Held, ignored: set[int]) -> Iterator[Edge]:
         values: list[int] = sorted(set(flat.tolist()))[:_CLASSES]
         counts = {value: int((tensor == value).sum()) for value in values}
     common = max(counts, key=lambda value: counts[value])
+    recurring = counts[common] > 1  # else they are ranks or positions, which have no reason to be alike
     for passed_over in ignored & (counts.keys() | {value for value in ignored if value >= 0}):
         yield _changed(
             held, f"all of `{name}` is {passed_over}, which the loss passes over", _filled(passed_over), ordinary=True
         )
     if len(counts) > 1:
         for value in dict.fromkeys((common, min(counts))):
-            yield _changed(held, f"all of `{name}` is {value}", _filled(value), ordinary=True)
+            yield _changed(held, f"all of `{name}` is {value}", _filled(value), ordinary=recurring)
         rare = next(value for value in reversed(list(counts)) if value != common)
         if counts[rare] > 1:
             yield _changed(held, f"{rare} occurs once in `{name}`", lambda t: _once(t, rare, common), ordinary=True)

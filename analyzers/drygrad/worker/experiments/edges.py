@@ -109,7 +109,9 @@ class _Search:
             return []  # the limit may be meant: a logarithm of 0, a ratio to nothing
         if edge.far and not self._is_finite_in_wide(edge):
             return []
-        is_ordinary = edge.ordinary and not edge.saturated and not self._bench.invented
+        is_kept = any("." in held.name for held in self._copies.held if id(held.tensor) in edge.values)
+        # What an object of the program keeps, its constructor has made so that it fits.
+        is_ordinary = edge.ordinary and not (edge.saturated or is_kept or self._bench.invented)
         is_warning = is_ordinary and self._spreads(called.returned, given, edge)
         return [_told(fault, edge.words, given, "warning" if is_warning else "info") for fault in faults]
 
