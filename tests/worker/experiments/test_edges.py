@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 from textwrap import dedent, indent
+from typing import Any
 
 import pytest
 from bench_harness import examined
@@ -157,7 +158,7 @@ def test_nothing_is_a_warning_that_the_program_has_made_so(tmp_path: Path) -> No
         def f(schedule, x):
             return (x / schedule.kept).softmax(-1)
         """
-    found = examined(tmp_path, EdgesStayFinite, program, "schedule=Schedule(4), x=torch.randn(3, 4)")
+    found: Any = examined(tmp_path, EdgesStayFinite, program, "schedule=Schedule(4), x=torch.randn(3, 4)")
     assert {(fault.code, fault.severity) for fault in found} == {("DG402", "info")}
 
 
