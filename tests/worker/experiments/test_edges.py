@@ -189,7 +189,6 @@ EXCLUDED = {
         _MASKED,
         '"""Average x.\n\n`keep` should not be False throughout.\n"""\nreturn x[keep].mean()',
     ),
-    "a division by a number": ("x=torch.randn(4, 3)", "return x / 3"),
     "probabilities that stay within their range": (
         "p=torch.rand(4, 3)",
         "return p.exp() / p.exp().sum(1, keepdim=True)",
@@ -201,6 +200,13 @@ EXCLUDED = {
 def test_what_nothing_shows_to_be_legal_is_no_edge(case: str, tmp_path: Path) -> None:
     given, body = EXCLUDED[case]
     assert _found(tmp_path, body, given) == []
+
+
+@pytest.mark.parametrize("body", ["return x / 3", "return (x @ x.T).relu().sum()"])
+def test_what_is_singular_nowhere_has_no_edges(body: str, tmp_path: Path) -> None:
+    program = f"def f(x):\n    {body}\n"
+    why = examined(tmp_path, EdgesStayFinite, program, "x=torch.randn(4, 3)")
+    assert why == "nothing in it is singular anywhere"
 
 
 def test_inputs_that_are_not_finite_as_they_are_are_no_matter_of_edges(tmp_path: Path) -> None:

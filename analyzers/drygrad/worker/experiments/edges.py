@@ -53,6 +53,8 @@ class _Search:
         if not self._copies.held:
             raise NotTried("there are no tensors among its inputs")
         yield from self._of_the_run()
+        if not (self._singular.at_a_point or self._singular.of_nothing or self._reached or self._seen):
+            raise NotTried("nothing in it is singular anywhere")
         for edge in self._edges():
             if self._bench.spent > _SHARE:
                 return
