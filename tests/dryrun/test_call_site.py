@@ -25,7 +25,7 @@ TABLE: list[tuple[str, str, list[str], list[str]]] = [
     ("step(Net(), torch.ones(3))", "step", [], ["Net()", "torch.ones(3)"]),
     ("net = Net()\nprint(net)\nnet.eval()\nnet.save('x')\nstep(net, 1)", "step",
      ["net = Net()", "net.eval()"], ["net", "1"]),
-    ("x = torch.ones(3)\nx[0] = 2\nx += 1\nstep(1, y=x)", "step",
+    ("x = torch.ones(3)\nx[0] = 2\nx += 1\nstep(1, x=x)", "step",
      ["x = torch.ones(3)", "x[0] = 2", "x += 1"], ["1", "x"]),
     ("x = 1\nx = 2\nstep(x, x)", "step", ["x = 2"], ["x", "x"]),
     ("x = 1\nif x: x = 2\nstep(x, 0)", "step", ["x = 1", "if x: x = 2"], ["x", "0"]),
@@ -76,8 +76,8 @@ TABLE: list[tuple[str, str, list[str], list[str]]] = [
     ("step(Net(), *[1])", "step", [], ["Net()", "*[1]"]),
     ("net = Net()\nnet(1).sum().backward()\nnorm(net)", "norm",
      ["net = Net()", "net(1).sum().backward()"], ["net"]),
-    ("box = []\nfor x in range(9):\n    box.append(x)\n    if len(box) < 4:\n        continue\n    step(box)\n"
-     "step([1])", "step", [], ["[1]"]),
+    ("box = []\nfor x in range(9):\n    box.append(x)\n    if len(box) < 4:\n        continue\n    step(box, 2)\n"
+     "step([1], 2)", "step", [], ["[1]", "2"]),
     ("box = []\nif len(box) > 4:\n    step(box)\nif isinstance(box, list):\n    step(box, 2)", "step",
      ["box = []"], ["box", "2"]),
     ("step(1, **{'x': 2})", "step", [], ["1", "**{'x': 2}"]),
@@ -140,6 +140,13 @@ def test_a_call_that_cannot_be_built(text: str, why: str) -> None:
 def test_the_next_call_is_taken_where_the_first_cannot_be_built() -> None:
     found = plan(MODEL + "def main():\n    step(unknown, 2)\n    step(3, 4)\n", "step")
     assert [text for _, text in arguments(found)] == ["3", "4"]
+
+
+@pytest.mark.parametrize("misfit", ["step()", "step(1, 2, z=3)", "step(1, 2, 3, 4)"])
+def test_a_call_that_does_not_fit_the_signature_gives_way_to_the_next(misfit: str) -> None:
+    found = plan(f"{MODEL}{misfit}\nstep(3, 4)\n", "step")
+    assert [text for _, text in arguments(found)] == ["3", "4"]
+    assert missing(MODEL + misfit, "step").names == ("model", "x")
 
 
 def test_a_local_name_must_not_hide_a_global_that_a_function_reads() -> None:

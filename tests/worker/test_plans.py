@@ -70,11 +70,34 @@ def test_an_input_that_cannot_be_made_is_told_at_its_place(worker: WorkerClient,
     assert (fault["code"], fault["at"]["line"], fault["at"]["column"]) == ("DG907", 1, 13)
 
 
-def test_wrong_arguments_are_told_where_the_target_begins(worker: WorkerClient, tmp_path: Path) -> None:
-    result = worker.run(plan(tmp_path, "x = 1\ndef f(a, b):\n    pass\n", "f", arguments=[argument("1")]))
-    (fault,) = result["faults"]
-    assert fault["at"]["line"] == 2
-    assert "missing 1 required positional argument" in fault["message"]
+MISFITS: list[tuple[str, str, list[dict[str, Any]]]] = [
+    ("def f(a, b): pass\n", "f", [argument("1")]),
+    ("def f(a, *, b): pass\n", "f", [argument("1"), argument("{'c': 2}", star="**")]),
+    (
+        "import functools\ndef same(g):\n    @functools.wraps(g)\n    def h(*a, **k):\n        return g(*a, **k)\n"
+        "    return h\n@same\ndef f(a, b): pass\n",
+        "f",
+        [argument("1")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "target", "given"), MISFITS)
+def test_a_call_that_the_target_cannot_take_gives_no_inputs(
+    worker: WorkerClient, tmp_path: Path, text: str, target: str, given: list[dict[str, Any]]
+) -> None:
+    result = worker.run(plan(tmp_path, text, target, arguments=given))
+    assert (result["outcome"], result["faults"], result["called"]) == ("no-inputs", [], False)
+    assert result["reason"].startswith("the call does not fit `f`: ")
+
+
+def test_a_call_that_a_decorator_completes_is_one(worker: WorkerClient, tmp_path: Path) -> None:
+    text = (
+        "import functools\ndef two(g):\n    @functools.wraps(g)\n    def h(a):\n        return g(a, 2)\n    return h\n"
+        "@two\ndef f(a, b):\n    return a + b + None\n"
+    )
+    result = worker.run(plan(tmp_path, text, "f", arguments=[argument("1")]))
+    assert (result["outcome"], result["faults"][0]["at"]["line"]) == ("failed", 9)
 
 
 def test_forward_is_called_through_the_module(worker: WorkerClient, tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ class Execution:
         self._called = self._beginning(function)
         self._trains = isinstance(function, torch.nn.Module) and all(part.training for part in function.modules())
         self.tell("target")
-        returned = finish(function(*positional, **named), self.loops.limit)
+        returned = self._from_call(function, positional, named)
         line = self.hooks.last_return
         self.run.returned_at = Place(self.plan["path"], line) if line else self._called
         self.run.tell("returned", returned, self.run.returned_at)
@@ -245,6 +245,17 @@ class Execution:
         if self.plan.get("further"):
             return self._further(function, positional, named, returned)
         return returned
+
+    def _from_call(self, function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
+        """Return what the call gives. Raises CallFailed where the target takes other arguments and is not entered."""
+        try:
+            return finish(function(*positional, **named), self.loops.limit)
+        except TypeError as error:
+            if inputs.fit(function, positional, named) or inputs.has_begun(function, error):
+                raise
+            self._called = None
+            why = errors.shortened(errors.first_line(error))
+            raise CallFailed(f"the call does not fit `{self.plan['target']}`: {why}") from error
 
     def _further(
         self, function: Callable[..., Any], positional: list[Any], named: dict[str, Any], returned: Any
@@ -258,8 +269,7 @@ class Execution:
         return returned
 
     def _beginning(self, function: Callable[..., Any]) -> Place:
-        called: Any = function.forward if isinstance(function, torch.nn.Module) else function
-        code = getattr(inspect.unwrap(called), "__code__", None)
+        code = inputs.code_of(function)
         return Place(self.plan["path"], code.co_firstlineno if code is not None else 1)
 
     def _probe(self, returned: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import traceback
+from types import CodeType
 from typing import Any, Callable
 
 import torch
@@ -63,6 +65,30 @@ def arguments(values: list[Given]) -> tuple[list[Any], dict[str, Any]]:
         else:
             positional.append(value)
     return positional, named
+
+
+def code_of(target: Callable[..., Any]) -> CodeType | None:
+    """Return the code of a target, beneath its decorators: that of a module is its ``forward``."""
+    called: Any = target.forward if isinstance(target, torch.nn.Module) else target
+    return getattr(inspect.unwrap(called), "__code__", None)
+
+
+def fit(target: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> bool:
+    """Say whether a target takes these arguments, as far as its signature tells."""
+    called: Any = target.forward if isinstance(target, torch.nn.Module) else target
+    try:
+        inspect.signature(called).bind(*positional, **named)
+    except TypeError:
+        return False
+    except ValueError:
+        pass
+    return True
+
+
+def has_begun(target: Callable[..., Any], error: BaseException) -> bool:
+    """Say whether an error comes from within a target, not from the call of it."""
+    code = code_of(target)
+    return code is None or any(frame.f_code is code for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def described(target: Callable[..., Any] | None, values: list[Given]) -> list[dict[str, str]]:

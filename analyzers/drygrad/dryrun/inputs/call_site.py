@@ -11,7 +11,13 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from drygrad.dryrun.inputs.arguments import Argument, FunctionNode, missing_parameters, parameter_names
+from drygrad.dryrun.inputs.arguments import (
+    Argument,
+    FunctionNode,
+    missing_parameters,
+    parameter_names,
+    unknown_argument,
+)
 from drygrad.dryrun.inputs.classes import Classes, Scope
 from drygrad.dryrun.inputs.frames import has_no_self
 from drygrad.dryrun.inputs.testing import TestRunner, is_left_out
@@ -67,9 +73,28 @@ class Found:
 
 def find_call(source: Source, target: Target, imports: Imports) -> Found:
     """Return the inputs that a call of the target gives; calls at top level come before those in functions."""
-    sites = CallSites(source, imports).of(target.function, target.owner)
+    sites = (s for s in CallSites(source, imports).of(target.function, target.owner) if fits(s, target))
     always = {str(target.qualname).partition(".")[0]}
     return first_buildable(sites, always, imports, gradients=reads_gradients(target.function))
+
+
+def fits(site: CallSite, target: Target) -> bool:
+    """Say whether the function takes what a call gives: one that was written for another version says nothing."""
+    function = target.function
+    assert function is not None
+    receiver = target.receiver or (site.receiver.name if site.receiver else None)
+    if missing_parameters(function, receiver, site.arguments) or _overflows(site, function, receiver):
+        return False
+    named = [a.name for a in site.arguments if a.name is not None and a.star != "**"]
+    return all(unknown_argument(name, function, receiver, name) is None for name in named)
+
+
+def _overflows(site: CallSite, function: FunctionNode, receiver: str | None) -> bool:
+    """Say whether a call passes more by position than the function takes."""
+    if function.args.vararg or any(a.star for a in site.arguments):
+        return False
+    places = [p for p in (*function.args.posonlyargs, *function.args.args) if p.arg != receiver]
+    return len(site.call.args) > len(places)
 
 
 def first_buildable(sites: Iterable[CallSite], always: Set[str], imports: Imports, *, gradients: bool = False) -> Found:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from drygrad.dryrun.inputs.arguments import missing_parameters, unknown_argument
-from drygrad.dryrun.inputs.call_site import CallSite, CallSites, Found, first_buildable
+from drygrad.dryrun.inputs.call_site import CallSites, Found, first_buildable, fits
 from drygrad.dryrun.slicing import Imports
 from drygrad.dryrun.targets import Target, definitions
 from drygrad.static.source import Source, SourceError
@@ -44,22 +43,11 @@ def _found_in(caller: Caller, tree: ast.Module, target: Target) -> Found | None:
     imports = Imports(caller.source.tree)
     for name in caller.names:
         sites = CallSites(caller.source, imports, _known_as(name, tree, target))
-        fitting = (site for site in sites.of(target.function, target.owner) if _fits(site, target))
+        fitting = (site for site in sites.of(target.function, target.owner) if fits(site, target))
         found = first_buildable(fitting, frozenset(), imports)
         if found.site is not None:
             return replace(found, site=found.site.told_from(caller.shown))
     return None
-
-
-def _fits(site: CallSite, target: Target) -> bool:
-    """Say whether the function takes what a call gives: one that was written for another version says nothing."""
-    function = target.function
-    assert function is not None
-    receiver = target.receiver or (site.receiver.name if site.receiver else None)
-    if missing_parameters(function, receiver, site.arguments):
-        return False
-    named = [a.name for a in site.arguments if a.name is not None and a.star != "**"]
-    return all(unknown_argument(name, function, receiver, name) is None for name in named)
 
 
 def _known_as(name: str, tree: ast.Module, target: Target) -> Mapping[str, ast.stmt]:

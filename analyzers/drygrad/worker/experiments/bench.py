@@ -101,10 +101,12 @@ class Bench:
         self._made = self._inputs()
 
     def inputs(self) -> Inputs:
-        """Return the inputs as the run made them, then made anew. Raises NotTried for lazy modules."""
+        """Return the inputs as the run made them, then made anew. Raises NotTried where a module is not whole yet."""
         made, self._made = self._made, None
         given = made or self._inputs()
-        modules = (value for value in given.values if isinstance(value, torch.nn.Module))
+        modules = [value for value in given.values if isinstance(value, torch.nn.Module)]
+        if any("_parameters" not in vars(module) for module in modules):
+            raise NotTried("its module is only being made")
         if any(is_lazy(held) for module in modules for held in (*module.parameters(), *module.buffers())):
             raise NotTried("its lazy layers have no sizes before a first call, which settles them")
         return given
