@@ -47,7 +47,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> Outcome:
-    return run_here("run", *arguments, "--device", "cpu", "--python", sys.executable, cwd=folder)
+    return run_here(
+        "run", *arguments, "--experiment-time", "0", "--device", "cpu", "--python", sys.executable, cwd=folder
+    )
 
 
 def test_a_fix_says_what_came_of_trying_it(folder: Path) -> None:

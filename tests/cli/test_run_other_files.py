@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> Outcome:
-    return run_here("run", *arguments, "--python", sys.executable, cwd=folder)
+    return run_here("run", *arguments, "--experiment-time", "0", "--python", sys.executable, cwd=folder)
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> Outcome:
-    return run_here("run", *arguments, "--python", sys.executable, cwd=folder)
+    return run_here("run", *arguments, "--experiment-time", "0", "--python", sys.executable, cwd=folder)
 
 
 def test_what_has_put_nothing_on_the_gpu_has_passed_on_the_cpu(folder: Path) -> None:

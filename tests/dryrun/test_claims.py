@@ -38,7 +38,7 @@ def ran(worker: WorkerClient, folder: Path, text: str, qualname: str | None) -> 
     source = source_of(text)
     target = target_named(source, qualname)
     assert target is not None
-    options = RunOptions(root=folder, device="cpu", timeout=120.0, search_seconds=4.0)
+    options = RunOptions(root=folder, device="cpu", timeout=120.0, search_seconds=2.0)
     plans = plan_runs(source, folder / "program.py", target, options)
     assert not isinstance(plans, Missing), plans.message
     result = Result.read(worker.run(plans[0].as_json()))

@@ -321,7 +321,7 @@ def step(model: nn.Module, x, y):
 
 
 def test_that_invented_tensors_have_no_graph_is_no_fault(worker: WorkerClient, tmp_path: Path) -> None:
-    _, found = ran(worker, planned(tmp_path, IMPORTS + JACOBIAN, "jacobian"))
+    _, found = ran(worker, planned(tmp_path, IMPORTS + JACOBIAN, "jacobian", search_seconds=4.0))
     assert [f.code for f in found if f.severity in ("error", "warning")] == []
     _, found = ran(worker, planned(tmp_path, IMPORTS + CUT, "step"))
     assert [f.code for f in found if f.severity in ("error", "warning")] == ["DG106"]

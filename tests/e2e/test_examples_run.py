@@ -21,7 +21,8 @@ def test_nothing_is_left_where_the_examples_are_or_where_they_are_run(tmp_path: 
     here.mkdir()
     before = files(tmp_path)
     assert any("torch.save(" in text.decode() for text in before.values())
-    options = ("--device", "sim", "--timeout", "20", "--python", sys.executable, "--output-format", "json")
+    how = "--device sim --timeout 20 --experiment-time 0 --output-format json"
+    options = (*how.split(), "--python", sys.executable)
     command = program("run", "../examples", *options)
     done = subprocess.run(
         command, cwd=here, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False

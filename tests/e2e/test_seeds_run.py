@@ -30,7 +30,8 @@ def commented(path: Path, kind: str) -> set[tuple[int, str]]:
 @pytest.fixture(scope="module")
 def answer() -> dict[str, Any]:
     """What one call says of all programs: they share a worker."""
-    options = ("--device", "sim", "--timeout", "6", "--python", sys.executable, "--output-format", "json")
+    how = "--device sim --timeout 6 --experiment-time 0 --output-format json"
+    options = (*how.split(), "--python", sys.executable)
     command = program("run", str(SEEDS), *options)
     done = subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert done.returncode == 1, done.stderr.decode()
