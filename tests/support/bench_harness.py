@@ -43,6 +43,12 @@ def examined(folder: Path, relation: type[Relation], program: str, given: str, *
         assert run.failures == []
 
 
+def line_of(program: str, fault: Fault) -> str:
+    """Return the line of a program that a fault stands at."""
+    assert fault.at is not None
+    return (IMPORTS + dedent(program)).splitlines()[fault.at.line - 1].strip()
+
+
 def called(folder: Path, program: str, given: str, *kinds: type[Instrument], target: str = "f") -> Run:
     """Call ``f``, or a method of the object that the argument ``self`` is, under instruments, as a run does."""
     run, names = _prepared(folder, program, target=target)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -52,8 +52,14 @@ class Step:
     """The arguments that are no tensors, in their order; None for those that are."""
     drops: bool = False
     """Whether torch's dropout has called it."""
+    drops_weights: bool = False
+    """Whether it is an attention that drops weights itself."""
     written: list[int] = field(default_factory=lambda: [])
     """The memory that it has written to, of what was there before, by identity."""
+    made: list[int] = field(default_factory=lambda: [])
+    """The memory of each of its results."""
+    read: list[int] = field(default_factory=lambda: [])
+    """The memory of its operands."""
 
 
 class TooMuch(Exception):
@@ -93,14 +99,28 @@ class Trace(Instrument):
         self._bytes += sum(t.numel() * t.element_size() for t in copies)
         self.full = self._bytes > _MOST_BYTES or len(self.steps) >= MOST_STEPS
         plain = tuple(None if isinstance(a, torch.Tensor) else a for a in (*op.args, *op.kwargs.values()))
-        shapes = [tuple(t.shape) for t in operands]
+        shapes = [() if t.is_nested else tuple(t.shape) for t in operands]
         step = Step((place, op.name, count), where, op.name, copies, made_of, shapes, plain)
         step.drops = _is_in_dropout() if op.name in _DRAWING else False
+        step.drops_weights = "scaled" in op.name and bool(op.argument("dropout_p"))
         step.written = [*map(memory_of, _overwritten(op))]
+        step.made, step.read = [*map(memory_of, made)], [*map(memory_of, operands)]
         self.steps.append(step)
         for tensor in made:
             self._makers[memory_of(tensor)] = len(self.steps) - 1
             self._alive.append(storage_of(tensor))
+
+    def behind(self, results: Iterable[torch.Tensor]) -> dict[int, list[int]]:
+        """Return the steps that some tensors are made of, and which of their results lead there."""
+        wanted = {*map(memory_of, results)}
+        found: dict[int, list[int]] = {}
+        for number in reversed(range(len(self.steps))):
+            step = self.steps[number]
+            leading = [position for position, memory in enumerate(step.made) if memory in wanted]
+            if leading:
+                found[number] = leading
+                wanted.update(step.read)
+        return found
 
 
 def thinned(tensor: torch.Tensor, keep: int | None) -> torch.Tensor:
@@ -123,11 +143,7 @@ _NOISE = frozenset(
 def is_noise(step: Step) -> bool:
     """Say whether an operation draws random numbers."""
     name = step.name.partition("::")[2].strip("_").partition("_")[0]
-    return step.name in _DRAWING or name in _NOISE or (name == "scaled" and _drops_weights(step))
-
-
-def _drops_weights(step: Step) -> bool:
-    return any(isinstance(a, float) and 0 < a < 1 for a in step.arguments[3:5])
+    return step.name in _DRAWING or name in _NOISE or step.drops_weights
 
 
 def _is_in_dropout() -> bool:
