@@ -38,6 +38,8 @@ class Backwards(Instrument):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._checked: set[type] = set()
+        self.compared = False
+        """Whether there was a backward to compare."""
         self._original: Any = None
         self._own = False
 
@@ -73,6 +75,7 @@ class Backwards(Instrument):
         whole = all(is_readable(a) and a.numel() <= _MOST for a in args if isinstance(a, torch.Tensor))
         if not chosen or not whole or result.numel() > _MOST or self._is_stepwise(cls) or _is_identity(result, args):
             return
+        self.compared = True
         try:
             with self._alone():
                 found = _compared(partial(function, cls), args, chosen)
