@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dry_run_client import answering, finished, run, settings, shown
+from dry_run_client import answering, finished, last_run, run, settings, shown
 from lsp_client import JSON, Client, Start, edit, params_of, progress_ends
 from process_tree import SOON, all_end, descendants
+
+from drygrad.static.registry import relations
 
 LOSS = """\
 import torch
@@ -58,6 +60,42 @@ def at(line: int) -> Callable[[list[JSON]], bool]:
 
 def nothing(items: list[JSON]) -> bool:
     return not items
+
+
+NOISY = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Noisy(nn.Module):
+    # dry-run: self=Noisy(), x=torch.ones(4, 5)
+    def forward(self, x):
+        return F.dropout(x, 0.5)
+"""
+
+
+def test_what_experiments_find_is_shown_as_each_ends_with_progress(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, NOISY)
+    run_id = run(trusted, uri, "Noisy.forward")
+    assert finished(trusted, run_id)["outcome"] == "passed"
+    shown(trusted, uri, lambda items: [(i["code"], i["range"]["start"]["line"]) for i in items] == [("DG743", 8)])
+    trusted.wait(lambda message: progress_ends(message) and params_of(message)["token"] in experiments(trusted))
+    shown_as = experiments(trusted)
+    (report,) = trusted.request("drygrad/run", {"runId": run_id})["runs"]
+    assert len(report["experiments"]) == len(relations())
+    told = [message for _, message in trusted.received]
+    ended = next(number for number, message in enumerate(told) if last_run(message).get("runId") == run_id)
+    begun = next(number for number, message in enumerate(told) if params_of(message).get("token") in shown_as)
+    assert ended < begun
+    values = [params["value"] for params in trusted.sent("$/progress")]
+    assert any(f", 2 of {len(relations())}" in (value.get("message") or "") for value in values)
+
+
+def experiments(client: Client) -> list[str]:
+    """Return the progress of experiments."""
+    told = client.sent("$/progress")
+    return [params["token"] for params in told if params["value"].get("title", "").startswith("Experiments: ")]
 
 
 def test_from_a_buggy_file_to_one_that_passes(trusted: Client, uri: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dry_run_client
 import pytest
-from dry_run_client import answering, finished, published, ran, run
+from dry_run_client import answering, finished, last_run, published, ran, run
 from lsp_client import JSON, Client, ResponseError, Start, debounced, edit, params_of, progress_ends, span
 
 TEXT = """\
@@ -41,6 +41,15 @@ def codes(items: list[JSON]) -> list[tuple[str, int]]:
 def shown(client: Client, uri: str, wanted: list[tuple[str, int]]) -> list[JSON]:
     """Wait until the last that is published of a text is this."""
     return dry_run_client.shown(client, uri, lambda items: codes(items) == wanted)
+
+
+def value_of(message: JSON) -> JSON:
+    """Return what a message says of a progress."""
+    return params_of(message).get("value") or {} if message.get("method") == "$/progress" else {}
+
+
+def title_of(message: JSON) -> str | None:
+    return value_of(message).get("title")
 
 
 def titles(client: Client, uri: str) -> list[tuple[int, str]]:
@@ -88,6 +97,35 @@ def test_experiments_follow_a_run_that_has_told_its_findings(trusted: Client, ur
     assert "held: evaluation repeats" in told
     (report,) = trusted.request("drygrad/run", {"runId": run_id})["runs"]
     assert [one["outcome"] for one in report["experiments"]] == ["broken", "held"]
+
+
+ENDLESS = "def f():\n    later()\n    endless()\n"
+
+
+def test_an_experiment_is_shown_as_it_ends(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, ENDLESS)
+    run_id = run(trusted, uri, "f")
+    shown(trusted, uri, [("DG921", 1)])
+    (report,) = trusted.request("drygrad/run", {"runId": run_id})["runs"]
+    assert [one["code"] for one in report["experiments"]] == ["DG921"]
+    assert finished(trusted, run_id)["text"].endswith("0.12 s")
+    trusted.wait(lambda message: (last_run(message).get("text") or "").endswith("1 finding"))
+    assert trusted.sent("drygrad/status")[-1]["lastRun"]["changes"] == 1
+
+
+@pytest.mark.parametrize("way", ["button", "command", "all"])
+def test_experiments_are_cancelled_and_what_they_have_found_stays(trusted: Client, uri: str, way: str) -> None:
+    trusted.checked(uri, ENDLESS)
+    run_id = run(trusted, uri, "f")
+    begin = trusted.wait(lambda message: title_of(message) == "Experiments: f")["params"]
+    trusted.wait(lambda message: value_of(message).get("message") == "evaluation repeats, 2 of 2")
+    if way == "button":
+        trusted.notify("window/workDoneProgress/cancel", {"token": begin["token"]})
+    else:
+        assert trusted.command("drygrad.cancel", {"runId": run_id} if way == "command" else None)
+    trusted.wait(lambda message: progress_ends(message) and params_of(message)["token"] == begin["token"])
+    shown(trusted, uri, [("DG921", 1)])
+    assert not trusted.command("drygrad.cancel", None)
 
 
 def test_a_refuted_finding_is_gone_until_the_function_changes(trusted: Client, uri: str) -> None:

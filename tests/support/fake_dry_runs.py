@@ -95,16 +95,24 @@ class FakeDryRuns:
         await asyncio.sleep(0)
         return [_seen(f"record-{self._count}", source, target, how)]
 
-    async def experiment(self, seen: Seen, how: RunSettings) -> FakeSeen:
-        """What calls ``later()`` breaks a relation at that line, and holds another."""
+    async def experiment(
+        self, seen: Seen, how: RunSettings, on_phase: Callable[[str], None], on_more: Callable[[Seen], None]
+    ) -> FakeSeen:
+        """What calls ``later()`` breaks a relation there, and holds another, which never ends with ``endless()``."""
         assert isinstance(seen, FakeSeen)
         await asyncio.sleep(0)
         if "later()" not in seen.text or not how.experiment_time:
             return seen
         line = seen.line + seen.text[: seen.text.index("later()")].count("\n")
         found = Finding("DG921", "devices-differ", "later", "warning", Span.of(line, 4, line, 11), run=seen.run_id)
-        tried = (Tried("DG921", "devices are equal", "broken"), Tried("DG925", "evaluation repeats", "held"))
-        return replace(seen, findings=(*seen.findings, found), result=replace(seen.result, tried=tried))
+        broken, held = Tried("DG921", "devices are equal", "broken"), Tried("DG925", "evaluation repeats", "held")
+        on_phase("experiments: devices are equal, 1 of 2")
+        more = replace(seen, findings=(*seen.findings, found), result=replace(seen.result, tried=(broken,)))
+        on_more(more)
+        on_phase("experiments: evaluation repeats, 2 of 2")
+        if "endless()" in seen.text:
+            await asyncio.Event().wait()
+        return replace(more, result=replace(seen.result, tried=(broken, held)))
 
     async def vary(self, seen: Seen, how: RunSettings) -> Sequence[Seen]:
         """No option is left."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Coroutine, Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from drygrad.dryrun.schema import Malformed
 from drygrad.dryrun.states import Limits
 
 OnPhase = Callable[[str], None]
+OnInterim = Callable[[Result], None]
 MAX_PHASES = 10_000
+MAX_INTERIMS = 100
 
 _log = logging.getLogger(__name__)
 
@@ -33,14 +36,23 @@ class Unusable(Exception):
 class Flight:
     """One run, from its request to its answer. ``gone`` is set when no process works on it any more."""
 
-    def __init__(self, run: str, request: Mapping[str, Any], on_phase: OnPhase | None = None) -> None:
+    def __init__(
+        self,
+        run: str,
+        request: Mapping[str, Any],
+        on_phase: OnPhase | None = None,
+        on_interim: OnInterim | None = None,
+    ) -> None:
         self.run = run
         self.request = request
+        self.reading = asyncio.Lock()
+        """What the run says of itself is read in its order."""
         self.answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
         self.heard = asyncio.get_running_loop().time()
         self._on_phase = on_phase
-        self._phases = 0
+        self._on_interim = on_interim
+        self._phases = self._interims = 0
 
     @property
     def timeout(self) -> float:
@@ -54,6 +66,17 @@ class Flight:
         self._phases += 1
         if self._on_phase and not self.answer.done() and self._phases <= MAX_PHASES:
             self._on_phase(name)
+
+    @property
+    def hears_more(self) -> bool:
+        """Whether what the run knows by now is of interest, and not more of it than can be."""
+        return self._on_interim is not None and not self.answer.done() and self._interims < MAX_INTERIMS
+
+    def interim(self, result: Result) -> None:
+        """Pass on what the run knows by now."""
+        self._interims += 1
+        if self._on_interim and not self.answer.done():
+            self._on_interim(result)
 
     def settle(self, result: Result) -> None:
         """Answer, if nothing was answered before."""
@@ -181,16 +204,28 @@ class Conversation:
             return
         elif kind == "phase":
             flight.phase(message["phase"])
+        elif kind == "interim" and flight.hears_more:
+            self._read_in_turn(self._interim(flight, message))
         elif kind == "result":
             del self._flights[flight.run]
-            task = asyncio.create_task(self._answer(flight, message))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            self._read_in_turn(self._answer(flight, message))
+
+    def _read_in_turn(self, reading: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(reading)
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _interim(self, flight: Flight, message: Mapping[str, Any]) -> None:
+        """Read what a run knows by now; what is no answer is not told, and the run goes on."""
+        async with flight.reading:
+            with suppress(Malformed):
+                flight.interim(await in_turn(_result_in, message, flight.request))
 
     async def _answer(self, flight: Flight, message: Mapping[str, Any]) -> None:
         """Read what a run says of itself: an answer that is none ends this run alone."""
         try:
-            result = await in_turn(_result_in, message, flight.request)  # it has expressions, which are parsed
+            async with flight.reading:
+                result = await in_turn(_result_in, message, flight.request)  # it has expressions, which are parsed
         except Malformed as error:
             flight.end("error", f"the run's answer is malformed: {error}")
         else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from drygrad.dryrun.conversation import OnInterim
 from drygrad.dryrun.findings import findings, findings_elsewhere
 from drygrad.dryrun.inventions import is_invented
 from drygrad.dryrun.lane import in_turn
@@ -15,7 +17,7 @@ from drygrad.dryrun.trial import experimented
 from drygrad.settings import Settings
 from drygrad.static.registry import relations
 
-Run = Callable[[Plan], Awaitable[Result]]
+Run = Callable[[Plan, OnInterim], Awaitable[Result]]
 _BROKEN = "broken"
 
 
@@ -29,8 +31,13 @@ def is_owed(record: Record) -> bool:
     return record.result.outcome == "passed" and record.plan.target.function is not None
 
 
-async def experiment(record: Record, run: Run, settings: Settings, seconds: float) -> Record:
-    """Return the record of a run with what experiments have found; the run's own findings are as they were."""
+async def experiment(
+    record: Record, run: Run, settings: Settings, seconds: float, on_more: Callable[[Record], None] | None = None
+) -> Record:
+    """Return the record of a run with what experiments have found; the run's own findings are as they were.
+
+    ``on_more`` hears the record with what is known by then, whenever one has ended.
+    """
     codes = wanted(settings)
     if seconds <= 0 or not codes or not is_owed(record):
         return record
@@ -41,13 +48,37 @@ async def experiment(record: Record, run: Run, settings: Settings, seconds: floa
     plan = await in_turn(experimented, record.plan, record.result, asked)
     if plan.options.device == "cuda":  # what speaks to its driver cannot be forked
         plan = replace(plan, options=replace(plan.options, device="sim"))
-    return await in_turn(_with_outcome, record, await run(plan), asked, settings)
+    heard: asyncio.Queue[Result] = asyncio.Queue()
+    so_far: list[Result] = []
+
+    async def telling() -> None:
+        while True:
+            so_far[:] = [await heard.get()]
+            more = await in_turn(_with_outcome, record, so_far[0], so_far[0].tried, asked, settings)
+            if on_more:
+                on_more(more)
+
+    task = asyncio.create_task(telling())
+    try:
+        result = await run(plan, heard.put_nowait)
+    finally:
+        task.cancel()
+    result, tried = _completed(result, so_far, asked.codes)
+    return await in_turn(_with_outcome, record, result, tried, asked, settings)
 
 
-def _with_outcome(record: Record, result: Result, asked: Experiments, settings: Settings) -> Record:
-    """Return the record as that of one run: from here on, whoever repeats it repeats what has broken a relation."""
+def _completed(result: Result, so_far: Sequence[Result], codes: Sequence[str]) -> tuple[Result, tuple[Tried, ...]]:
+    """Return the result of a run, and what came of each relation; of one that broke off, what it had told by then."""
     why = result.reason or f"the run that was to try it ended as {result.outcome}"
-    tried = result.tried or _none_tried(why, asked.codes)
+    known = result if result.tried else next(iter(so_far), result)
+    ended = {one.code for one in known.tried}
+    return known, (*known.tried, *_none_tried(why, [code for code in codes if code not in ended]))
+
+
+def _with_outcome(
+    record: Record, result: Result, tried: tuple[Tried, ...], asked: Experiments, settings: Settings
+) -> Record:
+    """Return the record as that of one run: from here on, whoever repeats it repeats what has broken a relation."""
     broken = tuple(one.code for one in tried if one.outcome == _BROKEN)
     own = [fault for fault in result.faults if fault.facts.get("relation")]
     if not own:

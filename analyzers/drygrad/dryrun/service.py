@@ -12,7 +12,7 @@ from typing import NamedTuple
 from drygrad.dryrun import inventions
 from drygrad.dryrun.callers import Callers
 from drygrad.dryrun.choice import UNSEEN, choose
-from drygrad.dryrun.conversation import OnPhase
+from drygrad.dryrun.conversation import OnInterim, OnPhase
 from drygrad.dryrun.coverage import coverage
 from drygrad.dryrun.experiments import experiment
 from drygrad.dryrun.findings import findings, findings_elsewhere
@@ -138,14 +138,23 @@ class DryRuns:
         return plans
 
     async def experiment(
-        self, record: Record, home: Home, settings: Settings, seconds: float, on_phase: OnPhase | None = None
+        self,
+        record: Record,
+        home: Home,
+        settings: Settings,
+        seconds: float,
+        on_phase: OnPhase | None = None,
+        on_more: Callable[[Record], None] | None = None,
     ) -> Record:
-        """Return a record with what experiments have found, within so many seconds. Cancelling the caller ends them."""
+        """Return a record with what experiments have found, within so many seconds; ``on_more`` hears it as they end.
 
-        async def run(plan: Plan) -> Result:
-            return await self.supervisor(home).run(plan, on_phase)
+        Cancelling the caller ends them.
+        """
 
-        return await experiment(record, run, settings, seconds)
+        async def run(plan: Plan, on_interim: OnInterim) -> Result:
+            return await self.supervisor(home).run(plan, on_phase, on_interim=on_interim if on_more else None)
+
+        return await experiment(record, run, settings, seconds, on_more)
 
     async def vary(
         self, record: Record, home: Home, settings: Settings, seconds: float, on_phase: OnPhase | None = None

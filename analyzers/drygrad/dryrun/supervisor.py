@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from drygrad.dryrun.backoff import Backoff
-from drygrad.dryrun.conversation import Conversation, Died, Flight, OnPhase, Unusable, made_result
+from drygrad.dryrun.conversation import Conversation, Died, Flight, OnInterim, OnPhase, Unusable, made_result
 from drygrad.dryrun.launch import Launch
 from drygrad.dryrun.process import WorkerProcess
 from drygrad.dryrun.result import Fault, Result
@@ -58,9 +58,15 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
 
-    async def run(self, plan: Runnable, on_phase: OnPhase | None = None, run: str | None = None) -> Result:
+    async def run(
+        self,
+        plan: Runnable,
+        on_phase: OnPhase | None = None,
+        run: str | None = None,
+        on_interim: OnInterim | None = None,
+    ) -> Result:
         """Have a plan carried out; cancelling the caller cancels the run. Whatever happens, there is a result."""
-        flight = Flight(run or uuid.uuid4().hex, plan.as_json(), on_phase)
+        flight = Flight(run or uuid.uuid4().hex, plan.as_json(), on_phase, on_interim)
         task = asyncio.create_task(self._fly(flight))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

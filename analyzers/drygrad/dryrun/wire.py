@@ -340,9 +340,10 @@ _MESSAGES: dict[str, Kind] = {
     "unusable": record({"type": _WORDS, "why": _REASON, "python": Optional(_WORDS), "executable": Optional(_REASON)}),
     "log": record({"type": _WORDS, "text": text(20_000)}),
     "phase": record({"type": _WORDS, "run": _RUN, "phase": line(80)}),
+    "interim": record({"type": _WORDS, "run": _RUN, "answer": text(64 << 20)}),
     "result": record({"type": _WORDS, "run": _RUN, "answer": text(64 << 20), "output": Optional(_OUTPUT)}),
 }
-"""What a worker says. The answer of a run is the run's own text, which no process of the worker's has read."""
+"""What a worker says. The answer of a run, and what it knows before, is its own text, which no process has read."""
 
 
 def message(data: bytes | str) -> dict[str, Any]:

@@ -74,7 +74,11 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         notes = confine(plan)
         plan, searched = filling.fill(plan)
         notes += devices_ready(plan)
-        execution = Execution(plan, lambda phase: channel.send_line(tagged("phase", phase)))
+        execution = Execution(
+            plan,
+            lambda phase: channel.send_line(tagged("phase", phase)),
+            lambda result: answer.send("interim", result),
+        )
         for note in notes:
             execution.run.note(note)
         refuse(execution.run)
@@ -110,7 +114,7 @@ class Answer:
         self._sent = False
 
     def send(self, kind: str, result: dict[str, Any]) -> None:
-        """Send a result: ``partial`` ones may be followed by another."""
+        """Send a result: ``partial`` ones may be followed by another, and ``interim`` ones are."""
         with self._lock:
             if self._sent:
                 return

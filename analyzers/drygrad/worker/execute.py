@@ -35,7 +35,12 @@ MAX_THREADS = 4
 class Execution:
     """A run from its plan to its result."""
 
-    def __init__(self, plan: dict[str, Any], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        plan: dict[str, Any],
+        tell: Callable[[str], None],
+        show: Callable[[dict[str, Any]], None] = lambda result: None,
+    ) -> None:
         self.plan = plan
         self.begun = time.monotonic()
         self.run = Run(plan, Lines(plan["path"], plan.get("root")))
@@ -48,6 +53,8 @@ class Execution:
         self.absences = Absences(self.run)
         self.backward = "none"
         self.tell = tell
+        self._show = show
+        """Hears what is known by now, where the answer takes its time."""
         self._trains = False
         """Whether the target is the forward of a module that is being trained: its caller goes backward from there."""
         self._called: Place | None = None
@@ -180,7 +187,11 @@ class Execution:
         """Try the relations that the plan names, each in a fork of this process, which has called nothing yet."""
         from drygrad.worker.experiments import conducting  # most runs have none
 
-        conducting.conduct(conducting.Bench(self, namespace.names, target, give), self.tell)
+        conducting.conduct(conducting.Bench(self, namespace.names, target, give), self.tell, self._so_far)
+
+    def _so_far(self) -> None:
+        if not self.plan.get("compare"):
+            self._show(self.snapshot("passed"))
 
     def _given(self, namespace: Namespace, specs: list[dict[str, Any]]) -> tuple[Any, list[inputs.Given]]:
         """Return the receiver and the arguments."""

@@ -31,6 +31,11 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def kill_group(pid: int) -> None:
     """Kill a run: its process, its process group, and the descendants that have left the group."""
     for other in (*_descendants(pid), pid):

@@ -25,6 +25,8 @@ class _Upward(Channel):
         kind, text = untagged(line.rstrip(b"\n"))
         if kind == "phase":
             self._up.send({"type": "phase", "run": self._run, "phase": text})
+        elif kind == "interim":
+            self._up.send({"type": "interim", "run": self._run, "answer": text})
         elif kind == "result":
             output = capture.read_file(self._output_fd)
             self._up.send({"type": "result", "run": self._run, "answer": text, "output": output})

@@ -28,7 +28,9 @@ MEMORY_LOOK = 0.1
 """Seconds between two looks at the memory that is left, while there are runs."""
 MAX_PHASES = 1000
 """So many are passed on of a run."""
-_PHASE = re.compile(r"[a-z -]{1,40}\Z")
+MAX_INTERIMS = 50
+"""So many times a run may say what it knows by now."""
+_PHASE = re.compile(r"[a-z0-9 :,-]{1,79}\Z")
 
 
 class RunProcess:
@@ -46,7 +48,7 @@ class RunProcess:
         self.dump_fd = _unnamed_file()
         self.pid = 0
         self.partial: str | None = None
-        self.phases = 0
+        self.phases = self.interims = 0
         self.answered = False
         self.overdue = False
 
@@ -146,6 +148,9 @@ class Stage:
             if kind == "phase" and run.phases < MAX_PHASES and _PHASE.match(text):
                 run.phases += 1
                 self._up.send({"type": "phase", "run": run.run, "phase": text})
+            elif kind == "interim" and run.interims < MAX_INTERIMS:
+                run.interims += 1
+                self._up.send({"type": "interim", "run": run.run, "answer": text})
             elif kind == "partial":
                 run.partial = text
             elif kind == "result":

@@ -7,7 +7,8 @@ export interface Status {
     torch: string | null;
     interpreter: string | null;
     running: string[];
-    lastRun: { runId: string; target: string | null; text: string; outcome: string } | null;
+    /** Its report has `changes` since it was first told: experiments and fixes that were tried after it. */
+    lastRun: { runId: string; target: string | null; text: string; outcome: string; changes?: number } | null;
 }
 
 export interface RunFinding {

@@ -20,7 +20,6 @@ WORDS = {
     "inputs": "inputs",
     "target": "running",
     "backward": "backward probe",
-    "experiments": "trying what must hold",
     "verifying": "trying fixes",
 }
 
@@ -32,6 +31,7 @@ class Progress:
         self._bar = bar
         self._going: list[str] = []
         self._phase = "waiting"
+        self._found: dict[str, int] = {}
         self._total = self._done = 0
 
     def expect(self, count: int) -> None:
@@ -47,7 +47,13 @@ class Progress:
     def end(self, target: str) -> None:
         """Hear that a target's runs have ended."""
         self._going.remove(target)
+        self._found.pop(target, None)
         self._done += 1
+        self._draw()
+
+    def found(self, target: str, count: int) -> None:
+        """Hear how many findings there are of a target whose experiments go on."""
+        self._found[target] = count
         self._draw()
 
     def phase(self, name: str) -> None:
@@ -59,7 +65,9 @@ class Progress:
         """Return what is going on, in words."""
         going = self._going[0] if self._going else ""
         more = f" and {len(self._going) - 1} more" if len(self._going) > 1 else ""
-        return f"{one_line(going)}{more}  {WORDS.get(self._phase, self._phase)}"
+        count = sum(self._found.values())
+        found = f" ({count} finding{'s' if count > 1 else ''} so far)" if count else ""
+        return f"{one_line(going)}{more}  {WORDS.get(self._phase, self._phase)}{found}"
 
     def _draw(self) -> None:
         if self._bar:

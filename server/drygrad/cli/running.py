@@ -73,7 +73,13 @@ class Runner:
     async def _followed(self, record: Record, file: File, home: Home, progress: Progress) -> Record:
         """Return the record of a run with what experiments have found, and the fixes of all of it tried."""
         seconds = self._arguments.experiment_time
-        record = await self._runs.experiment(record, home, file.settings, seconds, progress.phase)
+
+        def more(known: Record) -> None:
+            name = target_name(file.shown, known.plan.target)
+            progress.found(name, sum(finding.severity != "hint" for finding in (*known.findings, *known.elsewhere)))
+
+        more(record)
+        record = await self._runs.experiment(record, home, file.settings, seconds, progress.phase, more)
         progress.phase("verifying")
         return await self._runs.verify(record, file.static, home, file.settings, self._arguments.verify_time)
 

@@ -120,8 +120,13 @@ class DryRunService(Protocol):
         """Run a target; cancelling the caller ends the run. There is always something to tell."""
         ...
 
-    async def experiment(self, seen: Seen, how: RunSettings) -> Seen:
-        """Return a run with what experiments have found that follow it; cancelling the caller ends them."""
+    async def experiment(
+        self, seen: Seen, how: RunSettings, on_phase: Callable[[str], None], on_more: Callable[[Seen], None]
+    ) -> Seen:
+        """Return a run with what experiments have found that follow it; cancelling the caller ends them.
+
+        ``on_more`` hears the run with what is known by then, whenever one has ended.
+        """
         ...
 
     async def vary(self, seen: Seen, how: RunSettings) -> Sequence[Seen]:

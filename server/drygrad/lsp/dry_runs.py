@@ -167,11 +167,11 @@ class DryRuns:
         return choose
 
     def cancel(self, run_id: str | None) -> bool:
-        """End a run, or (None) all; say whether there was one."""
+        """End a run and what follows it, or (None) all; say whether there was one."""
         runs = [run for run in self._running.values() if run_id in (None, run.run_id)]
         for run in runs:
             run.cancel()
-        return bool(runs)
+        return self._following.cancel(run_id) or bool(runs)
 
     async def pin(self, uri: str, qualname: str | None, position: lsp.Position | None, pinned: bool) -> None:
         """Have a target run again at each save, or no longer: the one that is named, or that stands at a position."""
@@ -370,12 +370,17 @@ class DryRuns:
         elif run.asked and files & run.saved:
             self._run_pinned(run.checker, {target.qualname})
 
-    def report_again(self, run_id: str, before: Sequence[Seen], seen: Sequence[Seen]) -> None:
+    def report_again(self, run_id: str, before: Sequence[Seen], outcome: Outcome) -> None:
         """Let the report of a run, for panels, say what is known of it by now."""
+        seen = outcome.seen
         told = {old.run_id: self.service.run_json(new) for old, new in zip(before, seen, strict=False)}
         more = [self.service.run_json(new) for new in seen[len(before) :]]
         if run_id in self._finished:
             self._finished[run_id] = [told.get(str(one.get("id")), one) for one in self._finished[run_id]] + more
+        if self._last is not None and self._last["runId"] == run_id:
+            text = words_of(seen) if self._last["target"] == outcome.qualname else self._last["text"]
+            self._last = {**self._last, "text": text, "changes": self._last.get("changes", 0) + 1}
+            self.tell()
 
     def _settings_of(self, run: Running, path: Path) -> RunSettings:
         session = self._server.session

@@ -100,12 +100,14 @@ class LocalDryRuns:
         records = await self._runs.dry_run(source, path, planned, home, _options(how), how.settings, on_phase)
         return [_unplanned(records, source, path, how)] if isinstance(records, Missing) else records
 
-    async def experiment(self, seen: Seen, how: RunSettings) -> Seen:
+    async def experiment(
+        self, seen: Seen, how: RunSettings, on_phase: Callable[[str], None], on_more: Callable[[Seen], None]
+    ) -> Seen:
         """Return a run with what experiments have found that follow it; cancelling the caller ends them."""
         if not isinstance(seen, Record):
             return seen
         home = Home(how.interpreter, how.root, how.launcher)
-        return await self._runs.experiment(seen, home, how.settings, how.experiment_time)
+        return await self._runs.experiment(seen, home, how.settings, how.experiment_time, on_phase, on_more)
 
     async def vary(self, seen: Seen, how: RunSettings) -> Sequence[Seen]:
         """Return runs with other options, which came by what a run has left out; cancelling the caller ends them."""

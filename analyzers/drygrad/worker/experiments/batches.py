@@ -18,6 +18,12 @@ _CONVOLUTIONS = frozenset({"aten::convolution", "aten::conv1d", "aten::conv2d", 
 _RECURRENT = ("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu")
 
 
+def require_module(given: Inputs) -> None:
+    """Raise NotTried where the target is not a module's."""
+    if not isinstance(given.owner, torch.nn.Module) or not callable(given.function):
+        raise NotTried("it is not the forward of a module")
+
+
 class Batch:
     """A module in evaluation, and inputs whose first axis has a size that nothing else has.
 
@@ -26,10 +32,9 @@ class Batch:
 
     def __init__(self, bench: Bench, *, enlarge: bool = True) -> None:
         given = bench.inputs()
-        if not isinstance(given.owner, torch.nn.Module) or not callable(given.function):
-            raise NotTried("it is not the forward of a module")
+        require_module(given)
         self.bench = bench
-        self.module = given.owner.eval()
+        self.module: torch.nn.Module = given.owner.eval()
         common = _first_axis(given)
         self.size = _free_size(given, self.module) if enlarge else common
         self.given = enlarged(given, self.size) if enlarge else given

@@ -100,15 +100,19 @@ class Bench:
         """Make the inputs once for all experiments: what is imported for that, and computed, is there in each."""
         self._made = self._inputs()
 
-    def inputs(self) -> Inputs:
-        """Return the inputs as the run made them, then made anew. Raises NotTried where a module is not whole yet."""
-        made, self._made = self._made, None
-        given = made or self._inputs()
-        modules = [value for value in given.values if isinstance(value, torch.nn.Module)]
+    def glance(self) -> Inputs:
+        """Return the inputs that are made for all, to be looked at. Raises NotTried where a module is not whole yet."""
+        self._made = self._made or self._inputs()
+        modules = [value for value in self._made.values if isinstance(value, torch.nn.Module)]
         if any("_parameters" not in vars(module) for module in modules):
             raise NotTried("its module is only being made")
         if any(is_lazy(held) for module in modules for held in (*module.parameters(), *module.buffers())):
             raise NotTried("its lazy layers have no sizes before a first call, which settles them")
+        return self._made
+
+    def inputs(self) -> Inputs:
+        """Return the inputs as the run made them, then made anew. Raises NotTried as ``glance`` does."""
+        given, self._made = self.glance(), None
         return given
 
     def _inputs(self) -> Inputs:

@@ -1,9 +1,10 @@
-"""Tries the relations one after the other, each in a process forked from this one, as long as the time allows."""
+"""Tries the relations, each in a process forked from this one, as long as the time allows: two at a time."""
 
 from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Iterator
 from typing import Any, Callable
 
 from drygrad.worker import processes
@@ -18,32 +19,54 @@ from drygrad.worker.search import isolated
 HELD, NOT_TRIED, BROKEN = "held", "not-tried", "broken"
 _MOST_OF_IT = 0.6
 """No relation may take more than this share of all the time."""
+_SIDE_BY_SIDE = 2
+"""So many processes at once, where there are as many cores: each may take as much memory as the run."""
 
 
-def conduct(bench: Bench, tell: Callable[[str], None]) -> None:
-    """Try the relations that the plan names; the result has what came of each, and the faults of the broken ones."""
+def conduct(bench: Bench, tell: Callable[[str], None], show: Callable[[], None]) -> None:
+    """Try the relations that the plan names; the result has what came of each, and the faults of the broken ones.
+
+    ``tell`` hears what is begun, and ``show`` that the result has more in it than before.
+    """
     asked = bench.plan["experiments"]
     wanted = frozenset(asked["codes"])
-    purse = _Purse(float(asked["seconds"]))
-    told: list[dict[str, Any]] = bench.run.result.setdefault("experiments", [])
+    kinds = [kind for kind in all_relations() if kind.code in wanted]
     bench.prepare()
-    for kind in all_relations():
-        if kind.code not in wanted:
-            continue
-        tell("experiments")
-        begun = time.monotonic()
-        answer = _answer_of(kind, bench, purse)
-        for data in answer.pop("faults", ()):
-            bench.run.report(Fault.of_json(data))
-        bench.run.failures += answer.pop("failures", ())
-        took = round(time.monotonic() - begun, 3)
-        told.append({"code": kind.code, "name": kind.name, "why": "", "seconds": took, **answer})
+    told = _Told(bench, kinds)
+    for kind, answer in _answers(kinds, bench, _Purse(float(asked["seconds"])), tell):
+        told.hear(kind, answer)
+        if answer["outcome"] != NOT_TRIED:
+            show()
+
+
+class _Told:
+    """What is known by now: in the order of the relations, whichever of them ends first."""
+
+    def __init__(self, bench: Bench, kinds: list[type[Relation]]) -> None:
+        self._run = bench.run
+        self._kinds = kinds
+        self._before = [*bench.run.faults]
+        self._answers: dict[type[Relation], dict[str, Any]] = {}
+
+    def hear(self, kind: type[Relation], answer: dict[str, Any]) -> None:
+        """Add what came of a relation."""
+        self._run.failures += answer.pop("failures", ())
+        self._answers[kind] = answer
+        known = [(kind, self._answers[kind]) for kind in self._kinds if kind in self._answers]
+        self._run.faults[:] = self._before
+        for data in (data for _, answer in known for data in answer.get("faults", ())):
+            self._run.report(Fault.of_json(data))
+        self._run.result["experiments"] = [
+            {"code": kind.code, "name": kind.name, **{key: answer[key] for key in ("outcome", "why", "seconds")}}
+            for kind, answer in known
+        ]
 
 
 class _Purse:
     """The time for all relations, of which none may take too much; where others keep the machine busy, it lasts longer.
 
-    So it counts what the processes of the experiments have computed, and the clock only as often as ``WAITING``.
+    So it counts what the processes of the experiments have computed, and the clock only as often as ``WAITING``. Two
+    side by side may each take what is left: the one that is begun beside another has no less than if it came after.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -66,24 +89,70 @@ class _Purse:
         self._left -= seconds
 
 
-def _answer_of(kind: type[Relation], bench: Bench, purse: _Purse) -> dict[str, Any]:
+class _Trial:
+    """One relation that is being tried."""
+
+    def __init__(self, kind: type[Relation], bench: Bench, purse: _Purse) -> None:
+        self.kind = kind
+        self._purse = purse
+        self._begun = time.monotonic()
+        seconds, end = purse.next()
+
+        def work() -> dict[str, Any]:
+            bench.allot(seconds, end)
+            return _examined(kind, bench)
+
+        self.process = isolated.Apart(work, end)
+
+    def answer(self) -> dict[str, Any]:
+        """Return what came of it, when it has ended."""
+        passed = time.monotonic() - self._begun
+        found = self.process.answer
+        computed = found.pop("computed") if found is not None else 0.0
+        self._purse.pay(max(passed / isolated.WAITING, computed))
+        answer = found if found is not None else _not_tried("it did not come to an end in its time")
+        return {"why": "", **answer, "seconds": round(passed, 3)}
+
+
+def _answers(
+    kinds: list[type[Relation]], bench: Bench, purse: _Purse, tell: Callable[[str], None]
+) -> Iterator[tuple[type[Relation], dict[str, Any]]]:
+    """Yield what comes of each relation, as they end."""
+    going: list[_Trial] = []
+    slots = max(1, min(_SIDE_BY_SIDE, processes.cores()))
+    for number, kind in enumerate(kinds, 1):
+        reason = _refusal(kind, bench)
+        while reason is None and len(going) >= slots:
+            yield from _ended(going)
+        reason = reason or ("the time for experiments was up" if purse.empty else None)
+        if reason is not None:
+            yield kind, {**_not_tried(reason), "seconds": 0.0}
+            continue
+        tell(f"experiments: {kind.name}, {number} of {len(kinds)}")
+        going.append(_Trial(kind, bench, purse))
+    while going:
+        yield from _ended(going)
+
+
+def _ended(going: list[_Trial]) -> Iterator[tuple[type[Relation], dict[str, Any]]]:
+    """Wait, then yield what came of those that have ended."""
+    over = isolated.Apart.ended_of([trial.process for trial in going])
+    for trial in [trial for trial in going if trial.process in over]:
+        going.remove(trial)
+        yield trial.kind, trial.answer()
+
+
+def _refusal(kind: type[Relation], bench: Bench) -> str | None:
+    """Return why a relation cannot be tried here, as far as that is known before."""
     if not processes.CAN_FORK:
-        return _not_tried("this system cannot fork a process")
+        return "this system cannot fork a process"
     if bench.run.device == "cuda":
-        return _not_tried("a process that speaks to a GPU's driver cannot be forked")
-    if purse.empty:
-        return _not_tried("the time for experiments was up")
-    begun = time.monotonic()
-    seconds, end = purse.next()
-
-    def work() -> dict[str, Any]:
-        bench.allot(seconds, end)
-        return _examined(kind, bench)
-
-    found = isolated.until(work, end)
-    passed = (time.monotonic() - begun) / isolated.WAITING
-    purse.pay(max(passed, found.pop("computed")) if found is not None else passed)
-    return found if found is not None else _not_tried("it did not come to an end in its time")
+        return "a process that speaks to a GPU's driver cannot be forked"
+    try:
+        kind().glance(bench.glance())
+    except NotTried as reason:
+        return str(reason)
+    return None
 
 
 def _examined(kind: type[Relation], bench: Bench) -> dict[str, Any]:

@@ -34,6 +34,12 @@ class DevicesAreEqual(Relation):
     name: ClassVar[str] = "devices are equal"
     rank: ClassVar[int] = 10
 
+    def glance(self, given: Inputs) -> None:
+        """Take nothing that is on the GPU already."""
+        held = (p for value in given.values if isinstance(value, torch.nn.Module) for p in value.parameters())
+        if any(tensor.is_cuda for tensor in (*given.tensors(), *held)):
+            raise NotTried("its inputs were on the GPU already")
+
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield what mixes devices of its own accord, or what stays on the CPU."""
         if not torch.cuda.is_available():

@@ -11,7 +11,7 @@ from drygrad.worker import errors, probe
 from drygrad.worker.experiments.bench import Bench, Called, Inputs
 from drygrad.worker.experiments.copies import Copies, gradients, parameters
 from drygrad.worker.experiments.edge_values import Edge, at_points, far_out, grown, negative, of_selections
-from drygrad.worker.experiments.held import shown
+from drygrad.worker.experiments.held import held_tensors, require_tensors, shown
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.singular import Singular
 from drygrad.worker.explain.births import OTHER
@@ -32,6 +32,10 @@ class EdgesStayFinite(Relation):
     name: ClassVar[str] = "edges stay finite"
     rank: ClassVar[int] = 20
 
+    def glance(self, given: Inputs) -> None:
+        """Take what is given tensors."""
+        require_tensors(held_tensors(given.names, given.values))
+
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield where NaN or infinity begins that legal inputs lead to."""
         return _Search(bench).faults()
@@ -50,8 +54,7 @@ class _Search:
 
     def faults(self) -> Iterator[Fault]:
         """Yield what is found, one fault a line. Raises NotTried."""
-        if not self._copies.held:
-            raise NotTried("there are no tensors among its inputs")
+        require_tensors(self._copies.held)
         yield from self._of_the_run()
         if not (self._singular.at_a_point or self._singular.of_nothing or self._reached or self._seen):
             raise NotTried("nothing in it is singular anywhere")

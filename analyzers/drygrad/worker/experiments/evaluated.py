@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from drygrad.worker.experiments.batches import mapped
-from drygrad.worker.experiments.bench import Bench
+from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.relation import NotTried
 from drygrad.worker.experiments.trace import Trace
 
@@ -17,16 +17,21 @@ def severity_of(module: torch.nn.Module) -> str | None:
     return "info" if module.training else None
 
 
+def require_forward(given: Inputs) -> None:
+    """Raise NotTried where the target is not the forward of a module."""
+    if not isinstance(given.owner, torch.nn.Module) or given.function is not given.owner:
+        raise NotTried("it is not the forward of a module")
+
+
 class Evaluated:
     """The module whose forward the target is, put into evaluation mode."""
 
     def __init__(self, bench: Bench) -> None:
         given = bench.inputs()
-        if not isinstance(given.owner, torch.nn.Module) or given.function is not given.owner:
-            raise NotTried("it is not the forward of a module")
+        require_forward(given)
         self.bench = bench
         self.severity = severity_of(given.owner)
-        self.module: torch.nn.Module = given.owner.eval()
+        self.module: torch.nn.Module = cast("torch.nn.Module", given.owner).eval()
         self._given = given
 
     def state(self) -> list[torch.Tensor]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from drygrad.worker.experiments.relation import NotTried
 from drygrad.worker.naming import within
 from drygrad.worker.reading import extremes, is_readable, quietly
 
@@ -75,6 +77,12 @@ def held_tensors(names: list[str], values: list[Any]) -> list[Held]:
             if isinstance(tensor, torch.Tensor) and known and tensor.numel() <= _LARGEST:
                 found.setdefault(id(tensor), Held(path, tensor))
     return [*found.values()][:_MOST]
+
+
+def require_tensors(held: Sequence[Held]) -> None:
+    """Raise NotTried where there are no tensors."""
+    if not held:
+        raise NotTried("there are no tensors among its inputs")
 
 
 def shown(held: Held, text: str) -> Shown:

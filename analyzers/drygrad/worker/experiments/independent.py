@@ -17,6 +17,7 @@ from drygrad.worker.experiments.evaluated import severity_of
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Trace, is_noise
 from drygrad.worker.probe import tensors
+from drygrad.worker.reading import quietly
 from drygrad.worker.run import Fault, Place
 from drygrad.worker.search import isolated
 
@@ -37,6 +38,10 @@ class CallsAreIndependent(Relation):
     name: ClassVar[str] = "calls are independent"
     rank: ClassVar[int] = 30
 
+    def glance(self, given: Inputs) -> None:
+        """Take nothing that may keep something on purpose."""
+        _require_owed(given)
+
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield where a call finds what an earlier one has left."""
         given = bench.inputs()
@@ -45,16 +50,19 @@ class CallsAreIndependent(Relation):
         if isinstance(given.owner, torch.nn.Module):
             severity = severity_of(given.owner)
             given.owner.eval()
+        changes = [*_changes(given)]
+        following = isolated.until(lambda: _all_after(bench, given, [change for change, _ in changes]), bench.until)
+        if following is None:
+            raise NotTried("a second call with its inputs does not come to its end")
         tried = 0
-        for change, words in _changes(given):
+        for (change, words), after in zip(changes, following["calls"]):
             if bench.spent > _SHARE:
                 break
             alone = isolated.until(lambda change=change: _told(bench, given, change), bench.until)
             if alone is None or "error" in alone:
                 continue  # it does not take such inputs, whatever came before
             tried += 1
-            after = isolated.until(lambda change=change: _told_after(bench, given, change), bench.until)
-            fault = _difference(alone, after, words) if after is not None else None
+            fault = None if _is_alike(alone, after) else _looked_into(bench, given, change, words)
             if fault is not None:
                 fault.severity = severity
                 yield fault
@@ -116,32 +124,54 @@ class _Shorter:
         return tensor.clone()
 
 
-def _told(bench: Bench, given: Inputs, change: Change) -> dict[str, Any]:
-    """Return what a call with changed inputs comes to, in numbers; in a process of its own."""
+def _looked_into(bench: Bench, given: Inputs, change: Change, words: str) -> Fault | None:
+    """Return the fault of a change whose call differs after others: alone, and after that of the run alone."""
+    alone = isolated.until(lambda: _told(bench, given, change, steps=True), bench.until)
+    after = isolated.until(lambda: _told_after(bench, given, change), bench.until)
+    return _difference(alone, after, words) if alone is not None and after is not None else None
+
+
+def _all_after(bench: Bench, given: Inputs, changes: list[Change]) -> dict[str, Any]:
+    """Return what each change comes to in a call after that of the run, all in one process; as far as time allows."""
+    told: list[dict[str, Any]] = []
+    for change in changes:
+        if told and bench.spent > _SHARE / 2:
+            break
+        with torch.no_grad():
+            bench.must_pass(mapped(given, lambda tensor: tensor.detach().clone()))
+        told.append(_told(bench, given, change))
+    return {"calls": told}
+
+
+def _told(bench: Bench, given: Inputs, change: Change, *, steps: bool = False) -> dict[str, Any]:
+    """Return what a call with changed inputs comes to, in numbers, and perhaps each of its steps."""
     trace = Trace(bench.run)
-    bench.listen(trace)
+    bench.listen(*([trace] if steps else []))
     with torch.no_grad():
         called = bench.call(mapped(given, lambda tensor: change(tensor.detach().clone())))
     if called.error is not None:
         place = called.place._asdict() if called.place is not None else None
         said = errors.shortened(f"{type(called.error).__name__}: {errors.first_line(called.error)}", 160)
         return {"error": said, "at": place}
-    results = [_digest(tensor) for tensor in tensors(called.returned)]
-    return {"results": results, "steps": [*_steps(bench, trace)]}
+    with quietly():
+        results = [_digest(tensor) for tensor in tensors(called.returned)]
+    return {"results": results, "steps": [*_steps(bench, trace)] if steps else []}
 
 
 def _told_after(bench: Bench, given: Inputs, change: Change) -> dict[str, Any]:
     """Return what the call comes to after that of the run."""
     with torch.no_grad():
         bench.must_pass(mapped(given, lambda tensor: tensor.detach().clone()))
-    return _told(bench, given, change)
+    return _told(bench, given, change, steps=True)
 
 
 def _steps(bench: Bench, trace: Trace) -> Iterator[dict[str, Any]]:
     for step in trace.steps:
         place = bench.run.lines.place(step.instruction)
         if place is not None and not is_noise(step):
-            yield {"key": repr(step.key), "at": place._asdict(), "made": [_digest(t) for t in step.results]}
+            with quietly():
+                made = [_digest(tensor) for tensor in step.results]
+            yield {"key": repr(step.key), "at": place._asdict(), "made": made}
 
 
 def _digest(tensor: torch.Tensor) -> list[float]:
@@ -175,6 +205,10 @@ def _parting(alone: dict[str, Any], after: dict[str, Any], words: str) -> _Parte
     first = next(parted, None)
     said = f"at the second call, with {words}, this comes to something else than at a first one: it uses what is left"
     return _Parted(first["at"], said) if first is not None else None
+
+
+def _is_alike(alone: dict[str, Any], after: dict[str, Any]) -> bool:
+    return "error" not in after and _alike(alone["results"], after["results"])
 
 
 def _alike(one: list[list[float]], other: list[list[float]]) -> bool:

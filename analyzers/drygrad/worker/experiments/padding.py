@@ -33,15 +33,16 @@ class PaddingIsSilent(Relation):
     name: ClassVar[str] = "padding is silent"
     rank: ClassVar[int] = 24
 
+    def glance(self, given: Inputs) -> None:
+        """Take nothing of which no input may mark padding."""
+        _may_be_marked(given)
+
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the first operation that lets padding into what is real."""
         given = bench.inputs()
         if isinstance(given.owner, torch.nn.Module):
             given.owner.eval()
-        named = zip(given.names, given.values)
-        held = [Held(name, value) for name, value in named if isinstance(value, torch.Tensor) and is_readable(value)]
-        if not any(map(may_mark, held)):
-            raise NotTried("none of its inputs is marked as padded")
+        held = _may_be_marked(given)
         marks = Marks(bench.run, held)
         bench.listen(marks)
         with torch.no_grad():
@@ -65,6 +66,15 @@ class PaddingIsSilent(Relation):
 
 def _copied(given: Inputs) -> Inputs:
     return mapped(given, lambda tensor: tensor.detach().clone())
+
+
+def _may_be_marked(given: Inputs) -> list[Held]:
+    """Return the tensors among the arguments. Raises NotTried where none of them may mark padding."""
+    named = zip(given.names, given.values)
+    held = [Held(name, value) for name, value in named if isinstance(value, torch.Tensor) and is_readable(value)]
+    if not any(map(may_mark, held)):
+        raise NotTried("none of its inputs is marked as padded")
+    return held
 
 
 class _Padding:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from drygrad.worker.run import Fault
 
 if TYPE_CHECKING:
-    from drygrad.worker.experiments.bench import Bench
+    from drygrad.worker.experiments.bench import Bench, Inputs
 
 
 class NotTried(Exception):
@@ -28,6 +28,12 @@ class Relation:
     """What must hold, in a few words: ``devices are equal``."""
     rank: ClassVar[int] = 50
     """The lower, the earlier it is tried."""
+
+    def glance(self, given: Inputs) -> None:
+        """Raise NotTried where a look at the inputs tells that it is not owed: then no process is forked for it.
+
+        Nothing is changed or called here, and ``examine`` relies on no glance before it.
+        """
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Try the relation. Raises NotTried."""

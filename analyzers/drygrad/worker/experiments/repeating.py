@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import torch
 
-from drygrad.worker.experiments.bench import Bench
-from drygrad.worker.experiments.evaluated import Evaluated
+from drygrad.worker.experiments.bench import Bench, Inputs
+from drygrad.worker.experiments.evaluated import Evaluated, require_forward
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Step, agree, is_noise, memory_of, partings
 from drygrad.worker.probe import tensors
@@ -25,6 +25,10 @@ class EvaluationRepeats(Relation):
     code: ClassVar[str] = "DG925"
     name: ClassVar[str] = "evaluation repeats"
     rank: ClassVar[int] = 15
+
+    def glance(self, given: Inputs) -> None:
+        """Take nothing but the forward of a module."""
+        require_forward(given)
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the first operation that comes to something else the second time."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from drygrad.worker.experiments.batches import Batch, mapped
+from drygrad.worker.experiments.batches import Batch, mapped, require_module
 from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Part, Trace, agree, first_parting
@@ -22,6 +22,10 @@ class SamplesStandAlone(Relation):
     code: ClassVar[str] = "DG923"
     name: ClassVar[str] = "samples stand alone"
     rank: ClassVar[int] = 20
+
+    def glance(self, given: Inputs) -> None:
+        """Take nothing but what a module does."""
+        require_module(given)
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the first operation that lets one sample change another."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from drygrad.worker import errors
-from drygrad.worker.experiments.batches import Batch, mapped
+from drygrad.worker.experiments.batches import Batch, mapped, require_module
 from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Step, Trace
@@ -22,6 +22,10 @@ class AnyBatchSize(Relation):
     code: ClassVar[str] = "DG924"
     name: ClassVar[str] = "any batch size"
     rank: ClassVar[int] = 25
+
+    def glance(self, given: Inputs) -> None:
+        """Take nothing but what a module does."""
+        require_module(given)
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield where fewer samples fail, or lose the axis of the batch."""

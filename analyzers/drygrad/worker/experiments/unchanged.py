@@ -7,8 +7,8 @@ from typing import Any, ClassVar, cast
 
 import torch
 
-from drygrad.worker.experiments.bench import Bench
-from drygrad.worker.experiments.evaluated import Evaluated
+from drygrad.worker.experiments.bench import Bench, Inputs
+from drygrad.worker.experiments.evaluated import Evaluated, require_forward
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Trace, agree, memory_of
 from drygrad.worker.naming import binding_in
@@ -22,6 +22,10 @@ class EvaluationLeavesNoTrace(Relation):
     code: ClassVar[str] = "DG926"
     name: ClassVar[str] = "evaluation leaves no trace"
     rank: ClassVar[int] = 16
+
+    def glance(self, given: Inputs) -> None:
+        """Take nothing but the forward of a module."""
+        require_forward(given)
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield where state is written to."""

@@ -11,6 +11,7 @@ import select
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Callable
 
@@ -23,6 +24,9 @@ WAITING = 2.5
 """Times the bound of a search that it may last where the machine is busy with something else, or the code waits."""
 
 Tell = Callable[[dict[str, Any]], None]
+
+_heard: set[int] = set()
+"""Where this process reads what others tell it that do work for it."""
 
 
 class Overdue(BaseException):
@@ -38,25 +42,74 @@ def apart(work: Callable[[Tell], dict[str, Any]], seconds: float) -> dict[str, A
 
 def until(work: Callable[[], dict[str, Any]], end: float) -> dict[str, Any] | None:
     """Return the answer of ``work``, done in a process of its own; None where there is none at that time."""
-    return _told(lambda _: work(), lambda reading: _last_before(reading, end))
+    only = Apart(work, end)
+    while not Apart.ended_of([only]):
+        pass
+    return only.answer
+
+
+class Apart:
+    """Work that a process of its own does, while this one goes on: whoever begins it asks what has ended."""
+
+    def __init__(self, work: Callable[[], dict[str, Any]], end: float) -> None:
+        self.end = end
+        """When, on the monotonic clock, it has to be done."""
+        self.answer: dict[str, Any] | None = None
+        """What the work has come to, once it has ended; None where there is nothing at that time."""
+        self._pending = b""
+        self._pid, self._reading = _begun(lambda _: work())
+
+    @staticmethod
+    def ended_of(begun: Sequence[Apart]) -> list[Apart]:
+        """Wait until something happens; return which of these have ended by then."""
+        first = min(one.end for one in begun)
+        reading = {one._reading: one for one in begun}
+        ready, _, _ = select.select([*reading], [], [], max(0.0, first - time.monotonic()))
+        now = time.monotonic()
+        ended = [one for one in begun if (one._reading in ready and one._has_ended()) or one.end <= now]
+        for one in ended:
+            _leave(one._pid, one._reading)
+        return ended
+
+    def _has_ended(self) -> bool:
+        """Read what there is; say whether it is the end."""
+        data = os.read(self._reading, 1 << 16)
+        self._pending += data
+        if self._pending.endswith(b"\n"):
+            self.answer = json.loads(self._pending)
+        return not data or self.answer is not None
 
 
 def _told(
     work: Callable[[Tell], dict[str, Any]], read: Callable[[int], dict[str, Any] | None]
 ) -> dict[str, Any] | None:
     """Return what is read of a process that does the work; it ends when nobody reads any more."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reading)
-        _be_apart(work, writing)
-    os.close(writing)
+    pid, reading = _begun(work)
     try:
         return read(reading)
     finally:
-        os.close(reading)
-        with suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
+        _leave(pid, reading)
+
+
+def _begun(work: Callable[[Tell], dict[str, Any]]) -> tuple[int, int]:
+    """Begin work in a process; return its number, and where to read what it tells."""
+    reading, writing = os.pipe()
+    _heard.add(reading)
+    pid = os.fork()
+    if pid == 0:
+        for fd in _heard:  # its own, and those of its siblings: these end when nobody reads any more
+            os.close(fd)
+        _heard.clear()
+        _be_apart(work, writing)
+    os.close(writing)
+    return pid, reading
+
+
+def _leave(pid: int, reading: int) -> None:
+    _heard.discard(reading)
+    os.close(reading)
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 def _be_apart(work: Callable[[Tell], dict[str, Any]], fd: int) -> None:
@@ -105,18 +158,6 @@ def _last_told(fd: int, seconds: float) -> dict[str, Any] | None:
                 begun = begun or (until := time.monotonic() + seconds * WAITING + _GRACE) > 0
             else:
                 last = message
-
-
-def _last_before(fd: int, end: float) -> dict[str, Any] | None:
-    """Read the one message of a process; None where it has said nothing whole by then."""
-    pending = b""
-    while not pending.endswith(b"\n"):
-        ready, _, _ = select.select([fd], [], [], max(0.0, end - time.monotonic()))
-        data = os.read(fd, 1 << 16) if ready else b""
-        if not data:
-            return None
-        pending += data
-    return json.loads(pending)
 
 
 def alarm(seconds: float) -> None:

@@ -10,6 +10,7 @@ import { FromView, ToView } from "./messages";
 export class ResultPanel implements vscode.Disposable {
     private panel: vscode.WebviewPanel | null = null;
     private last: string | null = null;
+    private changes = 0;
     private shown: RunReport[] = [];
 
     constructor(
@@ -17,10 +18,15 @@ export class ResultPanel implements vscode.Disposable {
         private readonly server: Server,
     ) {}
 
-    /** Take note of the run that ended last; an open panel follows. One that was cancelled has nothing to show. */
+    /** Take note of the run that ended last, or of what it has told since; an open panel follows. A cancelled one has nothing to show. */
     runEnded({ lastRun }: Status): void {
-        if (lastRun && lastRun.outcome !== "cancelled" && lastRun.runId !== this.last) {
+        if (!lastRun || lastRun.outcome === "cancelled") {
+            return;
+        }
+        const changes = lastRun.changes ?? 0;
+        if (lastRun.runId !== this.last || changes !== this.changes) {
             this.last = lastRun.runId;
+            this.changes = changes;
             if (this.panel) {
                 void this.refresh();
             }
