@@ -12,12 +12,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_harness import environment, program
+from forked import Forks
 
 pytest.importorskip("torch")
 
@@ -26,6 +27,7 @@ LAUNCH = "# launch:"
 LAUNCHER = "torch.distributed.run"
 HEAD_LINES = 5
 STYLES = sorted(folder.name for folder in HERE.iterdir() if folder.is_dir() and folder.name != "__pycache__")
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 PYTHON = os.environ.get("DRYGRAD_RIGHT_PYTHON", sys.executable)
 """The interpreter that has what the programs import."""
 
@@ -74,27 +76,55 @@ def cells_of(path: Path) -> str:
 
 
 def command_of(path: Path) -> list[str]:
-    """Return what starts a program: what its ``# launch:`` line says, else Python."""
+    """Return what starts a program, without Python: what its ``# launch:`` line says, else its file."""
     if path.suffix == ".ipynb":
-        return [PYTHON, "-c", cells_of(path)]
+        script = path.with_suffix(".cells.py")
+        script.write_text(cells_of(path), "utf-8")
+        return [str(script)]
     head = path.read_text("utf-8").splitlines()[:HEAD_LINES]
     launch = next((line.partition(LAUNCH)[2] for line in head if line.startswith(LAUNCH)), "python {file}")
     launcher, *words = shlex.split(launch.format(file=path))
-    return [PYTHON, *(() if launcher == "python" else ("-m", LAUNCHER)), *words]
+    return [*(() if launcher == "python" else ("-m", LAUNCHER)), *words]
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    forks = Forks("torch", env=ENVIRONMENT, python=PYTHON)
+    yield forks
+    forks.close()
 
 
 @each(SCRIPTS)
-def test_a_right_program_runs(path: Path, folder: Path) -> None:
+def test_a_right_program_runs(path: Path, folder: Path, forks: Forks) -> None:
     copy = folder / path.relative_to(HERE)
-    environ = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     command = command_of(copy)
-    for _ in range(2 if LAUNCHER in command else 1):  # processes that look for each other may miss on a busy machine
+    status, said = launched(command, copy.parent) if LAUNCHER in command else forked(forks, command, copy.parent)
+    assert status == 0, said[-2_000:]
+
+
+def forked(forks: Forks, command: Sequence[str], folder: Path) -> tuple[int, str]:
+    program = forks.start(command, {}, cwd=str(folder), joined=True)
+    program.stdin.close()
+    with program.stdout:
+        said = program.stdout.read().decode(errors="replace")
+    return program.wait(), said
+
+
+def launched(command: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Start processes that look for each other, once more where they miss: the machine may be busy."""
+    for _ in range(2):
         done = subprocess.run(
-            command, cwd=copy.parent, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            [PYTHON, *command],
+            cwd=folder,
+            env={**os.environ, **ENVIRONMENT},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
         )
         if done.returncode == 0:
-            return
-    pytest.fail(done.stderr.decode()[-2_000:])
+            break
+    return done.returncode, done.stdout.decode(errors="replace")
 
 
 def answer_of(*arguments: str, folder: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 MESSAGE = 1 << 20
@@ -63,10 +64,10 @@ class Forked:
 class Forks:
     """The process that forks."""
 
-    def __init__(self, *modules: str, env: Mapping[str, str]) -> None:
+    def __init__(self, *modules: str, env: Mapping[str, str], python: str = sys.executable) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno()), *modules],
+            [python, __file__, str(theirs.fileno()), *modules],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
@@ -74,11 +75,14 @@ class Forks:
         )
         theirs.close()
 
-    def start(self, script: Sequence[str], env: Mapping[str, str]) -> Forked:
-        """Run a script in a fork, with its arguments, pipes, and variables besides those of its origin."""
+    def start(self, script: Sequence[str], env: Mapping[str, str], *, cwd: str = "", joined: bool = False) -> Forked:
+        """Run a script in a fork, with its arguments, pipes, and variables besides those of its origin.
+
+        ``joined`` has stderr go where stdout goes; else it stays that of the origin.
+        """
         pipes = [os.pipe() for _ in range(3)]
         (child_in, stdin), (stdout, child_out), (ended, child_ended) = pipes
-        request = json.dumps({"script": [*script], "env": {**env}}).encode()
+        request = json.dumps({"script": [*script], "env": {**env}, "cwd": cwd, "joined": joined}).encode()
         socket.send_fds(self._socket, [request], [child_in, child_out, child_ended])
         for fd in (child_in, child_out, child_ended):
             os.close(fd)
@@ -119,10 +123,12 @@ def serve(requests: socket.socket) -> Sequence[str]:
                     for fd in (awake, wake, *ended.values(), fds[2], requests.detach()):
                         os.close(fd)
                     os.dup2(fds[0], 0)
-                    os.dup2(fds[1], 1)
+                    for standard in (1, 2) if request["joined"] else (1,):
+                        os.dup2(fds[1], standard)
                     for fd in fds[:2]:
                         os.close(fd)
                     os.environ.update(request["env"])
+                    os.chdir(request["cwd"] or ".")
                     return request["script"]
                 ended[pid] = fds[2]
                 for fd in fds[:2]:
@@ -149,4 +155,5 @@ if __name__ == "__main__":
         importlib.import_module(name)
     gc.freeze()
     sys.argv[:] = serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
     runpy.run_path(sys.argv[0], run_name="__main__")
