@@ -60,6 +60,13 @@ class Lab:
         record, home = self._loop.run_until_complete(seen)
         return self._loop.run_until_complete(self._runs.experiment(record, home, settings, seconds))
 
+    def verified(self, record: Record) -> Sequence[Finding]:
+        """Return the findings of a record with their fixes tried."""
+        home = Home(Path(sys.executable), self._folder)
+        static = Analyzer().check(record.plan.source).findings
+        verifying = self._runs.verify(record, static, home, Settings(), 120.0)
+        return self._loop.run_until_complete(verifying).findings
+
     def verdict_on(self, record: Record, old: str, new: str) -> bool | None:
         """Return whether a repair by hand of the last finding of a record is verified."""
         last = replace(record.findings[-1], fixes=(replaced(record.plan.source, old, new),))

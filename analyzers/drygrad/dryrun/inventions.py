@@ -116,9 +116,11 @@ def _loop_left(fault: Fault) -> int | None:
 
 
 def _is_sure(fault: Fault, result: Result) -> bool:
-    """Say whether a fault is the very error that the search met, whatever it invented."""
+    """Say whether a fault is the very error that the search met, whatever it invented, or one like it behind that."""
     if not _is_independent(result):
         return False
+    if fault.facts.get("behind"):
+        return True
     if _object(_search(result).get("error")).get("type") == _MISMATCH:
         return fault.code == _BROADCAST
     return fault.severity == "error" and _is_the_end(fault, result)

@@ -61,6 +61,8 @@ class Verdict(NamedTuple):
 
     holds: bool | None
     why: str = ""
+    goes_on: bool = False
+    """Whether the fault is gone, and the run then met another one behind it."""
 
 
 def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict:
@@ -77,9 +79,16 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     if after.keys[place] >= known[place]:
         return Verdict(False, "the fault is still there")
     new = after.grave - known
-    if new:
-        holds = None if _gets_further(trial, before, after) else False
-        return Verdict(holds, "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line, _ in new))
+    kept = _keeps(trial, before, after, target) if not new or _gets_further(trial, before, after) else Verdict(False)
+    if not new:
+        return kept
+    why = "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line, _ in new)
+    return Verdict(False if kept.holds is False else None, why, goes_on=kept.holds is True)
+
+
+def _keeps(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict:
+    """Judge whether a fix under which a fault is gone was tried, and has kept what was right."""
+    outcome = after.record.result.outcome
     missed = [statement for statement in trial.statements() if not ran(statement, after.record)]
     if missed:
         avoided = outcome == "passed" and any(_was_called(statement, after.record) for statement in missed)

@@ -77,6 +77,8 @@ class RunOptions:
     """Other files whose calls of the target may give its inputs, where its own file has none."""
     further: bool = False
     """Whether the run goes on after the call: to a second one, and to batches of the loaders that it has made."""
+    forgive: bool = False
+    """Whether the run goes on where tensors of several devices have met, to see what else is on the wrong one."""
     compare: bool = False
     """Whether the run takes note of what it can be compared by with a run of a repaired text."""
     experiments: Experiments | None = None
@@ -172,6 +174,7 @@ class Plan:
             "timeout": options.timeout,
             "loop_limit": options.loop_limit,
             "further": options.further,
+            "forgive": options.forgive,
             "compare": options.compare,
             "experiments": options.experiments.as_json() if options.experiments else None,
             "instruments": None if options.instruments is None else list(options.instruments),
@@ -222,7 +225,7 @@ class Plan:
             self.receiver.text if self.receiver else None,
             self._search(),
             [options.device, options.devices, options.seed, options.loop_limit, options.timeout, options.torch],
-            options.further,
+            [options.further, options.forgive],
             options.experiments and options.experiments.as_json(),
             [options.gpu_memory, options.memory_limit, options.instruments and [*options.instruments]],
             sorted(options.buffers.items()),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from drygrad.dryrun import inventions
+from drygrad.dryrun.behind import behind_devices
 from drygrad.dryrun.callers import Callers
 from drygrad.dryrun.choice import UNSEEN, choose
 from drygrad.dryrun.conversation import OnInterim, OnPhase
@@ -154,6 +155,11 @@ class DryRuns:
         async def run(plan: Plan, on_interim: OnInterim) -> Result:
             return await self.supervisor(home).run(plan, on_phase, on_interim=on_interim if on_more else None)
 
+        async def again(plan: Plan) -> Result:
+            return await self.supervisor(home).run(plan, on_phase)
+
+        if seconds > 0:
+            record = await behind_devices(record, again, settings)
         return await experiment(record, run, settings, seconds, on_more)
 
     async def vary(

@@ -17,6 +17,7 @@ from pathlib import Path
 from drygrad.dryrun.comparing import Comparison
 from drygrad.dryrun.findings import USER_ERROR, findings, findings_elsewhere, statement_of
 from drygrad.dryrun.fixes import Candidates
+from drygrad.dryrun.going_on import ROUNDS, Ahead, chosen, later, seen_behind, told, verified
 from drygrad.dryrun.inventions import is_of_devices, rests_on_inputs, was_found, written
 from drygrad.dryrun.judging import GRAVE, Seen, Verdict, gone, ran, verdict
 from drygrad.dryrun.lane import in_turn
@@ -74,12 +75,29 @@ async def verify(record: Record, static: Sequence[Finding], run: Run, settings: 
     Errors and warnings come first. What was not tried in time has no verdict. Cancelling the caller cancels the runs.
     """
     end = asyncio.get_running_loop().time() + budget
-    judged, missed = await _tried(_Trials(record, static, run, settings), end)
+    record, behind = await _verified(record, static, run, settings, end, ROUNDS)
+    return told(record, behind)
+
+
+async def _verified(
+    record: Record, static: Sequence[Finding], run: Run, settings: Settings, end: float, rounds: int
+) -> tuple[Record, list[Finding]]:
+    """Return the record with its fixes tried, and what comes behind the fault that has ended the run."""
+    trials = _Trials(record, static, run, settings)
+    judged, missed = await _tried(trials, end)
     judged += await _tried_further(record, static, missed, run, settings, end) if missed else []
     record = _with_fixes(record, judged) if judged else record
     for path in sorted({str(finding.path) for finding in record.elsewhere}):
         record = await _tried_in(Path(path), record, run, settings, end)
-    return record
+    way = await in_turn(chosen, record, trials.ways) if rounds else None
+    if way is None:
+        return record, []
+    after = await in_turn(later, record, way, settings)
+    checked = (await in_turn(Analyzer(settings).check, after.plan.source)).findings
+    after, behind = await _verified(after, checked, run, settings, end, rounds - 1)
+    found = replace(after, findings=(*after.findings, *(f for f in behind if f.path is None)))
+    found = replace(found, elsewhere=(*after.elsewhere, *(f for f in behind if f.path is not None)))
+    return verified(record, way, after), seen_behind(record, way, found)
 
 
 async def _tried_in(path: Path, record: Record, run: Run, settings: Settings, end: float) -> Record:
@@ -165,6 +183,8 @@ class _Trials:
         self._record, self._static, self._run, self._settings, self._only = record, static, run, settings, only
         self._seen: dict[str, asyncio.Task[Seen]] = {}
         self._held: list[tuple[Fix, list[Finding]]] = []
+        self.ways: list[Ahead] = []
+        """Where the run goes on behind a fault."""
 
     def prepare(self) -> tuple[Seen, list[_Judged]]:
         """Return what is known without fixes, and the findings whose fixes are to be tried, with the candidates."""
@@ -195,9 +215,9 @@ class _Trials:
         while candidates and not judged.enough:
             pair, candidates = candidates[:2], candidates[2:]
             verdicts = await asyncio.gather(*(self._try(fix, judged, before) for fix in pair))
-            for fix, (holds, why) in zip(pair, verdicts, strict=True):
-                _log.debug("%s %s: %s", judged.finding.code, fix.title, why or "verified")
-                judged.verdicts[fix.edits] = replace(fix, verified=holds)
+            for fix, said in zip(pair, verdicts, strict=True):
+                _log.debug("%s %s: %s", judged.finding.code, fix.title, said.why or "verified")
+                judged.verdicts[fix.edits] = replace(fix, verified=said.holds)
 
     async def _try(self, fix: Fix, judged: _Judged, before: Seen) -> Verdict:
         trial = await in_turn(Trial.of, self._record.plan, self._record.result, fix)
@@ -210,6 +230,8 @@ class _Trials:
         # another fix may have made the same text: what ran are the statements of its tree
         trial = replace(trial, source=after.record.plan.source, plan=after.record.plan)
         judgement = await in_turn(verdict, trial, before, after, judged.finding)
+        if judgement.holds or judgement.goes_on:
+            self.ways.append(Ahead(judged.finding, fix, trial, after, judgement.holds))
         if after.record.result.outcome == "failed" and was_found(self._record.result):
             return await self._try_with_others(fix, judged) or judgement
         if judgement.holds:

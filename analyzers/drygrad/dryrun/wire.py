@@ -176,6 +176,7 @@ FACTS = record(
             "write": _OPERATION,
             "infinity_meets": _WORDS,
             "relation": _code,
+            "behind": flag,
             "kind": _WORDS,
             "type": _WORDS,
         }.items()

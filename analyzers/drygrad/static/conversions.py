@@ -63,9 +63,9 @@ def is_new(ctx: Context, node: ast.expr) -> bool:
     return made or isinstance(node, (ast.BinOp, ast.UnaryOp))
 
 
-def is_written_as(ctx: Context, name: str, scope: ast.AST) -> bool:
-    """Say whether the body of a function, or the module's, writes in place to what a name stands for."""
-    loads = (n for n in body_nodes(scope) if isinstance(n, ast.Name) and n.id == name)
+def is_written_as(ctx: Context, name: str, scope: ast.AST, since: int = 0) -> bool:
+    """Say whether the body of a function, or the module's, writes in place to what a name stands for from a line on."""
+    loads = (n for n in body_nodes(scope) if isinstance(n, ast.Name) and n.id == name and n.lineno >= since)
     return any(is_written(ctx, load) for load in loads)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import torch
 
-from drygrad.worker import adapt, errors, further, graphs, inputs, outcomes, probe, surroundings
+from drygrad.worker import adapt, errors, forgiving, further, graphs, inputs, outcomes, probe, surroundings
 from drygrad.worker.absent import Absences
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
@@ -57,6 +57,8 @@ class Execution:
         """Hears what is known by now, where the answer takes its time."""
         self._trains = False
         """Whether the target is the forward of a module that is being trained: its caller goes backward from there."""
+        self._forgiven: str | None = None
+        """How a run ends that went on behind an error."""
         self._called: Place | None = None
         """Where the target begins, once it was called."""
 
@@ -75,6 +77,8 @@ class Execution:
         try:
             for instrument in self.instruments:
                 instrument.start()
+            if self.plan.get("forgive"):
+                self.run.forgive = forgiving.Forgiving(self.run, self._behind)
             with watching(self.run, self.instruments):
                 self._execute(namespace)
         except SystemExit as error:
@@ -92,8 +96,21 @@ class Execution:
         except BaseException as error:
             if self._called is None and self.run.lines.place_of_error(error) is None:
                 raise
+            if self._forgiven is not None:
+                return self._forgiven
             return errors.settle(self.run, self.instruments, error, self._called)
-        return "passed"
+        return self._forgiven or "passed"
+
+    def _behind(self, error: RuntimeError) -> None:
+        """Tell of an error behind which the run goes on: the first is what it ends with."""
+        if self._forgiven is None:
+            self._forgiven = errors.settle(self.run, self.instruments, error, self._called)
+            return
+        place = self.run.lines.place_of_error(error)
+        fault = errors.explained(self.instruments, error, place)
+        if fault is not None:
+            fault.facts["behind"] = True
+            self.run.report(fault, error)
 
     def _ended_itself(self) -> str:
         """Return the outcome of a program that ended itself: a function that it did not come to has not run."""

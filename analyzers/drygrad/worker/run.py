@@ -101,6 +101,8 @@ class Run:
         """The loops that the run has left early."""
         self.loops_stopped = 0
         """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
+        self.forgive: Callable[[Op, RuntimeError], Any] | None = None
+        """Gives the result of an operation that was refused, where the run is to go on behind it."""
         self.transforms = 0
         """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
         self.origin_of: Callable[[Any], Origin | None] = _unknown

@@ -148,10 +148,15 @@ class Watch(TorchDispatchMode):
                 raise
             except Exception as error:  # noqa: BLE001 - as in Run.tell; a call for each operation would cost too much
                 run.switch_off(hook, error)
-        if heard.kernel is not None and args and _is_on_device(args[0]) and not _modes_below():
-            result = heard.kernel(*args, **op.kwargs)
-        else:
-            result = func(*args, **op.kwargs)
+        try:
+            if heard.kernel is not None and args and _is_on_device(args[0]) and not _modes_below():
+                result = heard.kernel(*args, **op.kwargs)
+            else:
+                result = func(*args, **op.kwargs)
+        except RuntimeError as error:
+            if run.forgive is None:
+                raise
+            result = run.forgive(op, error)
         for hook in heard.after:
             try:
                 hook(op, result)

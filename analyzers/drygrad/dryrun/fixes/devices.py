@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 from drygrad.dryrun.fixes.site import Site
+from drygrad.dryrun.result import Place
 from drygrad.model import Fix, Safety
 from drygrad.static.conversions import is_written
 from drygrad.static.editing import as_buffer, moved, with_keyword
@@ -16,6 +17,7 @@ from drygrad.static.syntax import block_of
 
 _REFERENCES = 2
 _FAILS = "it fails here"
+_PLAIN = frozenset(("int", "float", "bool", "str"))
 _MOVING = frozenset({"to", "cpu", "cuda", "type", "type_as", "numpy", "tolist", "item"})
 
 
@@ -84,7 +86,7 @@ def _made_behind_the_move(site: Site, statement: ast.stmt) -> Fix | None:
 
 def _where_it_fails(site: Site) -> Iterator[Fix | None]:
     """Yield the fixes in the function that was handed the operand: there the device of the others may be at hand."""
-    failing = next((at for message, at in site.fault.related if message == _FAILS), None)
+    failing = _failing(site)
     own = site.finding.code == "DG204"  # an attribute that is no buffer: one is wanted, not a move at each use
     inner = site.fact("inner") or (None if own else site.fact("operand"))
     if failing not in (None, site.fault.at) and isinstance(inner, str):
@@ -121,7 +123,9 @@ def references(site: Site, node: ast.expr) -> Iterator[tuple[str, bool]]:
     if held is not None:
         yield f"{held}.device", True
     function = site.ctx.function(node)
-    names = _parameters(function)
+    if (far := _met(site, function)) is not None:
+        yield f"{far}.device", False
+    names = [name for name in _parameters(function) if not _is_plain(function, name)]
     own = [name for name in names if name != site.ctx.text(node) and _reads_shape(function, name, site)]
     yield from ((f"{name}.device", False) for name in own[:1])
     yield from ((text, False) for text in _devices(site, node))
@@ -138,6 +142,36 @@ def _beside(site: Site) -> ast.expr | None:
             return right if operand is left else left
         case _:
             return None
+
+
+def _met(site: Site, function: ast.AST | None) -> str | None:
+    """Return the attribute of self on the device that a tensor meets where it fails, readable where it is made."""
+    failing = _failing(site)
+    if not site.is_origin or failing is None or "self" not in _parameters(function):
+        return None
+    there = replace(site, fault=replace(site.fault, at=failing))
+    sides = there.expression
+    if site.ctx.function(sides or site.ctx.tree) is not function or not isinstance(sides, ast.BinOp):
+        return None
+    held = (_held(there, side) for side in (sides.left, sides.right))
+    return next((text for text in held if text is not None and text.startswith("self.")), None)
+
+
+def _failing(site: Site) -> Place | None:
+    return next((at for message, at in site.fault.related if message == _FAILS), None)
+
+
+def _is_plain(function: ast.AST | None, name: str) -> bool:
+    """Say whether a parameter is a number or a text, by its default or annotation, which has no device."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    positional = [*function.args.posonlyargs, *function.args.args]
+    pairs = [*zip(reversed(positional), reversed(function.args.defaults), strict=False)]
+    pairs += [(p, d) for p, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d]
+    default = next((d for p, d in pairs if p.arg == name), None)
+    asked = next((p.annotation for p in (*positional, *function.args.kwonlyargs) if p.arg == name), None)
+    known = isinstance(default, ast.Constant) and default.value is not None
+    return known or (isinstance(asked, ast.Name) and asked.id in _PLAIN)
 
 
 def _held(site: Site, node: ast.expr) -> str | None:
@@ -166,16 +200,29 @@ def _reads_shape(function: ast.AST | None, name: str, site: Site) -> bool:
 def _devices(site: Site, node: ast.expr) -> list[str]:
     """Return what the file calls its device, in ``.to(...)`` and ``device=...``, as far as a node can read it."""
     function = site.ctx.function(node)
-    visible = {*_parameters(function), *_stored(site.ctx.tree.body), *_stored(getattr(function, "body", []))}
+    visible = {*_parameters(function), *_stored(site.ctx.tree.body), *_stored(getattr(function, "body", []), node)}
     calls = [call for call in ast.walk(site.ctx.tree) if isinstance(call, ast.Call)]
+    home = _owner(site, node)
     moves = (c.args[0] for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "to" and c.args)
     given = (k.value for c in calls for k in c.keywords if k.arg == "device")
-    named = (site.ctx.text(value) for value in (*moves, *given))
-    return [*dict.fromkeys(text for text in named if text and text.partition(".")[0] in visible)]
+    named = ((value, site.ctx.text(value)) for value in (*moves, *given))
+    readable = (
+        text
+        for value, text in named
+        if text and text.partition(".")[0] in visible and (not text.startswith("self.") or _owner(site, value) is home)
+    )
+    return [*dict.fromkeys(readable)]
 
 
-def _stored(body: list[ast.stmt]) -> set[str]:
-    nodes = (n for s in body if not isinstance(s, (ast.FunctionDef, ast.ClassDef)) for n in ast.walk(s))
+def _owner(site: Site, node: ast.AST) -> ast.AST | None:
+    """Return the class around a node, whose attributes ``self`` has there."""
+    return next((around for around in site.ctx.ancestors(node) if isinstance(around, ast.ClassDef)), None)
+
+
+def _stored(body: list[ast.stmt], before: ast.expr | None = None) -> set[str]:
+    """Return the names that statements bind; only those ``before`` an expression, where one is given."""
+    earlier = (s for s in body if before is None or s.lineno < before.lineno)
+    nodes = (n for s in earlier if not isinstance(s, (ast.FunctionDef, ast.ClassDef)) for n in ast.walk(s))
     return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 

@@ -224,7 +224,8 @@ class Site:
         simple = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return))
         if not simple or not isinstance(node, ast.Name):
             return None
-        if is_written_as(self.ctx, node.id, scope_of(node, self.ctx)) and not self._is_own(node):
+        since = 0 if self.ctx.loops(node) else node.lineno  # what was written before is in the value
+        if is_written_as(self.ctx, node.id, scope_of(node, self.ctx), since) and not self._is_own(node):
             return None
         edit = inserted(self.ctx, statement, f"{node.id} = {node.id}.{call}")
         return self.fix(f"Change `{node.id}` once, for all that follows: .{call}", edit, safety=safety)

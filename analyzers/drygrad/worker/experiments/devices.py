@@ -14,6 +14,7 @@ from drygrad.worker.experiments.moving import Moving
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.explain.blame import is_loop
 from drygrad.worker.explain.scene import Scene
+from drygrad.worker.forgiving import Forgiving
 from drygrad.worker.ledger import Origin
 from drygrad.worker.naming import Call, calls_of_error, parts
 from drygrad.worker.reading import device_text, share_storage
@@ -49,12 +50,47 @@ class DevicesAreEqual(Relation):
         if not moving.count and not _told(given):
             raise NotTried("nothing among its inputs has a device")
         bench.run.tell("begins", {}, dict(zip(given.names, given.values)))
+        met = _Met(bench, moving.modules)
+        bench.run.forgive = Forgiving(bench.run, met.tell)
         called = bench.call(given)
-        if called.error is None:
+        bench.run.forgive = None
+        if called.error is None and not met.any:
             yield from _left_behind(bench, called.returned)
             called = _backward(bench, called.returned)
-        if called.error is not None:
+        if called.error is not None and not met.any:
             yield _mixed(bench, called, moving.modules)
+        yield from met.faults()
+
+
+class _Met:
+    """What has mixed devices in a call that goes on behind that."""
+
+    def __init__(self, bench: Bench, modules: list[torch.nn.Module]) -> None:
+        self._bench = bench
+        self._modules = modules
+        self._faults: list[Fault] = []
+        self._why_not: NotTried | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there was something."""
+        return bool(self._faults) or self._why_not is not None
+
+    def tell(self, error: RuntimeError) -> None:
+        """Hear of an operation that mixes devices; behind one that is not the target's own nothing is known to be."""
+        if self._why_not is not None:
+            return
+        called = Called(error=error, place=self._bench.run.lines.place_of_error(error))
+        try:
+            self._faults.append(_mixed(self._bench, called, self._modules))
+        except NotTried as why:
+            self._why_not = why
+
+    def faults(self) -> list[Fault]:
+        """Return the faults. Raises NotTried where the first was none of the target's own."""
+        if self._why_not is not None and not self._faults:
+            raise self._why_not
+        return self._faults
 
 
 def _backward(bench: Bench, returned: Any) -> Called:
