@@ -372,7 +372,7 @@ OPTIONS: tuple[Option, ...] = (
         "timeout",
         "seconds",
         "30",
-        "How long a dry run may take before it is ended.",
+        "How long a dry run may take before it is ended. Its imports have a minute of their own beside that.",
         "editor",
         _seconds,
         {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},

@@ -36,8 +36,8 @@ def replaced(source: Source, old: str, new: str) -> Fix:
 def verdict(lab: Lab, program: str, old: str, new: str, qualname: str | None = None) -> bool | None:
     """Return whether a repair by hand of a run's first finding is verified."""
     source = written(program)
-    finding = lab.tried(source, qualname, own=replaced(source, old, new), severities=("error", "warning", "info"))[0]
-    return next(fix.verified for fix in finding.fixes if fix.title == "by hand")
+    found = lab.tried(source, qualname, own=replaced(source, old, new), severities=("error", "warning", "info"))
+    return next(fix.verified for finding in found for fix in finding.fixes if fix.title == "by hand")
 
 
 class Lab:

@@ -41,8 +41,8 @@ async def experiment(
     codes = wanted(settings)
     if seconds <= 0 or not codes or not is_owed(record):
         return record
-    if record.result.seconds > seconds:
-        why = f"the run took {record.result.seconds:.0f} s, and experiments have {seconds:g}"
+    if record.result.own_seconds > seconds:
+        why = f"the run took {record.result.own_seconds:.0f} s, and experiments have {seconds:g}"
         return replace(record, result=replace(record.result, tried=_none_tried(why, codes)))
     asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial)
     plan = await in_turn(experimented, record.plan, record.result, asked)

@@ -85,10 +85,10 @@ def told(record: Record, behind: Sequence[Finding]) -> Record:
 
 
 def verified(record: Record, way: Ahead, after: Record) -> Record:
-    """Return a record with the fix marked as one that holds where all that comes behind it can be fixed, too."""
+    """Return a record with the fix marked as one that holds where a safe fix mends what comes behind it."""
     end = after.result.error
     last = next((f for f in after.findings if end and end.at and end.at.line == f.span.start.line), None)
-    if way.holds is not None or last is None or not any(fix.verified for fix in last.fixes):
+    if way.holds is not None or last is None or not any(fix.verified and fix.safety == "safe" for fix in last.fixes):
         return record
 
     def marked(finding: Finding) -> Finding:

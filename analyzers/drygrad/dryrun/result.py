@@ -147,6 +147,11 @@ class Result:
     coverage: Coverage | None = None
     """How much of the target has run, where it ran to its end."""
 
+    @property
+    def own_seconds(self) -> float:
+        """How long the run has taken, but for its imports."""
+        return self.seconds - float(self.data.get("import_seconds") or 0.0)
+
     def files(self) -> set[str]:
         """Return the files in which the run says that something is."""
         faults = (place for fault in self.faults for place in (fault.at, *(place for _, place in fault.related)))

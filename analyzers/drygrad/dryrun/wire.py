@@ -285,6 +285,7 @@ RESULT = record(
                 "python": maybe(_WORDS),
                 "interpreter": maybe(line(4096)),
                 "seconds": _SECONDS,
+                "import_seconds": _SECONDS,
                 "faults": items(FAULT, 500),
                 "error": maybe(ERROR),
                 "notes": items(_SENTENCE, 500),

@@ -60,14 +60,18 @@ class Absences:
         """Import something; what fails on the way is passed over where it can be."""
         self.importing = True
         try:
-            while True:
-                try:
-                    return work()
-                except Exception as error:
-                    if not self._excuses(error):
-                        raise
+            with self._run.imports.under_way():
+                return self._again_and_again(work)
         finally:
             self.importing = False
+
+    def _again_and_again(self, work: Callable[[], T]) -> T:
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                if not self._excuses(error):
+                    raise
 
     def begins(self, module: ModuleType) -> None:
         """Hear of a module of the program's that is executed."""

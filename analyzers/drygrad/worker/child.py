@@ -13,13 +13,14 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from drygrad.worker import deadline, devices, outcomes, processes
+from drygrad.worker import allowance, deadline, devices, outcomes, processes
 from drygrad.worker.execute import Execution
 from drygrad.worker.reading import bytes_text
 from drygrad.worker.run import Run
 from drygrad.worker.search import filling
 from drygrad.worker.wire import MAX_ANSWER, Channel, tagged, written
 
+_LONG_IMPORTS = 10.0
 HIGH_FD = 200
 """Descriptors from here on are ours; a program that closes its standard ones, or the first few, leaves them alone."""
 
@@ -67,38 +68,62 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
     timeout = float(plan.get("timeout") or 30.0)
     if dump_fd is not None:
         faulthandler.enable(dump_fd)
-        faulthandler.dump_traceback_later(timeout + 0.4, file=dump_fd)
+    beat = _Beat(channel, timeout, dump_fd)
     answer = Answer(channel)
     begun = time.monotonic()
     try:
         notes = confine(plan)
-        plan, searched = filling.fill(plan)
+        plan, searched = filling.fill(plan, beat)
+        spent = float((searched or {}).get("seconds") or 0.0)
+        starting = time.monotonic() - begun - spent if searched is not None else 0.0
         notes += devices_ready(plan)
         execution = Execution(
             plan,
             lambda phase: channel.send_line(tagged("phase", phase)),
             lambda result: answer.send("interim", result),
         )
+        execution.run.imports.add(starting)
         for note in notes:
             execution.run.note(note)
         refuse(execution.run)
-        left = max(0.1, timeout - (time.monotonic() - begun))
+        left = max(0.1, timeout - (time.monotonic() - begun - execution.run.imports.allowed))
         main_thread = threading.main_thread().ident or 0
         watchdog = deadline.Watchdog(
             left,
+            execution.run.imports,
             lambda: deadline.standing(execution.run, main_thread),
             lambda stands_still: _time_is_up(execution, answer, timeout, stands_still),
+            beat,
         )
         result = execution.result()
         watchdog.stop()
         _tell_what_was_written(execution.run, result)
         _tell_of_the_limit(plan, result)
+        _tell_of_imports(execution.run, result)
         filling.settle(result, searched)
     except Unusable as error:
         result = outcomes.told(plan, "unsupported", str(error))
     except BaseException as error:  # noqa: BLE001 - a fault of ours must not look like the user's
         result = outcomes.failed(plan, error)
     answer.send("result", result)
+
+
+class _Beat:
+    """Says that a run is still importing: who waits for it then waits anew, within the allowance of imports."""
+
+    def __init__(self, channel: Channel, timeout: float, dump_fd: int | None) -> None:
+        self._channel, self._timeout, self._dump_fd = channel, timeout, dump_fd
+        self._put_off()
+
+    def __call__(self) -> None:
+        """Say so."""
+        self._channel.send_line(tagged("phase", allowance.IMPORTING))
+        self._put_off()
+
+    def _put_off(self) -> None:
+        """Have faulthandler say where the run stands, where no thread of ours comes to do it."""
+        if self._dump_fd is not None:
+            faulthandler.dump_traceback_later(self._timeout + 0.4, file=self._dump_fd)
 
 
 class Unusable(Exception):
@@ -178,6 +203,13 @@ def _tell_what_was_written(run: Run, result: dict[str, Any]) -> None:
     from drygrad.worker.sandbox import child
 
     result["notes"] += [f"written, and gone with the run: {path}" for path in child.written()]
+
+
+def _tell_of_imports(run: Run, result: dict[str, Any]) -> None:
+    if run.imports.seconds > _LONG_IMPORTS:
+        result["notes"].append(
+            f"imports took {run.imports.seconds:.0f} s, which are not counted in the run's time limit"
+        )
 
 
 def _tell_of_the_limit(plan: dict[str, Any], result: dict[str, Any]) -> None:

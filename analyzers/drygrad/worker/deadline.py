@@ -10,7 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from drygrad.worker import waits
+from drygrad.worker import allowance, waits
+from drygrad.worker.allowance import Imports
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.run import Fault, Place, Run
 from drygrad.worker.watch import Watch
@@ -22,6 +23,7 @@ _BUSY = 0.2
 _BEFORE = 0.75
 """After this share of the time it is watched where the run stands, to tell in the end whether it has moved."""
 _LOOKS = 12
+_LEAST = 0.001
 
 
 Standing = tuple[int, tuple[tuple[int, int], ...]]
@@ -73,6 +75,8 @@ def wanted_processor(main: int) -> float:
 
 
 def _sentence(run: Run, frame: FrameType | None, seconds: float, stands_still: bool) -> str:
+    if run.imports.are_under_way:
+        return f"still importing after {run.imports.seconds:.0f} s: imports have {allowance.SECONDS:g} s of their own"
     where = run.op.name if run.op is not None and _in_operation(frame, run.lines) else "this line"
     if stands_still:
         return f"still in {where} after {seconds:g} s: nothing has moved for the last {seconds * (1 - _BEFORE):g} s"
@@ -104,25 +108,47 @@ def _user_frames(frame: FrameType | None, lines: Lines) -> list[tuple[Instructio
 
 
 class Watchdog:
-    """Calls back in a thread of its own when the time is up, and says whether all that was seen at the end was one."""
+    """Calls back in a thread of its own when the time is up, and says whether all that was seen at the end was one.
 
-    def __init__(self, seconds: float, look: Callable[[], Standing], bark: Callable[[bool], None]) -> None:
+    Its clock stands still while the run imports something, as long as that may take; ``beat`` is called meanwhile.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        imports: Imports,
+        look: Callable[[], Standing],
+        bark: Callable[[bool], None],
+        beat: Callable[[], None],
+    ) -> None:
         self._over = threading.Event()
         self._seconds = seconds
+        self._imports = imports
+        self._begun = time.monotonic() - imports.allowed
+        self._beat = beat
         self._look = look
         self._bark = bark
         self._thread = threading.Thread(target=self._watch, name=waits.OURS, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
-        if self._over.wait(self._seconds * _BEFORE):
-            return
-        seen = {self._look()}
-        for _ in range(_LOOKS):
-            if self._over.wait(self._seconds * (1 - _BEFORE) / _LOOKS):
+        seen: set[Standing] = set()
+        for look in range(_LOOKS + 1):
+            if self._is_over_before(self._seconds * (_BEFORE + (1 - _BEFORE) * look / _LOOKS)):
                 return
             seen.add(self._look())
         self._bark(len(seen) == 1)
+
+    def _is_over_before(self, seconds: float) -> bool:
+        """Wait until the run has taken so many seconds of its own time; say whether it has ended by then."""
+        while True:
+            left = seconds - (time.monotonic() - self._begun - self._imports.allowed)
+            if left <= 0:
+                return self._over.is_set()
+            if self._over.wait(max(min(left, allowance.BEAT), _LEAST)):
+                return True
+            if self._imports.are_under_way:
+                self._beat()
 
     def stop(self) -> None:
         """Let the run end in peace."""

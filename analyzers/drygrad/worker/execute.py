@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import torch
 
-from drygrad.worker import adapt, errors, forgiving, further, graphs, inputs, outcomes, probe, surroundings
+from drygrad.worker import adapt, allowance, errors, forgiving, further, graphs, inputs, outcomes, probe, surroundings
 from drygrad.worker.absent import Absences
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
@@ -163,7 +163,7 @@ class Execution:
     def _execute(self, namespace: Namespace) -> None:
         target, setup = self.plan.get("target"), self.plan.get("setup")
         specs: list[dict[str, Any]] = self.plan.get("arguments") or []
-        self.tell("imports")
+        self.tell(allowance.IMPORTING)
         namespace.import_parent()
         if target is None and specs:
             self.tell("inputs")
@@ -348,6 +348,7 @@ class Execution:
             **self.run.result,
             "outcome": outcome,
             "seconds": round(time.monotonic() - self.begun, 4),
+            "import_seconds": round(self.run.imports.seconds, 4),
             "faults": [fault.as_json() for fault in list(self.run.faults)],
             "called": self._called is not None,
             "blocks": sorted(self.hooks.blocks),

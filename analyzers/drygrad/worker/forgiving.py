@@ -51,7 +51,7 @@ class Forgiving:
 
     def _wanted(self, op: Op) -> torch.device | None:
         """Return the device to move to; None where a write would miss what it was to reach, or in a backward pass."""
-        if op.phase != "forward" or op.func._schema.is_mutable and not op.tensors()[0].is_cuda:
+        if op.phase != "forward" or (op.func._schema.is_mutable and not op.tensors()[0].is_cuda):
             return None
         return next((tensor.device for tensor in op.tensors() if tensor.is_cuda), None)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from drygrad.worker.allowance import Imports
 from drygrad.worker.cutting import Cuts
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ class Run:
     ``op`` is the operation in flight, also after it has raised.
     """
 
+    forgive: Callable[[Op, RuntimeError], Any] | None = None
+    """Gives the result of an operation that was refused, where the run is to go on behind it."""
+
     def __init__(self, plan: dict[str, Any], lines: Lines) -> None:
         self.plan = plan
         self.lines = lines
@@ -97,12 +101,11 @@ class Run:
         """While the backward probe is at work, whose copies and waits are not the target's."""
         self.returned_at: Place | None = None
         """Where the target has returned, once it has."""
+        self.imports = Imports()
         self.cuts = Cuts(lines)
         """The loops that the run has left early."""
         self.loops_stopped = 0
         """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
-        self.forgive: Callable[[Op, RuntimeError], Any] | None = None
-        """Gives the result of an operation that was refused, where the run is to go on behind it."""
         self.transforms = 0
         """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
         self.origin_of: Callable[[Any], Origin | None] = _unknown

@@ -15,7 +15,7 @@ import traceback
 from contextlib import suppress
 from typing import Any
 
-from drygrad.worker import devices, outcomes, processes
+from drygrad.worker import allowance, devices, outcomes, processes
 from drygrad.worker.capture import Capture
 from drygrad.worker.devices import cuda
 from drygrad.worker.sandbox import child as confinement
@@ -40,7 +40,8 @@ class RunProcess:
         self.run = run
         self.plan = {**plan, "memory_limit": plan.get("memory_limit") or limits.share_of_memory()}
         self.timeout = float(plan.get("timeout") or 30.0)
-        self.deadline = time.monotonic() + self.timeout + GRACE
+        self.begun = time.monotonic()
+        self.deadline = self.begun + self.timeout + GRACE
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours.detach(), -1, MAX_ANSWER)
         self.child_fd = theirs.detach()
@@ -51,6 +52,11 @@ class RunProcess:
         self.phases = self.interims = 0
         self.answered = False
         self.overdue = False
+
+    def put_off(self) -> None:
+        """Let the time count anew, for the run is still importing; no longer than imports may take in all."""
+        most = self.begun + allowance.SECONDS + self.timeout
+        self.deadline = min(most, time.monotonic() + self.timeout) + GRACE
 
     def fds(self) -> tuple[int, ...]:
         """Return the descriptors that belong to the stage alone."""
@@ -147,6 +153,8 @@ class Stage:
             kind, text = untagged(line)
             if kind == "phase" and run.phases < MAX_PHASES and _PHASE.match(text):
                 run.phases += 1
+                if text == allowance.IMPORTING:
+                    run.put_off()
                 self._up.send({"type": "phase", "run": run.run, "phase": text})
             elif kind == "interim" and run.interims < MAX_INTERIMS:
                 run.interims += 1

@@ -148,11 +148,10 @@ class Watch(TorchDispatchMode):
                 raise
             except Exception as error:  # noqa: BLE001 - as in Run.tell; a call for each operation would cost too much
                 run.switch_off(hook, error)
+        on_device = heard.kernel is not None and args and _is_on_device(args[0]) and not _modes_below()
+        kernel = heard.kernel if heard.kernel is not None and on_device else func
         try:
-            if heard.kernel is not None and args and _is_on_device(args[0]) and not _modes_below():
-                result = heard.kernel(*args, **op.kwargs)
-            else:
-                result = func(*args, **op.kwargs)
+            result = kernel(*args, **op.kwargs)
         except RuntimeError as error:
             if run.forgive is None:
                 raise

@@ -90,7 +90,9 @@ def _run(run: argparse.ArgumentParser) -> None:
         help='a command that starts the interpreter, e.g. "srun --gres=gpu:1"',
     )
     bounds = run.add_argument_group("bounds")
-    bounds.add_argument("--timeout", type=_seconds, default=30.0, metavar="S", help="seconds for one run (default: 30)")
+    bounds.add_argument(
+        "--timeout", type=_seconds, default=30.0, metavar="S", help="seconds for one run, beside imports (default: 30)"
+    )
     bounds.add_argument(
         "--search-time", type=_seconds, default=2.0, metavar="S", help="seconds to search inputs (default: 2)"
     )

@@ -25,15 +25,20 @@ _THROUGH = 1.0
 """Seconds for the search of the inputs of each function that could call the target."""
 
 
-def fill(plan: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the plan with every input given, and the answer of the search; None where nothing was open."""
+def fill(plan: dict[str, Any], beat: Callable[[], None]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the plan with every input given, and the answer of the search; None where nothing was open.
+
+    ``beat`` is called now and then while the search imports what it needs.
+    """
     wanted = plan.get("search")
     if not wanted:
         return plan, None
     seconds = float(wanted.get("seconds") or SECONDS)
     start = read(wanted["inputs"])
     more = _THROUGH * len(wanted.get("through") or ())
-    answer: dict[str, Any] | None = isolated.apart(lambda tell: _answer(plan, start, seconds, tell), seconds + more)
+    answer: dict[str, Any] | None = isolated.apart(
+        lambda tell: _answer(plan, start, seconds, tell), seconds + more, beat
+    )
     if answer is None:
         answer = {**_written(start), "found": False, "why": "the search did not come to an answer"}
     receiver, arguments = answer.pop("receiver"), answer.pop("arguments")

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Callable
 
-from drygrad.worker import processes
+from drygrad.worker import allowance, processes
 
-_STARTING = 20.0
+_STARTING = allowance.SECONDS
 """Seconds that the imports and the statements before the call may take."""
 _GRACE = 1.0
 WAITING = 2.5
@@ -33,11 +33,14 @@ class Overdue(BaseException):
     """An attempt takes too long; no handler of the user's shall catch it."""
 
 
-def apart(work: Callable[[Tell], dict[str, Any]], seconds: float) -> dict[str, Any] | None:
-    """Return the answer of ``work``, done in a process of its own; the last that it told, where it does not end."""
+def apart(work: Callable[[Tell], dict[str, Any]], seconds: float, beat: Callable[[], None]) -> dict[str, Any] | None:
+    """Return the answer of ``work``, done in a process of its own; the last that it told, where it does not end.
+
+    ``beat`` is called now and then until it has begun.
+    """
     if not processes.CAN_FORK:
         return work(lambda _: None)
-    return _told(work, lambda reading: _last_told(reading, seconds))
+    return _told(work, lambda reading: _last_told(reading, seconds, beat))
 
 
 def until(work: Callable[[], dict[str, Any]], end: float) -> dict[str, Any] | None:
@@ -142,12 +145,16 @@ def _end_when_unheard(fd: int) -> None:
     os._exit(1)
 
 
-def _last_told(fd: int, seconds: float) -> dict[str, Any] | None:
+def _last_told(fd: int, seconds: float, beat: Callable[[], None]) -> dict[str, Any] | None:
     """Read until the end or until the time is up, which is counted from the first message on."""
     until = time.monotonic() + _STARTING
     pending, last, begun = b"", None, False
     while True:
-        ready, _, _ = select.select([fd], [], [], max(0.0, until - time.monotonic()))
+        left = max(0.0, until - time.monotonic())
+        ready, _, _ = select.select([fd], [], [], left if begun else min(left, allowance.BEAT))
+        if not ready and not begun and left > allowance.BEAT:
+            beat()
+            continue
         data = os.read(fd, 1 << 16) if ready else b""
         if not data:
             return last
