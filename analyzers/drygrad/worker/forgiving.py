@@ -1,8 +1,10 @@
 """Goes on where tensors of several devices have met, as if those on the CPU had been moved: more may lie behind.
 
-An operation that the simulated GPU refuses is told, and executed once more with its operands on the GPU; they themselves
-stay where they are. So each thing that the program makes on the CPU by itself is found in one run.
+An operation that the simulated GPU refuses is told, and executed once more with its operands on the GPU; what the
+program has of them stays where it is. So each thing that the program makes on the CPU by itself is found in one run.
 """
+
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _MOST = 20
 
 
 class Forgiving:
-    """What a run calls for an operation that was refused; ``told`` hears of the refusals that have a cause of their own.
+    """What a run calls for an operation that was refused; ``told`` hears of those that have a cause of their own.
 
     ``told`` is given the error with the traceback that it would have left with.
     """
