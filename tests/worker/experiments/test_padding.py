@@ -78,6 +78,16 @@ _LOSS = """
         error = (prediction - target).square()
         {}
     """
+_ATTENTION = """
+    class f(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def f(self, x, attention_mask):
+            {}
+            return (x * attention_mask[..., None]).sum(1) / attention_mask.sum(1, keepdim=True)
+    """
 _CLASS_TOKEN = """
     class f(nn.Module):
         def __init__(self):
@@ -154,6 +164,13 @@ PAIRS = {
         f"prediction=torch.randn(2, 6, 3), target=torch.randn(2, 6, 3), mask={_MASK}",
         "return (error * mask[..., None]).mean()",
         "return (error * mask[..., None]).sum() / (mask.sum() * 3)",
+        "warning",
+    ),
+    "attention that is not told of it": (
+        _ATTENTION,
+        "self=f(), x=torch.randn(2, 6, 8), attention_mask=torch.ones(2, 6, dtype=torch.long)",
+        "x, _ = self.attention(x, x, x)",
+        "x, _ = self.attention(x, x, x, key_padding_mask=attention_mask == 0)",
         "warning",
     ),
     "a class token that reads the padding": (

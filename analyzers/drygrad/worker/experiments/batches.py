@@ -17,7 +17,7 @@ _OF_IMAGES = ("batch_norm", "group_norm", "instance_norm", "pool1d", "pool2d", "
 _CONVOLUTIONS = frozenset({"aten::convolution", "aten::conv1d", "aten::conv2d", "aten::conv3d"})
 _RECURRENT = ("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu")
 
-_ATTENTIONS = frozenset({"aten::_transformer_encoder_layer_fwd", "aten::_native_multi_head_attention"})
+ATTENTIONS = frozenset({"aten::_transformer_encoder_layer_fwd", "aten::_native_multi_head_attention"})
 """What torch's layers come to in evaluation where they are given the batch first, and only there."""
 
 
@@ -104,7 +104,7 @@ def _batch_axis(step: Step, shape: tuple[int, ...]) -> int | None:
         return 0 if len(shape) >= 3 or "batch_norm" in step.name else None
     if step.name.startswith(_RECURRENT) and len(shape) == 3:
         return 0 if step.arguments and step.arguments[-1] is True else 1
-    if "scaled_dot_product" in step.name or (step.name in _ATTENTIONS and len(shape) == 3):
+    if "scaled_dot_product" in step.name or (step.name in ATTENTIONS and len(shape) == 3):
         return 0
     return None
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from drygrad.worker.experiments.alike import Alike
-from drygrad.worker.experiments.batches import mapped
+from drygrad.worker.experiments.batches import ATTENTIONS, mapped
 from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.held import Held
 from drygrad.worker.experiments.marks import Mark, Marks, may_mark, rows_of
@@ -131,7 +131,8 @@ class _Padding:
 
     def _severity(self, step: Step) -> str:
         word = step.name.partition("::")[2].strip("_")
-        takes_all = word.partition("_")[0] in _OVER_ALL or step.name.startswith(_RECURRENT)
+        layers = step.name in ATTENTIONS or step.name.startswith(_RECURRENT)
+        takes_all = layers or word.partition("_")[0] in _OVER_ALL
         sure = self._mark.kind != "ids" or self._mark.shown
         return "warning" if takes_all and sure and not (self._bench.invented or self._bench.unprepared) else "info"
 
