@@ -30,6 +30,19 @@ FAMILIES = {
     "8": "API, data and security",
     "9": "Experiments, and drygrad's own reports",
 }
+FOUND_IN_PICTURE = "DG923"
+FOUND = (
+    '<img src="../images/experiment.png" width="900" alt="VS Code: under attention without batch_first, drygrad says '
+    'that in a batch of 5 sample 0 changes sample 3 here; the lens says that the run passed, with 1 finding.">'
+)
+PANEL = """\
+The result panel says of a run what has held, what is broken and where, and what was not tried and why:
+
+<picture>
+<source media="(prefers-color-scheme: dark)" srcset="../images/relations_dark.png">
+<img src="../images/relations_light.png" width="845" alt="The relations of a run: samples stand alone is
+broken at line 15; eight held; padding is silent was not tried, for none of its inputs is marked as padded.">
+</picture>"""
 MANIFEST = Path("editor-client", "vscode", "package.json")
 EDITOR_ONLY = frozenset({"trusted"})
 """Settings that the extension fills in by itself."""
@@ -39,9 +52,17 @@ NOTE = "<!-- Made by `make docs`; do not edit. -->\n\n"
 def pages() -> dict[Path, str]:
     """Return the text of every page by its path below ``docs``."""
     rules = all_rules()
-    made = {Path("rules", f"{rule.code}.md"): NOTE + page(rule) for rule in rules}
+    made = {Path("rules", f"{rule.code}.md"): NOTE + page(rule) + pictures(rule) for rule in rules}
     extension = {Path("..", MANIFEST): manifest()}
     return {**made, Path("rules/README.md"): index(rules), Path("settings.md"): settings(), **extension}
+
+
+def pictures(rule: type[Rule]) -> str:
+    """Return what the page of a relation shows of the editor; nothing for other rules."""
+    if not rule.relation:
+        return ""
+    found = f"{FOUND}\n\n" if rule.code == FOUND_IN_PICTURE else ""
+    return f"\n## In the editor\n{found}{PANEL}\n"
 
 
 def index(rules: tuple[type[Rule], ...]) -> str:

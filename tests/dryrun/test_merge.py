@@ -87,6 +87,13 @@ def f(x):
 """
 
 
+def test_an_experiment_with_values_of_its_own_confirms_nothing() -> None:
+    tried = replace(seen("DG102", 9), severity="warning", status="possible", message="if `x` is 0, did fail")
+    (found,) = merged(static("DG102", 9), record(tried)).findings
+    assert (found.status, found.run, found.message) == ("possible", None, "may fail")
+    assert found.detail == "if `x` is 0, did fail"
+
+
 def test_a_fault_within_a_call_is_that_of_the_call() -> None:
     run = record(seen("DG314", 4), text=CALLING, outcome="failed")
     at, call = Place(str(run.plan.path), 4), Place(str(run.plan.path), 8)

@@ -156,7 +156,7 @@ class Telling:
             related=tuple(related),
             detail=fault.detail,
             witness="dry-run",
-            status="confirmed",
+            status="confirmed" if inventions.is_confirmed(fault, self.plan) else "possible",
             run=self.run_id,
             tags=rule.tags,
         )

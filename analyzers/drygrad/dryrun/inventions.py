@@ -39,6 +39,8 @@ OF_STRUCTURE = frozenset(
 )
 """Codes of faults of the code itself, whatever it is given, and of what a run says of itself."""
 
+_MAKING_VALUES = frozenset(("DG922",))
+"""Relations that are tried with values of drygrad's own, such as the edges of what is legal."""
 _MEETINGS = frozenset(("DG201", "DG205"))
 _WITHOUT_GRAPH = "DG106"
 _BROADCAST, _MISMATCH = "DG303", "Mismatch"
@@ -58,6 +60,12 @@ _UNPREPARED = "with inputs as they are before the program has changed them"
 def is_invented(plan: Plan) -> bool:
     """Say whether the inputs of a run were searched."""
     return plan.proposal is not None
+
+
+def is_confirmed(fault: Fault, plan: Plan) -> bool:
+    """Say whether the program itself has shown a fault: not an experiment whose values, or inputs, were made up."""
+    relation = fault.facts.get("relation")
+    return not relation or not (relation in _MAKING_VALUES or is_invented(plan) or plan.partial)
 
 
 def rests_on_inputs(code: str, plan: Plan, result: Result) -> bool:

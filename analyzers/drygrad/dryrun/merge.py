@@ -316,8 +316,12 @@ def _statement(finding: Finding, source: Source) -> object | None:
 def _combined(static: Finding, run: Finding) -> Finding:
     """Return the one finding that both speak of: in the run's words, with the fixes and the place of the text.
 
-    What a run with invented inputs only hints at is said as the text proves it.
+    What a run with invented inputs only hints at is said as the text proves it. An experiment with values of its own
+    confirms nothing: what it has seen is the detail.
     """
+    if run.status == "possible":
+        severity = min(static.severity, run.severity, key=SEVERITIES.index)
+        return replace(static, severity=severity, detail=static.detail or run.message, fixes=run.fixes or static.fixes)
     hinted = SEVERITIES.index(run.severity) > SEVERITIES.index(static.severity)
     unexplained = run.code != static.code
     return replace(

@@ -105,7 +105,7 @@ class File:
         if self.whole:
             return merged
         spans = [target.span for target in self.targets]
-        told = (f for f in merged.findings if f.status == "confirmed" or any(f.span.overlaps(span) for span in spans))
+        told = (f for f in merged.findings if f.run is not None or any(f.span.overlaps(span) for span in spans))
         return replace(merged, findings=tuple(told))
 
 

@@ -92,6 +92,23 @@ def training_step(tokens, labels, device="cuda"):
     optimizer.step()
     return loss.item(), norm.item()
 `;
+const TAGGER = `import torch
+from torch import nn
+
+
+class Tagger(nn.Module):
+    def __init__(self, width=64, classes=10):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 8, stride=8)
+        self.mix = nn.MultiheadAttention(width, 4)
+        self.head = nn.Linear(width, classes)
+
+    # dry-run: self=Tagger(), images=torch.randn(8, 3, 32, 32)
+    def forward(self, images):
+        patches = self.patches(images).flatten(2).transpose(1, 2)
+        mixed, _ = self.mix(patches, patches, patches)
+        return self.head(mixed.mean(dim=1))
+`;
 
 // A window that shows nothing but the editor.
 async function editor(session, file, size) {
@@ -112,18 +129,35 @@ const settings = (theme) => ({
     machine: { "drygrad.interpreter": python },
 });
 
+// Show the hover of a place, with room for it below.
+async function showHover(window, line, column, room, expected) {
+    await window.goTo(line, column);
+    for (let lines = 0; lines < room; lines++) {
+        await window.page.keyboard.press("Control+ArrowDown");
+    }
+    await window.warnings.first().waitFor({ state: "attached" });
+    await window.page.keyboard.press("Control+K");
+    await window.page.keyboard.press("Control+I");
+    const shown = async () => (await window.page.locator(".monaco-hover:visible").allInnerTexts()).join();
+    await until(async () => (await shown()).includes(expected), "the hover");
+}
+
 async function hover(session) {
     await session.step("a squiggle with its hover", async () => {
         const window = await editor(session, "classifier.py", { width: 900, height: 520 });
-        await window.goTo(27, 40);
-        for (let lines = 0; lines < 6; lines++) {
-            await window.page.keyboard.press("Control+ArrowDown"); // room for the hover below
-        }
-        await window.warnings.first().waitFor({ state: "attached" });
-        await window.page.keyboard.press("Control+K");
-        await window.page.keyboard.press("Control+I");
-        await until(async () => (await window.page.locator(".monaco-hover:visible").allInnerTexts()).join().includes("Why"), "the hover");
+        await showHover(window, 27, 40, 6, "Why");
         await take(window, "editor");
+        await session.close(window);
+    });
+}
+
+async function experiment(session) {
+    await session.step("what an experiment has found", async () => {
+        const window = await editor(session, "tagger.py", { width: 900, height: 500 });
+        await window.pressLens("def forward(", "Dry-run");
+        await window.untilLens("def forward(", "1 finding");
+        await showHover(window, 15, 27, 5, "sample 3");
+        await take(window, "experiment");
         await session.close(window);
     });
 }
@@ -151,6 +185,7 @@ async function lensAndShapes(session) {
 }
 
 const PANEL = { width: 1740, height: 700 };
+const MARGIN = 14; // half of what is between two sections
 
 // Make the window so high that the panel's page need not scroll.
 async function wholePage(window) {
@@ -178,11 +213,38 @@ const panel = (theme, name) => async (session) => {
     });
 };
 
+// What held, what is broken, and what was not tried and why: one section of the panel.
+const relations = (theme, name) => async (session) => {
+    session.server.settings(settings(theme));
+    await session.step(`the relations in the panel, ${theme}`, async () => {
+        const window = await editor(session, "tagger.py", PANEL);
+        await window.pressLens("def forward(", "Dry-run");
+        await window.untilLens("def forward(", "1 finding");
+        await window.command("drygrad: Show Last Result");
+        const section = window.panel.locator("section", { hasText: "Between two runs" });
+        await section.locator("tr", { hasText: "not tried" }).first().waitFor();
+        await wholePage(window);
+        const { x, y, width, height } = await section.boundingBox();
+        const clip = { x: x - MARGIN, y: y - MARGIN, width: width + 2 * MARGIN, height: height + 2 * MARGIN };
+        await window.page.screenshot({ path: path.join(images, `${name}.png`), clip, animations: "disabled" });
+        await session.close(window);
+    });
+};
+
 mkdirSync(folder, { recursive: true });
 process.env.FONTCONFIG_FILE = path.join(folder, "fonts.conf");
 writeFileSync(process.env.FONTCONFIG_FILE, FONTS);
 const session = new Session(installed, vsix, python, folder);
 const classifier = readFileSync(path.join(ROOT, "examples/classifier.py"), "utf8");
-session.project("pictures", { "classifier.py": classifier, "attention.py": ATTENTION, "loss.py": LOSS, "train.py": TRAIN });
-const parts = { hover, verifiedFix, lensAndShapes, light: panel(LIGHT, "panel_light"), dark: panel(DARK, "panel_dark") };
+session.project("pictures", { "classifier.py": classifier, "attention.py": ATTENTION, "loss.py": LOSS, "tagger.py": TAGGER, "train.py": TRAIN });
+const parts = {
+    hover,
+    verifiedFix,
+    lensAndShapes,
+    experiment,
+    light: panel(LIGHT, "panel_light"),
+    dark: panel(DARK, "panel_dark"),
+    relationsLight: relations(LIGHT, "relations_light"),
+    relationsDark: relations(DARK, "relations_dark"),
+};
 await play(session, wanted.length ? wanted.map((name) => parts[name]) : Object.values(parts), settings(LIGHT));

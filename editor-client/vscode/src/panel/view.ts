@@ -90,13 +90,17 @@ function inputs(report: RunReport): HTMLElement[] {
     return rows.length ? [section("Inputs", table([["name", "code"], ["value", "code"], ["from", ""]], rows))] : [];
 }
 
-/** What must hold between two runs: broken, held, or not tried and why. */
+/** What must hold between two runs: broken and where, held, or not tried and why. */
 function relations(report: RunReport): HTMLElement[] {
     const order = ["broken", "held", "not-tried"];
     const tried = [...(report.experiments ?? [])].sort((a, b) => order.indexOf(a.outcome) - order.indexOf(b.outcome));
-    const rows = tried.map((one) => [one.name, one.outcome.replace("-", " "), one.why ?? "", one.code]);
-    const columns: Column[] = [["what must hold", ""], ["", ""], ["", ""], ["code", "code"]];
-    return rows.length ? [section("Between two runs", table(columns, rows))] : [];
+    const line = (code: string): string => {
+        const found = report.findings?.find((finding) => finding.code === code);
+        return found ? `line ${found.line}` : "";
+    };
+    const rows = tried.map((one) => [one.name, one.outcome.replace("-", " "), one.why ?? line(one.code), one.code]);
+    const columns: Column[] = [["what must hold", ""], ["", "tried"], ["", ""], ["code", "code"]];
+    return rows.length ? [section("Between two runs", table(columns, rows, tried.map((one) => one.outcome)))] : [];
 }
 
 function syncs(report: RunReport): HTMLElement[] {
@@ -119,13 +123,13 @@ function output(report: RunReport): HTMLElement[] {
 /** The title of a column, and the class of its cells. */
 type Column = [string, string];
 
-function table(columns: Column[], rows: string[][]): HTMLElement {
+function table(columns: Column[], rows: string[][], kinds: string[] = []): HTMLElement {
     const cells = (row: string[]): HTMLElement[] => row.map((cell, index) => element("td", { class: columns[index]?.[1] ?? "" }, cell));
     return element(
         "table",
         {},
         element("thead", {}, element("tr", {}, ...columns.map(([title]) => element("th", {}, title)))),
-        element("tbody", {}, ...rows.map((row) => element("tr", {}, ...cells(row)))),
+        element("tbody", {}, ...rows.map((row, index) => element("tr", { class: kinds[index] ?? "" }, ...cells(row)))),
     );
 }
 
