@@ -155,6 +155,39 @@ class Twins(nn.Module):
         return self.head(self.encoder(views.flatten(0, 1))).view(b, n, -1)
 """,
     ),
+    "an object of a class that a check asks for, made otherwise than the one that is annotated": (
+        "Explained.forward",
+        """\
+class Method:
+    def __init__(self, function):
+        self.function = function
+
+class Ablation(Method):
+    def __init__(self, baseline):
+        super().__init__(abs)
+        self.baseline = baseline
+
+class Explained(nn.Module):
+    KNOWN = (Ablation,)
+    def __init__(self, method: Method):
+        super().__init__()
+        assert isinstance(method, self.KNOWN), "no such method"
+        self.method = method
+    def forward(self, x):
+        return x.sum(-1)
+""",
+    ),
+    "an array beside those that the code makes": (
+        "field",
+        """\
+def field(data, order, coefficients):
+    shape = np.array(data.shape[1:])
+    total = np.zeros(shape)
+    for i in range(order):
+        total += np.transpose(coefficients[i] * np.ones(shape), (0, 1))
+    return torch.from_numpy(np.exp(total)) + data.float()
+""",
+    ),
 }
 
 

@@ -21,7 +21,7 @@ def compared(failure: Failure) -> Iterator[Want]:
     """Yield what would make the sides of the comparison alike that led to an error raised in Python."""
     for trace in failure.frames()[:_FRAMES]:
         frame = trace.tb_frame
-        test = _test_of(frame.f_code.co_filename, trace.tb_lineno)
+        test = test_of(frame.f_code.co_filename, trace.tb_lineno)
         if test is not None:
             for node in ast.walk(test):
                 if isinstance(node, ast.Compare) and isinstance(node.ops[0], _EQUAL):
@@ -46,7 +46,7 @@ def unpacked(failure: Failure) -> Iterator[Want]:
 
 
 def _sides(node: ast.Compare, frame: FrameType) -> Iterator[Want]:
-    left, right = _value(node.left, frame), _value(node.comparators[0], frame)
+    left, right = value_of(node.left, frame), value_of(node.comparators[0], frame)
     why = f"{ast.unparse(node)[:60]} is asked for"
     for got, want in _pairs(left, right):
         if ast.unparse(node.left).endswith(("ndim", "dim()")) or "len(" in ast.unparse(node.left):
@@ -61,7 +61,7 @@ def _sides(node: ast.Compare, frame: FrameType) -> Iterator[Want]:
 
 
 def _divided(node: ast.BinOp, frame: FrameType) -> Iterator[Want]:
-    got, divisor = _value(node.left, frame), _value(node.right, frame)
+    got, divisor = value_of(node.left, frame), value_of(node.right, frame)
     if type(got) is int and type(divisor) is int and divisor:
         why = f"it must be divisible by {divisor}"
         yield Want("size", divisor, got, multiple=True, why=why)
@@ -78,7 +78,7 @@ def _pairs(left: Any, right: Any) -> Iterator[tuple[int, int]]:
                 yield one, other
 
 
-def _value(node: ast.expr, frame: FrameType) -> Any:
+def value_of(node: ast.expr, frame: FrameType) -> Any:
     """Evaluate a side of a comparison once more, where it was evaluated before; None where that fails."""
     try:
         with quiet():
@@ -88,7 +88,8 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _test_of(path: str, line: int) -> ast.expr | None:
+def test_of(path: str, line: int) -> ast.expr | None:
+    """Return the condition of the assertion at a line, or around the ``raise`` there."""
     statement = _statement(path, line, (ast.Assert,))
     if isinstance(statement, ast.Assert):
         return statement.test

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from drygrad.worker.search.alike import with_alike
 from drygrad.worker.search.coincidence import contradicts
+from drygrad.worker.search.kinds import as_array, as_instance, without_argument
 from drygrad.worker.search.lacking import with_argument, with_attribute, with_entry
 from drygrad.worker.search.nodes import DEFINITE, FLOATS, Node, Path
 from drygrad.worker.search.trial import Failure, Mismatch
@@ -343,4 +344,7 @@ _CHANGES: dict[str, Callable[[Node, Want], Iterator[Node]]] = {
     "lack": with_argument,
     "entry": with_entry,
     "attribute": with_attribute,
+    "surplus": without_argument,
+    "array": as_array,
+    "instance": as_instance,
 }

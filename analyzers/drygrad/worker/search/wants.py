@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from drygrad.worker.search.calls import by_call, by_dtype
 from drygrad.worker.search.comparisons import compared, unpacked
+from drygrad.worker.search.kinds import misfits
 from drygrad.worker.search.lacking import lacking, named, offered, standing_in
 from drygrad.worker.search.trial import Failure
 from drygrad.worker.search.want import Want
@@ -16,6 +17,7 @@ def wants(failure: Failure) -> Iterator[Want]:
     """Yield what an error asks for, the surest first."""
     if failure.call is not None:
         yield from by_call(failure.call)
+    yield from misfits(failure)
     yield from lacking(failure)
     yield from standing_in(failure)
     yield from offered(failure)

@@ -64,7 +64,7 @@ _DIM_RANGE = re.compile(
 _TOO_MANY_INDICES = re.compile(r"too many indices for tensor of dimension (?P<rank>\d)")
 _TOO_MANY = re.compile(r"too many values to unpack \(expected (?P<want>\d)")
 _ROOM = 16
-_INDEX = re.compile(r"index (?P<got>-?\d+) is out of bounds for dimension (?P<dim>\d) with size (?P<size>\d+)")
+_INDEX = re.compile(r"index (?P<got>-?\d+) is out of bounds for (?:dimension|axis) (?P<dim>\d) with size (?P<size>\d+)")
 _SMALL = re.compile(
     r"Kernel size can't be greater|Output size is too small|[Pp]adding size should be less|too small|"
     r"Expected more than 1 (?:value|spatial)|should be at least|smaller than|non-empty|would be too"
