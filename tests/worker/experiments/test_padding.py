@@ -73,6 +73,11 @@ _LAST = """
             inside = torch.arange(ids.shape[1])[None] < lengths[:, None]
             {}
     """
+_LONGEST = """
+    def f(x, lengths):
+        inside = (torch.arange(lengths.max())[None] < lengths[:, None])[..., None]
+        {}
+    """
 _LOSS = """
     def f(prediction, target, mask):
         error = (prediction - target).square()
@@ -136,6 +141,20 @@ PAIRS = {
         "self=f(), x=torch.randn(3, 7, 5), lengths=torch.tensor([7, 4, 2])",
         "return out.mean(1)",
         "return last.transpose(0, 1).flatten(1)",
+        "warning",
+    ),
+    "packed without a total length": (
+        _PACKED.replace(", total_length=x.shape[1]", ""),
+        "self=f(), x=torch.randn(3, 7, 5), lengths=torch.tensor([7, 4, 2])",
+        "return out.mean(1)",
+        "return last.transpose(0, 1).flatten(1)",
+        "warning",
+    ),
+    "positions as far as the longest": (
+        _LONGEST,
+        "x=torch.randn(3, 7, 5), lengths=torch.tensor([7, 4, 2])",
+        "return (x.relu() + 1).mean(1) + (x * inside).sum(1)",
+        "return ((x.relu() + 1) * inside).sum(1) / lengths[:, None] + (x * inside).sum(1)",
         "warning",
     ),
     "the last state read at the padding": (

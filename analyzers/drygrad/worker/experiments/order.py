@@ -8,10 +8,10 @@ from typing import ClassVar
 import torch
 
 from drygrad.worker.experiments.batches import Batch, mapped
-from drygrad.worker.experiments.bench import Bench, Inputs
+from drygrad.worker.experiments.bench import Bench
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.samples import with_others_at
-from drygrad.worker.experiments.trace import Step, Trace, agree, aligned, memory_of
+from drygrad.worker.experiments.trace import Step, Trace, agree, aligned
 from drygrad.worker.run import Fault
 
 _BY = 2
@@ -60,17 +60,9 @@ def _moved(tensor: torch.Tensor, size: int) -> torch.Tensor:
 
 def _culprit(batch: Batch, before: Trace, after: Trace, results: list[torch.Tensor]) -> Step | None:
     """Return the first step behind the results that has to do with the inputs, and does not keep to the order."""
-    behind, computed = before.behind(results), _memory(batch.given)
+    behind = before.behind(results).keys() & before.after(batch.given.tensors())
     for number, mine, theirs in aligned(before, after):
-        if computed.isdisjoint(mine.read):
-            continue
-        computed.update(mine.made)
-        if number in behind and any(
-            not agree(_moved(one, batch.size), other) for one, other in zip(mine.results, theirs.results)
-        ):
+        pairs = zip(mine.results, theirs.results)
+        if number in behind and not all(agree(_moved(one, batch.size), other) for one, other in pairs):
             return mine
     return None
-
-
-def _memory(given: Inputs) -> set[int]:
-    return {memory_of(tensor) for tensor in given.tensors()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import torch
@@ -33,16 +34,15 @@ class PaddingIsSilent(Relation):
     name: ClassVar[str] = "padding is silent"
     rank: ClassVar[int] = 24
 
-    def glance(self, given: Inputs) -> None:
-        """Take nothing of which no input may mark padding."""
-        _may_be_marked(given)
-
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the first operation that lets padding into what is real."""
         given = bench.inputs()
         if isinstance(given.owner, torch.nn.Module):
             given.owner.eval()
-        held = _may_be_marked(given)
+        named = zip(given.names, given.values)
+        held = [Held(name, value) for name, value in named if isinstance(value, torch.Tensor) and is_readable(value)]
+        if not any(map(may_mark, held)):
+            raise NotTried("none of its inputs is marked as padded")
         marks = Marks(bench.run, held)
         bench.listen(marks)
         with torch.no_grad():
@@ -57,64 +57,82 @@ class PaddingIsSilent(Relation):
                 axes = _axes(mark, held)
                 if axes not in seen:
                     seen.add(axes)
-                    yield from _Padding(bench, given, marks, mark).faults()
+                    yield from _faults(bench, given, marks, mark)
             except NotTried as reason:
                 reasons.append(str(reason))
         if len(reasons) == len(found):
             raise NotTried(reasons[0])
 
 
+def _faults(bench: Bench, given: Inputs, marks: Marks, mark: Mark) -> list[Fault]:
+    """Return what sequences show that are padded alike, and, of lengths, those beside one without padding.
+
+    A program that goes by the greatest length has no padding in the one, and may need one of full length in the other.
+    """
+    try:
+        found = [*_Padding(bench, given, marks, mark).faults()]
+    except NotTried:
+        if mark.kind != "lengths":
+            raise
+        return [*_Padding(bench, given, marks, mark, uneven=True).faults()]
+    if found or mark.kind != "lengths":
+        return found
+    with suppress(NotTried):
+        found += _Padding(bench, given, marks, mark, uneven=True).faults()
+    return found
+
+
 def _copied(given: Inputs) -> Inputs:
     return mapped(given, lambda tensor: tensor.detach().clone())
 
 
-def _may_be_marked(given: Inputs) -> list[Held]:
-    """Return the tensors among the arguments. Raises NotTried where none of them may mark padding."""
-    named = zip(given.names, given.values)
-    held = [Held(name, value) for name, value in named if isinstance(value, torch.Tensor) and is_readable(value)]
-    if not any(map(may_mark, held)):
-        raise NotTried("none of its inputs is marked as padded")
-    return held
-
-
 class _Padding:
-    """The inputs of a target with all sequences of one length padded alike, and without padding."""
+    """The inputs of a target with all sequences of one length padded alike, and without padding.
 
-    def __init__(self, bench: Bench, given: Inputs, marks: Marks, mark: Mark) -> None:
+    Where they are ``uneven``, the first is not padded with the others, and left out without padding.
+    """
+
+    def __init__(self, bench: Bench, given: Inputs, marks: Marks, mark: Mark, *, uneven: bool = False) -> None:
         held = marks.inputs
         axes = _axes(mark, held)
         self._bench, self._given, self._mark = bench, given, mark
         self._ids, self._held = marks.ids, held
         self._samples, self._size = axes
         self._real = self._size - max(1, self._size // 3)
-        if self._size < 2 or self._samples == self._size:
+        self._uneven = uneven
+        if self._size < 2 or self._samples == self._size or (uneven and self._samples < 2):
             raise NotTried("its positions cannot be told from its samples")
         self._marks = {one.held.name: one for one in marks.found() if one.kind == "ids" or _axes(one, held) == axes}
 
     def faults(self) -> Iterator[Fault]:
         """Yield what is not the same without the padding. Raises NotTried."""
         short, brief = self._traced(self._with(self._trimmed))
-        long, whole = self._traced(self._with(self._padded))
-        alike = Alike(self._size, self._real)
+        padded = self._with(self._padded)
+        long, whole = self._traced(padded)
+        alike = self._alike()
         compared = [(one, alike.equal(one, other)) for one, other in zip(tensors(long), tensors(short))]
         if all(verdict is None for _, verdict in compared):
             raise NotTried("nothing of its results can be compared without the padding")
         changed = [one for one, verdict in compared if verdict is False]
         if changed:
-            step = self._culprit(whole, brief, changed)
+            behind = whole.behind(changed)
+            step = self._culprit(whole, brief, {n: behind[n] for n in behind.keys() & whole.after(padded.tensors())})
             yield self._told(step, self._severity(step) if compared[0][1] is False else "info")
 
-    def _culprit(self, whole: Trace, brief: Trace, changed: list[torch.Tensor]) -> Step:
-        """Return the first step on the way to a changed result that padding changes. Raises NotTried."""
-        alike, known = Alike(self._size, self._real), {step.key: step for step in brief.steps}
-        behind = whole.behind(changed)
+    def _alike(self) -> Alike:
+        return Alike(self._size, self._real, self._samples if self._uneven else None)
+
+    def _culprit(self, whole: Trace, brief: Trace, behind: dict[int, list[int]]) -> Step:
+        """Return the first of the steps behind a changed result that padding changes. Raises NotTried."""
+        alike, known = self._alike(), {step.key: step for step in brief.steps}
+        verdicts: dict[int, list[bool | None]] = {}
         for number in sorted(behind):
-            step = whole.steps[number]
-            other = known.get(step.key)
+            step, other = whole.steps[number], known.get(whole.steps[number].key)
             if other is not None and len(other.results) == len(step.results):
-                pairs = [(step.results[n], other.results[n]) for n in behind[number]]
-                if any(alike.equal(a, b) is False for a, b in pairs):
-                    return step
+                verdicts[number] = [alike.equal(step.results[n], other.results[n]) for n in behind[number]]
+        for number, verdict in verdicts.items():
+            if False in verdict and not (self._uneven and _comes_back(whole, number, verdicts)):
+                return whole.steps[number]
         raise NotTried("padding changes its results where no line of the program's can be told")
 
     def _told(self, step: Step, severity: str) -> Fault:
@@ -156,10 +174,33 @@ class _Padding:
         tensor = self._padded(held)
         for axis in self._positions(held.tensor):
             tensor = tensor.narrow(axis, 0, self._real)
+        batch = self._batch(tensor)
+        if self._uneven and batch is not None:
+            tensor = tensor.narrow(batch, 1, self._samples - 1)
         return tensor.clone()
 
     def _padded(self, held: Held) -> torch.Tensor:
-        """Return an input whose last positions are padding: zeros, and what masks and classes have for it."""
+        """Return an input of which the last positions are padding."""
+        tensor = self._filled(held)
+        batch = self._batch(tensor)
+        if self._uneven and batch is not None:
+            whole = self._whole(held)
+            tensor.select(batch, 0).copy_(whole.select(batch, 0))
+        return tensor
+
+    def _whole(self, held: Held) -> torch.Tensor:
+        """Return an input without any padding."""
+        mark = self._marks.get(held.name)
+        if mark is None or mark.kind == "ids":
+            return held.tensor.detach()
+        return torch.full_like(held.tensor, self._size if mark.kind == "lengths" else 1 - mark.padding)
+
+    def _batch(self, tensor: torch.Tensor) -> int | None:
+        """Return the axis of the samples."""
+        return next((axis for axis, size in enumerate(tensor.shape[:2]) if size == self._samples), None)
+
+    def _filled(self, held: Held) -> torch.Tensor:
+        """Return an input whose last positions have zeros, and what masks and classes have for padding."""
         tensor, mark = held.tensor.detach().clone(), self._marks.get(held.name)
         if mark is not None and mark.kind == "lengths":
             return tensor.fill_(self._real)
@@ -196,6 +237,18 @@ class _Padding:
         if self._samples not in tensor.shape[:2] or tensor.dim() < 2:
             return []
         return [axis for axis, one in enumerate(tensor.shape) if one == size][:1]
+
+
+def _comes_back(whole: Trace, number: int, verdicts: dict[int, list[bool | None]]) -> bool:
+    """Say whether a result is equal again in what is computed from it: sorting by length only changes the order."""
+    computed = {*whole.steps[number].made}
+    for later in range(number + 1, len(whole.steps)):
+        step = whole.steps[later]
+        if not computed.isdisjoint(step.read):
+            computed.update(step.made)
+            if True in verdicts.get(later, ()) and step.results[0].is_floating_point():
+                return True
+    return False
 
 
 def _axes(mark: Mark, inputs: list[Held]) -> tuple[int, int]:

@@ -122,6 +122,15 @@ class Trace(Instrument):
                 wanted.update(step.read)
         return found
 
+    def after(self, operands: Iterable[torch.Tensor]) -> set[int]:
+        """Return the steps whose results are computed from some tensors."""
+        known, found = {*map(memory_of, operands)}, set[int]()
+        for number, step in enumerate(self.steps):
+            if not known.isdisjoint(step.read):
+                found.add(number)
+                known.update(step.made)
+        return found
+
 
 def thinned(tensor: torch.Tensor, keep: int | None) -> torch.Tensor:
     """Return some elements of a large result; the axes of one size have all of theirs."""
