@@ -12,7 +12,8 @@ class Deadline(Rule):
 
     ## Why is this bad?
     It need not be a fault: the run may only be slow, and a longer `--timeout` lets it go on. A loop that never ends
-    stands there as well. Loops over batches are stopped early and seldom the reason.
+    stands there as well. Loops over batches are stopped early and seldom the reason, and neither are imports: they have
+    a minute of their own, which the limit does not count.
 
     ## Example
     ```python
