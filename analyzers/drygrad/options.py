@@ -193,13 +193,25 @@ def _seconds(value: object) -> float:
 def _seconds_or_none(value: object) -> float:
     if value == 0 and not isinstance(value, bool):
         return 0.0
-    return _seconds(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MAX_SECONDS:
+        raise OptionError((f"expected seconds, from 0 to {_MAX_SECONDS}, got {value!r}", None))
+    return float(value)
 
 
 def _experiments(value: object) -> tuple[str, ...]:
     if isinstance(value, bool):
         return ("DG",) if value else ()
-    return _codes(value)
+    if not isinstance(value, list):
+        raise OptionError((f"expected true, false or a list of codes, got {_toml_type(value)}", None))
+    codes = _codes(cast("list[object]", value))
+    from drygrad.static.registry import relations  # noqa: PLC0415 - as above
+
+    known = [*relations()]
+    strange = [code for code in codes if not any(relation.startswith(code) for relation in known)]
+    if strange:
+        problem = f"no experiment tries `{strange[0]}`; they try {', '.join(known)}"
+        raise OptionError((problem, strange[0]))
+    return codes
 
 
 def _gibibytes(value: object) -> float:

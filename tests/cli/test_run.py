@@ -216,6 +216,12 @@ def test_wrong_values_are_refused(cli: Cli, option: list[str]) -> None:
     assert (outcome.status, "usage: drygrad run" in outcome.err) == (2, True)
 
 
+@pytest.mark.parametrize(("seconds", "complaint"), [("-1", "must be 0 or more"), ("x", "expected seconds, got 'x'")])
+def test_what_is_no_time_for_experiments_is_said(cli: Cli, seconds: str, complaint: str) -> None:
+    outcome = cli("run", "a.py", "--experiment-time", seconds)
+    assert (outcome.status, f"argument --experiment-time: {complaint}" in outcome.err) == (2, True)
+
+
 def test_an_environment_is_named_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "env" / "bin").mkdir(parents=True)
     (tmp_path / "env" / "bin" / "python").symlink_to(sys.executable)

@@ -54,6 +54,8 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         ('selekt = ["DG9"]', 0, "unknown setting `selekt`; did you mean `select`[?]"),
         ('select = "DG9"', 0, "`select`: expected a list of codes, got a text"),
         ('ignore = ["DG904", "DGX"]', 20, "`ignore`: no rule has the code `DGX`.*"),
+        ('experiments = "all"', 0, "`experiments`: expected true, false or a list of codes, got a text"),
+        ('experiments = ["DG921", "DG101"]', 25, "`experiments`: no experiment tries `DG101`; they try DG921, .*"),
         ('ignore = ["DG909"]', 11, "`ignore`: no rule has the code `DG909`; did you mean `DG9..`[?]"),
         ('ignore = ["syntax-error"]', 11, "`ignore`: `syntax-error` is a name; write its code, `DG906`"),
         (

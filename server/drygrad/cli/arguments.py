@@ -133,14 +133,20 @@ def _positive(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
+    seconds = _seconds_or_none(text)
+    if seconds == 0:
         raise argparse.ArgumentTypeError("must be more than 0")
     return seconds
 
 
 def _seconds_or_none(text: str) -> float:
-    return 0.0 if text.strip() == "0" else _seconds(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected seconds, got {text!r}") from None
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return seconds
 
 
 def _port(text: str) -> int:
