@@ -22,7 +22,7 @@ class OrderIsFree(Relation):
 
     code: ClassVar[str] = "DG936"
     name: ClassVar[str] = "order is free"
-    rank: ClassVar[int] = 26
+    rank: ClassVar[int] = 36
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the first operation that treats a sample by its place in the batch."""
