@@ -108,6 +108,10 @@ HELD = {
         "x=torch.randn(3), like=torch.randn(2, 3)",
     ),
     "an argument that is not read": ("def f(x, y):\n    return x * 2\n", "x=torch.randn(3), y=torch.randn(3)"),
+    "classes of which only the groups matter": (
+        "def f(x, y):\n    same = y[:, None] == y\n    return torch.cdist(x, x)[same].sum()\n",
+        "x=torch.randn(6, 3), y=torch.tensor([0, 1, 2, 0, 1, 2])",
+    ),
     "what is kept": (
         """
         class f(nn.Module):

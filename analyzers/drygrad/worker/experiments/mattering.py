@@ -181,10 +181,18 @@ def _others(tensor: torch.Tensor) -> list[torch.Tensor]:
         elif bool(((value == 0) | (value == 1)).all()):
             others = [_inverted(value, slice(-1, None)), _inverted(value, slice(0, 1)), 1 - value.int()]
         else:
-            flat = value.flatten()
-            others = [flat.roll(1).view(value.shape), flat.flip(0).view(value.shape)]
+            others = _exchanged(value)
         others = [other.to(value.dtype) for other in others]
         return [other for other in others if not bool((other == value).all())]
+
+
+def _exchanged(value: torch.Tensor) -> list[torch.Tensor]:
+    """Return whole numbers of the same range: in another order, which may mean the same, and others."""
+    flat, generator = value.flatten(), torch.Generator().manual_seed(1)
+    order = torch.randperm(flat.numel(), generator=generator).to(flat.device)
+    drawn = flat[torch.randint(flat.numel(), (flat.numel(),), generator=generator).to(flat.device)]
+    merged = torch.where(flat == flat[-1], flat[0], flat)
+    return [one.view(value.shape) for one in (flat.roll(1), flat[order], drawn, merged)]
 
 
 def _inverted(mask: torch.Tensor, where: slice) -> torch.Tensor:
