@@ -13,7 +13,7 @@ import torch
 from drygrad.worker import probe
 from drygrad.worker.experiments.batches import mapped
 from drygrad.worker.experiments.bench import Bench, Inputs
-from drygrad.worker.experiments.held import Held
+from drygrad.worker.experiments.held import Held, require_tensors
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Trace, partings
 from drygrad.worker.reading import is_readable, quietly
@@ -31,14 +31,17 @@ class InputsMatter(Relation):
     name: ClassVar[str] = "inputs matter"
     rank: ClassVar[int] = 34
 
+    def glance(self, given: Inputs) -> None:
+        """Take what is given tensors."""
+        require_tensors([*_inputs(given)])
+
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the inputs, and the features of inputs, that change no result."""
         given = bench.inputs()
         if isinstance(given.owner, torch.nn.Module):
             _enliven(given.owner.eval())
         inputs = [*_inputs(given)]
-        if not inputs:
-            raise NotTried("there are no tensors among its inputs")
+        require_tensors(inputs)
         calls = _Calls(bench, given)
         if not calls.results:
             raise NotTried("it returns no tensors")

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import torch
 
-from drygrad.worker.experiments.batches import Batch, mapped
-from drygrad.worker.experiments.bench import Bench
+from drygrad.worker.experiments.batches import Batch, mapped, require_module
+from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.samples import with_others_at
 from drygrad.worker.experiments.trace import Step, Trace, agree, aligned
@@ -23,6 +23,10 @@ class OrderIsFree(Relation):
     code: ClassVar[str] = "DG936"
     name: ClassVar[str] = "order is free"
     rank: ClassVar[int] = 36
+
+    def glance(self, given: Inputs) -> None:
+        """Take nothing but what a module does."""
+        require_module(given)
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the first operation that treats a sample by its place in the batch."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import torch
 
 from drygrad.worker import probe
-from drygrad.worker.experiments.bench import Bench
+from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.copies import Copies, parameters
-from drygrad.worker.experiments.held import Held, shown
+from drygrad.worker.experiments.held import Held, held_tensors, shown
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Step, Trace, is_noise
 from drygrad.worker.reading import is_readable, quietly
@@ -37,17 +37,17 @@ class PrecisionSuffices(Relation):
     name: ClassVar[str] = "precision suffices"
     rank: ClassVar[int] = 35
 
+    def glance(self, given: Inputs) -> None:
+        """Take what is of single precision throughout."""
+        _require_single(given, held_tensors(given.names, given.values))
+
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the first operation whose result is off though its operands are not."""
         given = bench.inputs()
         if isinstance(given.owner, torch.nn.Module):
             given.owner.eval()
         copies = Copies(given)
-        tensors = [*(held.tensor for held in copies.held), *(p for _, p in parameters(given))]
-        if not any(tensor.dtype is torch.float32 for tensor in tensors):
-            raise NotTried("nothing of its inputs is float32")
-        if any(tensor.is_floating_point() and tensor.dtype is not torch.float32 for tensor in tensors):
-            raise NotTried("its inputs are of several widths")
+        _require_single(given, copies.held)
         twice = _Twice(bench, copies)
         culprit = twice.culprit({})
         if culprit is not None:
@@ -63,6 +63,15 @@ class PrecisionSuffices(Relation):
             if culprit is not None and culprit[0].name in _SUBTRACTIONS:
                 yield from _told(bench, culprit, f"where `{held.name}` lies far from 0, ", "info")
                 return
+
+
+def _require_single(given: Inputs, held: Sequence[Held]) -> None:
+    """Raise NotTried where not all that has a width is float32."""
+    tensors = [*(one.tensor for one in held), *(p for _, p in parameters(given))]
+    if not any(tensor.dtype is torch.float32 for tensor in tensors):
+        raise NotTried("nothing of its inputs is float32")
+    if any(tensor.is_floating_point() and tensor.dtype is not torch.float32 for tensor in tensors):
+        raise NotTried("its inputs are of several widths")
 
 
 def _moved(held: Held) -> dict[int, torch.Tensor]:
