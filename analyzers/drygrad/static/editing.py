@@ -33,9 +33,10 @@ def written_as(ctx: Context, name: str) -> str | None:
     return f"{prefix}.{last}" if prefix is not None else None
 
 
-def as_buffer(ctx: Context, statement: ast.stmt | None) -> Edit | None:
+def as_buffer(ctx: Context, statement: ast.stmt | None, *, saved: bool = False) -> Edit | None:
     """Register the tensor that a module's constructor gives an attribute of ``self`` as a buffer.
 
+    Checkpoints stay as they are, unless it is to be ``saved`` in them.
     None for another statement, and where ``Module.__init__`` has not run by then.
     """
     init = ctx.function(statement) if statement is not None else None
@@ -47,7 +48,8 @@ def as_buffer(ctx: Context, statement: ast.stmt | None) -> Edit | None:
     before = [s for s in init.body if s.lineno < statement.lineno] if isinstance(init, ast.FunctionDef) else []
     if not any("__init__(" in ast.unparse(s) for s in before):
         return None
-    return ctx.replace(statement, f'self.register_buffer("{name}", {ctx.source_of(value)}, persistent=False)')
+    options = "" if saved else ", persistent=False"
+    return ctx.replace(statement, f'self.register_buffer("{name}", {ctx.source_of(value)}{options})')
 
 
 def binds_itself(ctx: Context, node: ast.expr, operand: ast.expr) -> bool:

@@ -28,6 +28,7 @@ def install(run: Run) -> None:
 
     def download_url_to_file(url: str, dst: str, *_: Any, **__: Any) -> None:
         absent.add(os.path.abspath(dst))
+        run.weights_absent = True
         run.note(f"weights are random where the program downloads them: {url}")
 
     def load_or_not(f: Any, *rest: Any, **named: Any) -> Any:

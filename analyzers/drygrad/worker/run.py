@@ -14,6 +14,7 @@ from drygrad.worker.cutting import Cuts
 if TYPE_CHECKING:
     from drygrad.worker.departures import Departure
     from drygrad.worker.explain.samples import Delivered
+    from drygrad.worker.instruments.construction import Given
     from drygrad.worker.instruments.graph import Cut
     from drygrad.worker.ledger import Held, Origin
     from drygrad.worker.lines import Instruction, Lines
@@ -104,6 +105,8 @@ class Run:
         self.imports = Imports()
         self.cuts = Cuts(lines)
         """The loops that the run has left early."""
+        self.weights_absent = False
+        """Whether weights that the program downloads are random in this run."""
         self.loops_stopped = 0
         """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
         self.transforms = 0
@@ -128,6 +131,8 @@ class Run:
         """Tells where a module was made that holds parameters or buffers itself."""
         self.built_at: Callable[[Any], Instruction | None] = _unknown
         """Tells which line called the constructor of a module of any kind."""
+        self.built_with: Callable[[Any], Given | None] = _unknown
+        """Tells, in experiments, what the constructor of a module of the user's was called with."""
         self.loader_at: Callable[[Any], Instruction | None] = _unknown
         """Tells where a loader of a dataset was made."""
         self.on_change: list[Callable[[], None]] = []

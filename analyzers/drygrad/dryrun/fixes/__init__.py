@@ -29,6 +29,7 @@ from drygrad.dryrun.fixes import (
     recording,
     residents,
     shapes,
+    states,
     writing,
 )
 from drygrad.dryrun.fixes.site import Site
@@ -55,6 +56,7 @@ _PROPOSALS: dict[str, tuple[Propose, ...]] = {
     "DG609": (arrays.fixes,),
     "DG7": (order.fixes, autocasting.fixes),
     "DG805": (checkpoints.fixes,),
+    "DG933": (states.fixes,),
     "DG907": (devices.fixes, dtypes.fixes, shapes.fixes, order.fixes),
 }
 
