@@ -123,8 +123,8 @@ LOST = {
             def forward(self, x):
                 return self.heads["one"](x) + self.heads["two"](x)
         """,
-        'self.heads = dict(one=nn.Linear(8, 3), two=nn.Linear(8, 3))',
-        'self.heads = nn.ModuleDict(dict(one=nn.Linear(8, 3), two=nn.Linear(8, 3)))',
+        "self.heads = dict(one=nn.Linear(8, 3), two=nn.Linear(8, 3))",
+        "self.heads = nn.ModuleDict(dict(one=nn.Linear(8, 3), two=nn.Linear(8, 3)))",
         "DG741",
     ),
     "a weight that is no parameter": Pair(

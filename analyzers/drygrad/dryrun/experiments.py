@@ -44,7 +44,8 @@ async def experiment(
     if record.result.own_seconds > seconds:
         why = f"the run took {record.result.own_seconds:.0f} s, and experiments have {seconds:g}"
         return replace(record, result=replace(record.result, tried=_none_tried(why, codes)))
-    asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial)
+    trains = record.result.backward == "target"
+    asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial, trains)
     plan = await in_turn(experimented, record.plan, record.result, asked)
     if plan.options.device == "cuda":  # what speaks to its driver cannot be forked
         plan = replace(plan, options=replace(plan.options, device="sim"))

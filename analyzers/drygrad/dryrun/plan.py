@@ -34,13 +34,15 @@ from drygrad.static.source import Source
 class Experiments:
     """What a run tries instead of the call alone: relations by their codes, for so many seconds.
 
-    ``invented`` and ``unprepared`` say what the run that passed had for inputs, for these are given as it had them.
+    ``invented`` and ``unprepared`` say what the run that passed had for inputs, for these are given as it had them;
+    ``trains`` whether it went backward by itself.
     """
 
     codes: tuple[str, ...]
     seconds: float
     invented: bool = False
     unprepared: bool = False
+    trains: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """Return them as they cross the wire."""
@@ -49,6 +51,7 @@ class Experiments:
             "seconds": self.seconds,
             "invented": self.invented,
             "unprepared": self.unprepared,
+            "trains": self.trains,
         }
 
 

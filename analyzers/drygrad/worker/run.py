@@ -84,6 +84,8 @@ class Run:
 
     forgive: Callable[[Op, RuntimeError], Any] | None = None
     """Gives the result of an operation that was refused, where the run is to go on behind it."""
+    weights_absent = False
+    """Whether weights that the program downloads are random in this run."""
 
     def __init__(self, plan: dict[str, Any], lines: Lines) -> None:
         self.plan = plan
@@ -105,8 +107,6 @@ class Run:
         self.imports = Imports()
         self.cuts = Cuts(lines)
         """The loops that the run has left early."""
-        self.weights_absent = False
-        """Whether weights that the program downloads are random in this run."""
         self.loops_stopped = 0
         """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
         self.transforms = 0

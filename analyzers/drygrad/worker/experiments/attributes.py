@@ -52,8 +52,8 @@ class Attribute:
 
     @property
     def may_differ(self) -> bool:
-        """Whether there is what two constructions, seeded otherwise, may make different."""
-        return any(not isinstance(value, (bool, int, float)) for value in self.leaves.values()) or len(self.leaves) > 1
+        """Whether there is what two constructions, seeded otherwise, may make different; numbers hardly are."""
+        return any(not isinstance(value, (bool, int, float)) for value in self.leaves.values())
 
     def like(self, other: Attribute | None) -> bool:
         """Say whether another one holds the same."""

@@ -93,6 +93,11 @@ class Bench:
         return self._asked.get("unprepared") is True
 
     @property
+    def trains(self) -> bool:
+        """Whether the target goes backward by itself, as a step or a loop of training does."""
+        return self._asked.get("trains") is not False
+
+    @property
     def _asked(self) -> dict[str, Any]:
         return self.plan.get("experiments") or {}
 
@@ -129,6 +134,11 @@ class Bench:
         self.run.listen([*instruments])
         for changed in self.run.on_change:
             changed()
+
+    def watch(self, given: Inputs) -> None:
+        """Let all instruments of a run hear of what happens, as if the run began now."""
+        self.listen(*self.execution.instruments)
+        self.run.tell("begins", self._names, dict(zip(given.names, given.values)))
 
     def call(self, given: Inputs, seed: int | None = None) -> Called:
         """Call the target, seeded as in the run or otherwise; the instruments that listen hear of it."""
