@@ -178,3 +178,58 @@ OF_CALLERS = {
             return x.square().mean()
         """,
 }
+
+_LEARNING = """
+        model = nn.Linear(3, 1)
+        start = {name: value.clone() for name, value in model.state_dict().items()}
+        optimizer = torch.optim.SGD(model.parameters(), <>)
+
+        # dry-run: x=torch.randn(8, 3)
+        def step(x):
+            {}
+            optimizer.zero_grad()
+            loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+            loss.backward()
+            optimizer.step()
+        """
+
+NOT_LEARNT = {
+    "a rate at which it overshoots": (_LEARNING.replace("<>", "30.0").replace("{}", "pass"), "grows|goes"),
+    "weights that each step sets back": (
+        _LEARNING.replace("<>", "0.1").replace("{}", "model.load_state_dict(start)"),
+        "have not changed the loss",
+    ),
+}
+
+LEARNT = {
+    "a small rate": _LEARNING.replace("<>", "1e-8").replace("{}", "pass"),
+    "a loss that dropout shakes": """
+        model = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Dropout(0.9), nn.Linear(16, 2))
+        optimizer = torch.optim.Adam(model.parameters())
+
+        # dry-run: x=torch.randn(8, 3), y=torch.arange(8) % 2
+        def step(x, y):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        """,
+}
+
+NOT_TO_FALL = {
+    "a rate of 0": _LEARNING.replace("<>", "0.0").replace("{}", "pass"),
+    "two players": """
+        one, two = nn.Linear(3, 3), nn.Linear(3, 1)
+        first = torch.optim.SGD(one.parameters(), 30.0)
+        second = torch.optim.SGD(two.parameters(), 30.0)
+
+        # dry-run: x=torch.randn(8, 3)
+        def step(x):
+            second.zero_grad()
+            two(one(x).detach()).square().mean().backward()
+            second.step()
+            first.zero_grad()
+            (-two(one(x))).mean().backward()
+            first.step()
+        """,
+    "inputs that nobody gives": _LEARNING.replace("<>", "30.0").replace("{}", "pass").replace("# dry-run: ", "# "),
+}
