@@ -84,6 +84,8 @@ class Run:
 
     forgive: Callable[[Op, RuntimeError], Any] | None = None
     """Gives the result of an operation that was refused, where the run is to go on behind it."""
+    built_with: Callable[[Any], Given | None] | None = None
+    """Tells, in experiments, what the constructor of a module of the user's was called with."""
     weights_absent = False
     """Whether weights that the program downloads are random in this run."""
 
@@ -131,8 +133,6 @@ class Run:
         """Tells where a module was made that holds parameters or buffers itself."""
         self.built_at: Callable[[Any], Instruction | None] = _unknown
         """Tells which line called the constructor of a module of any kind."""
-        self.built_with: Callable[[Any], Given | None] = _unknown
-        """Tells, in experiments, what the constructor of a module of the user's was called with."""
         self.loader_at: Callable[[Any], Instruction | None] = _unknown
         """Tells where a loader of a dataset was made."""
         self.on_change: list[Callable[[], None]] = []

@@ -13,7 +13,7 @@ from drygrad.worker.experiments.relation import NotTried
 
 def made_afresh(bench: Bench, module: torch.nn.Module, seed: int) -> torch.nn.Module:
     """Return what the module's constructor makes of copies of its arguments, at the device of it. Raises NotTried."""
-    given = bench.run.built_with(module)
+    given = bench.run.built_with(module) if bench.run.built_with is not None else None
     if given is None:
         raise NotTried("how its module was made is not known")
     try:
