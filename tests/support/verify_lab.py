@@ -67,15 +67,6 @@ class Lab:
         verifying = self._runs.verify(record, static, home, Settings(), 120.0)
         return self._loop.run_until_complete(verifying).findings
 
-    def patiently(self, program: str, qualname: str, code: str) -> Record:
-        """Return a run with what one relation has come to; again, where its process has given no answer."""
-        record = self.experimented(written(program), qualname, code)
-        for _ in range(2):
-            if not any("did not come to an end" in (tried.why or "") for tried in record.result.tried):
-                break
-            record = self.experimented(written(program), qualname, code)
-        return record
-
     def verdict_on(self, record: Record, old: str, new: str) -> bool | None:
         """Return whether a repair by hand of the last finding of a record is verified."""
         last = replace(record.findings[-1], fixes=(replaced(record.plan.source, old, new),))

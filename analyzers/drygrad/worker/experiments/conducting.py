@@ -110,7 +110,7 @@ class _Trial:
         found = self.process.answer
         computed = found.pop("computed") if found is not None else 0.0
         self._purse.pay(max(passed / isolated.WAITING, computed))
-        answer = found if found is not None else _not_tried("it did not come to an end in its time")
+        answer = found if found is not None else _not_tried(_reason(self.process.status))
         return {"why": "", **answer, "seconds": round(passed, 3)}
 
 
@@ -173,6 +173,13 @@ def _examined(kind: type[Relation], bench: Bench) -> dict[str, Any]:
         answer = {"outcome": BROKEN if faults else HELD, "faults": [fault.as_json() for fault in faults]}
     failures = [*answer.get("failures", ()), *bench.run.failures[before:]]
     return {**answer, "failures": failures, "computed": time.process_time() - begun}
+
+
+def _reason(status: int | None) -> str:
+    """Return why there is no answer, by the status that the process has ended with."""
+    if status is None:
+        return "it did not come to an end in its time"
+    return f"its process was ended by signal {-status}" if status < 0 else f"its process ended with status {status}"
 
 
 def _not_tried(why: str) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Callable
 
+import torch
+
 from drygrad.worker import allowance, processes
 
 _STARTING = allowance.SECONDS
@@ -59,6 +61,8 @@ class Apart:
         """When, on the monotonic clock, it has to be done."""
         self.answer: dict[str, Any] | None = None
         """What the work has come to, once it has ended; None where there is nothing at that time."""
+        self.status: int | None = None
+        """The status that the process has ended with, the signal below 0; None where it was left without an answer."""
         self._pending = b""
         self._pid, self._reading = _begun(lambda _: work())
 
@@ -80,6 +84,8 @@ class Apart:
         self._pending += data
         if self._pending.endswith(b"\n"):
             self.answer = json.loads(self._pending)
+        if not data:
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         return not data or self.answer is not None
 
 
@@ -123,6 +129,8 @@ def _be_apart(work: Callable[[Tell], dict[str, Any]], fd: int) -> None:
     status = 1
     try:
         silence()
+        # Behind a fork, torch makes its pool of threads anew at the first use, and threads of a backward race for that.
+        torch.set_num_threads(torch.get_num_threads())
         threading.Thread(target=_end_when_unheard, args=(fd,), name="drygrad", daemon=True).start()
         tell(work(tell))
         status = 0
