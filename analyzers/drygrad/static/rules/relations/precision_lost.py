@@ -26,7 +26,7 @@ class PrecisionLost(Rule):
 
     ## Example
     ```python
-    variance = (x ** 2).mean() - x.mean() ** 2
+    variance = (x**2).mean() - x.mean() ** 2
     ```
     Use instead:
     ```python

@@ -20,21 +20,23 @@ class StateLost(Rule):
 
     ## Example
     ```python
-    def __init__(self, width):
-        super().__init__()
-        self.freqs = torch.randn(2, width)
+    class FourierFeatures(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.freqs = torch.randn(2, width)
 
-    def forward(self, x):
-        return torch.sin(x @ self.freqs)
+        def forward(self, x):
+            return torch.sin(x @ self.freqs)
     ```
     Use instead:
     ```python
-    def __init__(self, width):
-        super().__init__()
-        self.register_buffer("freqs", torch.randn(2, width))
+    class FourierFeatures(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.register_buffer("freqs", torch.randn(2, width))
 
-    def forward(self, x):
-        return torch.sin(x @ self.freqs)
+        def forward(self, x):
+            return torch.sin(x @ self.freqs)
     ```
     """
 
