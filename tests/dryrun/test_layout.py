@@ -118,6 +118,12 @@ PROGRAMS = {
         "    print(SEEN[0], 'f' in SEEN[1], b.whole.f is f)\n",
         "1 False True\n",
     ),
+    "what an installed package can do without": (
+        "tools/scripts/a.py",
+        {"tools/drivers/one.py": ""},
+        "from xml.sax import make_parser\ndef f():\n    print(type(make_parser(['drivers'])).__name__)\n",
+        "ExpatParser\n",
+    ),
     "the package itself": (
         "pkg/__init__.py",
         {"pkg/one.py": "from . import LIMIT\nfrom pkg.two import TWO\n", "pkg/two.py": "TWO = 2\n"},

@@ -32,6 +32,9 @@ Read = Callable[[ast.AST], None]
 Heard = Callable[[str, str, ast.AST], None]
 """Hears of its path and its text, too."""
 
+_IMPORTING = ("<frozen importlib", os.path.dirname(importlib.__file__), os.path.dirname(os.path.abspath(__file__)))
+"""The files of the machinery of imports, and our own."""
+
 _LENT: dict[str, Any] = {"torch": torch, "types": types}
 """What the text of an input may use though the user's text does not import it."""
 
@@ -101,7 +104,7 @@ class WorkspaceFinder:
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """Return the spec of a module of the user's, or of the package around the one that is run; None for others."""
         spec = self._found(name, path, target) or self._unsaved(name, path)
-        if spec is None and path is None and self._widened(name):
+        if spec is None and path is None and self._is_asked_by_program() and self._widened(name):
             spec = self._found(name, path, target)
         origin = spec.origin if spec else None
         if spec is None or origin is None or not origin.endswith(".py"):
@@ -130,6 +133,13 @@ class WorkspaceFinder:
                 if spec is not None:
                     return spec
         return None
+
+    def _is_asked_by_program(self) -> bool:
+        """Say whether an import is the program's; one of an installed package may look for what it can do without."""
+        frame: types.FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame.f_code.co_filename.startswith(_IMPORTING):
+            frame = frame.f_back
+        return frame is None or self._lines.is_user(frame.f_code)
 
     def _widened(self, name: str) -> bool:
         """Let a module be found that nothing else has but a folder around the program: it is run from there."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 _MOST = 64
 _DEPTH = 6
@@ -55,15 +56,27 @@ def _parts(value: Any) -> list[Any]:
 def backward(roots: list[torch.Tensor], seed: int) -> None:
     """Run backward from the tensors, with cotangents that depend on the seed alone."""
     generator = torch.Generator().manual_seed(seed)
-    with torch._C._DisableTorchDispatch():  # pyright: ignore
-        cotangents = [_cotangent(root.detach(), generator) for root in roots]
+    cotangents = [_cotangent(root, generator) for root in roots]
     # ``torch.autograd.backward`` imports sympy, to compare the shapes of cotangents: half a second in every run.
     engine: Any = torch.autograd._engine_run_backward  # pyright: ignore
     engine(tuple(roots), tuple(cotangents), False, False, (), allow_unreachable=True, accumulate_grad=True)
 
 
+def failure_of_backward(roots: list[torch.Tensor], seed: int) -> Exception | None:
+    """Run backward as ``backward`` does; return what it raises, which may be anything, functions being the user's."""
+    try:
+        backward(roots, seed)
+    except Exception as error:  # noqa: BLE001 - see above
+        return error
+    return None
+
+
 def _cotangent(root: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if root.dim() == 0:
-        return torch.ones_like(root)
-    drawn = torch.randn(root.shape, generator=generator, dtype=torch.float32)
-    return drawn.to(dtype=root.dtype, device=root.device)
+    if is_traceable_wrapper_subclass(root):
+        return torch.ones_like(root.detach())  # one of its own kind: a DTensor takes no other
+    with torch._C._DisableTorchDispatch():  # pyright: ignore
+        root = root.detach()
+        if root.dim() == 0:
+            return torch.ones_like(root)
+        drawn = torch.randn(root.shape, generator=generator, dtype=torch.float32)
+        return drawn.to(dtype=root.dtype, device=root.device)

@@ -98,12 +98,11 @@ def _backward(bench: Bench, returned: Any) -> Called:
     roots = probe.outputs(returned)
     if not roots:
         return Called()
-    try:
-        probe.backward(roots, bench.seed)
-    except Exception as error:  # noqa: BLE001 - a function of the user's own may raise anything
-        called = Called(error=error, place=bench.run.lines.place_of_error(error))
-        return called if _strays(bench, called) else Called()
-    return Called()
+    error = probe.failure_of_backward(roots, bench.seed)
+    if error is None:
+        return Called()
+    called = Called(error=error, place=bench.run.lines.place_of_error(error))
+    return called if _strays(bench, called) else Called()
 
 
 def _mixed(bench: Bench, called: Called, modules: list[torch.nn.Module]) -> Fault:

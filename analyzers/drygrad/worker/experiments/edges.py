@@ -163,9 +163,8 @@ class _Search:
         self._bench.run.probing = True
         try:
             if roots:
-                probe.backward(roots, self._bench.seed)
-        except (RuntimeError, NotImplementedError):
-            return  # the target has gone backward itself, or what it calls has no backward
+                # The target may have gone backward itself; what else fails is no matter of edges.
+                probe.failure_of_backward(roots, self._bench.seed)
         finally:
             self._bench.run.probing = False
 

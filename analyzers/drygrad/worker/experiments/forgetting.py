@@ -92,11 +92,7 @@ class _Passes:
         """Go backward; return the error of a graph that is freed, or the first error of any kind."""
         if not roots:
             raise NotTried("no result has a graph")
-        try:
-            probe.backward(roots, self._bench.seed)
-        except RuntimeError as error:
-            return error
-        return None
+        return probe.failure_of_backward(roots, self._bench.seed)
 
     def _is_set_elsewhere(self, place: Place) -> bool:
         """Say whether the text sets an attribute, that this line may keep, of another object than ``self``."""
