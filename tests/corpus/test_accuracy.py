@@ -20,7 +20,7 @@ from accuracy.recording import recorded
 from drygrad.static.registry import all_rules
 
 CASES = cases()
-EVERY = 10
+EVERY = 15
 SAMPLE = CASES if os.environ.get("DRYGRAD_CORPUS_ALL") else CASES[::EVERY]
 EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -1,6 +1,7 @@
 """Complete right programs, in the styles that people write: each runs, and nothing is said against it.
 
-Both witnesses look at each: the check at its files, dry runs at every function of them and at its scripts.
+Both witnesses look at each: the check at its files, dry runs at every function of them and at its scripts. Experiments
+follow the runs of a fixed sample; with DRYGRAD_RIGHT_ALL=1, all runs.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ def is_script(path: Path) -> bool:
 
 FILES = sorted(path for style in STYLES for path in (HERE / style).rglob("*") if path.suffix in (".py", ".ipynb"))
 SCRIPTS = [path for path in FILES if is_script(path)]
+EVERY = 4
+SAMPLE = [path for path in FILES if style_of(path) != "packages"][::EVERY]
+EXPERIMENTED = frozenset(FILES if os.environ.get("DRYGRAD_RIGHT_ALL") else SAMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -137,21 +141,31 @@ def answer_of(*arguments: str, folder: Path) -> dict[str, Any]:
 
 
 class Answers:
-    """What each command says of a whole style: its programs share a worker, as those of a folder do."""
+    """What each command says of the programs of a style: they share a worker, as those of a folder do."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._known: dict[tuple[str, str], dict[str, Any]] = {}
+        self._known: dict[tuple[str, str, bool], dict[str, Any]] = {}
 
     def of(self, command: str, path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the findings in a file, and its runs."""
         style, name = style_of(path), name_of(path)
-        if (command, style) not in self._known:
-            options = ("--python", PYTHON, "--device", "sim", "--timeout", "200") if command == "run" else ()
-            self._known[command, style] = answer_of(command, style, *options, folder=self._folder)
-        answer = self._known[command, style]
+        asked = command, style, path in EXPERIMENTED
+        if asked not in self._known:
+            self._known[asked] = self._answer(*asked)
+        answer = self._known[asked]
         findings = [finding for finding in answer["findings"] if finding["path"] == name]
         return findings, [run for run in answer["runs"] if run["target"].partition("::")[0] == name]
+
+    def _answer(self, command: str, style: str, experimented: bool) -> dict[str, Any]:
+        """Return what a command says of those programs of a style that experiments follow, or of the others."""
+        root = self._folder.parent / ("experimented" if experimented else "others")
+        left_out = {path.name for path in FILES if style_of(path) == style and (path in EXPERIMENTED) != experimented}
+        if not (root / style).exists():
+            shutil.copytree(HERE / style, root / style, ignore=shutil.ignore_patterns("__pycache__", *left_out))
+        options = ["--python", PYTHON, "--device", "sim", "--timeout", "200"] if command == "run" else []
+        options += [] if experimented or command != "run" else ["--experiment-time", "0"]
+        return answer_of(command, style, *options, folder=root)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from drygrad.dryrun.conversation import OnInterim
 from drygrad.dryrun.findings import findings, findings_elsewhere
+from drygrad.dryrun.inputs.axes import samples_axis
 from drygrad.dryrun.inventions import is_invented
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
@@ -45,7 +46,8 @@ async def experiment(
         why = f"the run took {record.result.own_seconds:.0f} s, and experiments have {seconds:g}"
         return replace(record, result=replace(record.result, tried=_none_tried(why, codes)))
     trains = record.result.backward == "target"
-    asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial, trains)
+    axis = await in_turn(samples_axis, record.plan.source, record.plan.target)
+    asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial, trains, axis)
     plan = await in_turn(experimented, record.plan, record.result, asked)
     if plan.options.device == "cuda":  # what speaks to its driver cannot be forked
         plan = replace(plan, options=replace(plan.options, device="sim"))

@@ -35,7 +35,8 @@ class Experiments:
     """What a run tries instead of the call alone: relations by their codes, for so many seconds.
 
     ``invented`` and ``unprepared`` say what the run that passed had for inputs, for these are given as it had them;
-    ``trains`` whether it went backward by itself.
+    ``trains`` whether it went backward by itself, ``samples_axis`` which axis of its inputs its text says to count
+    samples.
     """
 
     codes: tuple[str, ...]
@@ -43,6 +44,7 @@ class Experiments:
     invented: bool = False
     unprepared: bool = False
     trains: bool = True
+    samples_axis: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return them as they cross the wire."""
@@ -52,6 +54,7 @@ class Experiments:
             "invented": self.invented,
             "unprepared": self.unprepared,
             "trains": self.trains,
+            "samples_axis": self.samples_axis,
         }
 
 

@@ -17,14 +17,14 @@ SOURCE = "documented shape"
 ELSEWHERE = "shape documented elsewhere"
 """The source of shapes that are told of another function's variable of the same name."""
 
-_SHAPE = r"[(\[]\s*(?P<shape>[\w*]+(?:\s*[,x\u00d7]\s*[\w*]+)*\s*,?)\s*[)\]]"
+SHAPE = r"[(\[]\s*(?P<shape>[\w*]+(?:\s*[,x\u00d7]\s*[\w*]+)*\s*,?)\s*[)\]]"
 _DESCRIBED = re.compile(
     rf"(?<![\w.])`{{0,2}}(?P<name>[a-z_]\w*)`{{0,2}}\s*(?:[:=\-]|\bis\b|\bare\b|\bof\b)?\s*"
-    rf"(?:\(?(?:torch\.)?(?:Float|Long|Bool)?Tensor\)?[,:]?\s*)?(?:of\s+)?(?:shape\s*[:=]?\s*)?{_SHAPE}"
+    rf"(?:\(?(?:torch\.)?(?:Float|Long|Bool)?Tensor\)?[,:]?\s*)?(?:of\s+)?(?:shape\s*[:=]?\s*)?{SHAPE}"
     r"(?=(?P<rest>[^\n;.(]{0,30}))"
 )
 _BESIDE = re.compile(
-    rf"^\s*(?P<name>[a-z_]\w*)\s*(?::[^#\n]*?)?(?:=[^#\n]*?)?,?\s*#[^(\[\n]*?{_SHAPE}(?P<rest>[^\n;]{{0,40}})",
+    rf"^\s*(?P<name>[a-z_]\w*)\s*(?::[^#\n]*?)?(?:=[^#\n]*?)?,?\s*#[^(\[\n]*?{SHAPE}(?P<rest>[^\n;]{{0,40}})",
     re.MULTILINE,
 )
 _INTEGERS = re.compile(r"\b(long|int64|int|integers?|ids?|indices|class(es)?|LongTensor|labels?)\b")
@@ -33,6 +33,11 @@ _BOOLEANS = re.compile(r"\bbool(ean)?s?\b|\bmask\b")
 _NO_AXIS = re.compile(
     r"(e|i|optional|default|str|float|bool|int|int64|tensor|none|true|false|list|dict|n/a)", re.IGNORECASE
 )
+
+
+def tokens_of(shape: str) -> list[str]:
+    """Return what a shape that is written down has between its commas."""
+    return [token for token in re.split(r"\s*[,\u00d7]\s*|\s+x\s+", shape.strip()) if token]
 
 
 class Hints:
@@ -50,7 +55,7 @@ class Hints:
         prose = ast.get_docstring(function) or ""
         before: dict[str, Node] = {}
         for name in parameter_names(function, None):
-            match = re.search(rf"{_SHAPE}(?P<rest>[^\n.,;:()\[\]]{{0,30}}?)\b{name}\b", prose)
+            match = re.search(rf"{SHAPE}(?P<rest>[^\n.,;:()\[\]]{{0,30}}?)\b{name}\b", prose)
             if match is not None and (hint := self._of(match)) is not None:
                 before[name] = hint
         self._near = {**before, **dict(self._read(f"{lines}\n", prose))}
@@ -80,7 +85,7 @@ class Hints:
         shape, rest = match["shape"], match["rest"]
         if match.string.startswith("(", match.end("rest")):
             rest = rest.rpartition(",")[0]  # the name of what is described next
-        tokens = [token for token in re.split(r"\s*[,\u00d7]\s*|\s+x\s+", shape.strip()) if token]
+        tokens = tokens_of(shape)
         if not tokens or len(tokens) > 6 or any(_NO_AXIS.fullmatch(token) for token in tokens):
             return None
         if (

@@ -1,13 +1,14 @@
-"""The batch of a module's inputs: told by a size that nothing else has, and by layers for which it is the batch."""
+"""The batch of a target: told by a size that nothing else has, and by its text, or by layers that take a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from drygrad.worker.experiments.bench import Bench, Inputs
+from drygrad.worker.experiments.bench import Bench, Inputs, modules
 from drygrad.worker.experiments.relation import NotTried
 from drygrad.worker.experiments.trace import Step, Trace
 from drygrad.worker.probe import tensors
@@ -21,33 +22,47 @@ ATTENTIONS = frozenset({"aten::_transformer_encoder_layer_fwd", "aten::_native_m
 """What torch's layers come to in evaluation where they are given the batch first, and only there."""
 
 
-def require_module(given: Inputs) -> None:
-    """Raise NotTried where the target is not a module's."""
-    if not isinstance(given.owner, torch.nn.Module) or not callable(given.function):
-        raise NotTried("it is not the forward of a module")
+def require_samples(given: Inputs) -> None:
+    """Raise NotTried where nothing could tell samples: the text does not, and there are no layers, or it denies it."""
+    if given.samples_axis is None and not isinstance(given.owner, torch.nn.Module):
+        raise NotTried("it is no module's, and its text names no batch")
+    if given.samples_axis:
+        raise NotTried("its text names another axis of its inputs the batch, not the first")
 
 
 class Batch:
-    """A module in evaluation, and inputs whose first axis has a size that nothing else has.
+    """A target, its module in evaluation, and inputs whose first axis has a size that nothing else has.
 
-    Without ``enlarge`` the inputs are as they were: the size may be one that other axes have, too.
+    Without ``enlarge`` the inputs are as they were: the size may be one that other axes have, too. With ``wide`` all
+    numbers have twice the width: little of one sample in another is no rounding then.
     """
 
-    def __init__(self, bench: Bench, *, enlarge: bool = True) -> None:
+    def __init__(self, bench: Bench, *, enlarge: bool = True, wide: bool = False) -> None:
         given = bench.inputs()
-        require_module(given)
+        require_samples(given)
         self.bench = bench
-        self.module: torch.nn.Module = given.owner.eval()
+        self._wide = wide
+        for module in modules(given):
+            module.eval()
         common = _first_axis(given)
-        self.size = _free_size(given, self.module) if enlarge else common
+        self.size = _free_size(given) if enlarge else common
         self.given = enlarged(given, self.size) if enlarge else given
+        self.severity = "info"
+        """What is said of a batch that only the text names: ``require`` asks the layers, too."""
+        if wide:
+            self.given = widened(self.given)
 
     def traced(self, given: Inputs) -> tuple[Any, Trace]:
-        """Call the module and return what it returns, and computes. Raises NotTried where it fails."""
+        """Call the target and return what it returns, and computes. Raises NotTried where it fails."""
         trace = Trace(self.bench.run, self.size)
         self.bench.listen(trace)
-        with torch.no_grad():
-            returned = self.bench.must_pass(given)
+        usual = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64 if self._wide else usual)
+        try:
+            with torch.no_grad():
+                returned = self.bench.must_pass(given)
+        finally:
+            torch.set_default_dtype(usual)
         if trace.full:
             raise NotTried("it computes more than can be kept for a comparison")
         return returned, trace
@@ -60,10 +75,12 @@ class Batch:
         return found
 
     def require(self, trace: Trace) -> None:
-        """Raise NotTried where no layer says that the first axis of the inputs is a batch, or one uses all of it."""
+        """Raise NotTried where nothing says that the first axis of the inputs is a batch, or a layer uses all of it."""
         if any(self._uses_statistics(step) for step in trace.steps):
             raise NotTried("a batch norm uses the statistics of its batch in evaluation, too")
-        if next(self._evidence(trace), None) is not True:
+        if next(self._evidence(trace), None) is True:
+            self.severity = "warning"
+        elif self.given.samples_axis is None:
             raise NotTried("nothing says that the first axis of its inputs is a batch")
 
     def _uses_statistics(self, step: Step) -> bool:
@@ -81,19 +98,30 @@ class Batch:
             if position is not None:
                 yield shape[position] == self.size
 
-    def others(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Take of a result what belongs to all samples but the first; None of one where samples cannot be told."""
-        return self._rows(tensor, 1, self.size - 1)
+    def others(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Take of a result what belongs to all samples but the first, in each way that it may be laid out in."""
+        return [_rows(laid, axes, 1, self.size - 1) for laid, axes in self.layouts(tensor)]
 
-    def first(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Take of a result what belongs to the first sample alone; None of one where samples cannot be told."""
-        return self._rows(tensor, 0, 1)
+    def first(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Take of a result what belongs to the first sample alone, in each way that it may be laid out in."""
+        return [_rows(laid, axes, 0, 1) for laid, axes in self.layouts(tensor)]
 
-    def _rows(self, tensor: torch.Tensor, start: int, count: int) -> torch.Tensor | None:
+    def layouts(self, tensor: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[int]]]:
+        """Yield a result with its axes of samples; where one has merged with another axis, both orders come apart."""
         axes = [axis for axis, size in enumerate(tensor.shape) if size == self.size]
-        for axis in axes:
-            tensor = tensor.narrow(axis, start, count)
-        return tensor if axes else None
+        if axes:
+            yield tensor, axes
+            return
+        merged = next((axis for axis, size in enumerate(tensor.shape) if size and size % self.size == 0), None)
+        if merged is not None:
+            yield tensor.unflatten(merged, (self.size, -1)), [merged]
+            yield tensor.unflatten(merged, (-1, self.size)), [merged + 1]
+
+
+def _rows(tensor: torch.Tensor, axes: list[int], start: int, count: int) -> torch.Tensor:
+    for axis in axes:
+        tensor = tensor.narrow(axis, start, count)
+    return tensor
 
 
 def _batch_axis(step: Step, shape: tuple[int, ...]) -> int | None:
@@ -109,10 +137,12 @@ def _batch_axis(step: Step, shape: tuple[int, ...]) -> int | None:
     return None
 
 
-def _free_size(given: Inputs, module: torch.nn.Module) -> int:
-    """Return a size that no axis of an input or a parameter has, nor any multiple of one."""
-    sizes = {size for t in (*given.tensors(), *module.parameters(), *module.buffers()) for size in t.shape}
-    free = next((size for size in _SIZES if size not in sizes), None)
+def _free_size(given: Inputs) -> int:
+    """Return a size that no axis of an input or a parameter has, nor, if there is one, any multiple of."""
+    state = (tensor for module in modules(given) for tensor in (*module.parameters(), *module.buffers()))
+    sizes = {size for tensor in (*given.tensors(), *state) for size in tensor.shape if size}
+    whole = (size for size in _SIZES if all(other % size for other in sizes))
+    free = next(whole, None) or next((size for size in _SIZES if size not in sizes), None)
     if free is None:
         raise NotTried("its batch cannot be told from its other axes")
     return free
@@ -135,6 +165,13 @@ def enlarged(given: Inputs, size: int) -> Inputs:
     return mapped(given, drawn)
 
 
+def widened(given: Inputs) -> Inputs:
+    """Return the inputs with numbers of twice the width, and widen those of the modules among them."""
+    for module in modules(given):
+        module.double()
+    return mapped(given, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+
+
 def mapped(given: Inputs, change: Callable[[torch.Tensor], torch.Tensor]) -> Inputs:
     """Return the inputs with each tensor of at least one axis changed."""
 
@@ -143,7 +180,7 @@ def mapped(given: Inputs, change: Callable[[torch.Tensor], torch.Tensor]) -> Inp
 
     positional = [of(value) for value in given.positional]
     named = {name: of(value) for name, value in given.named.items()}
-    return Inputs(given.function, given.owner, positional, named, given.names)
+    return replace(given, positional=positional, named=named)
 
 
 def _drawn(tensor: torch.Tensor, size: int) -> torch.Tensor:

@@ -30,6 +30,8 @@ class Inputs:
     named: dict[str, Any]
     names: list[str] = field(default_factory=lambda: [])
     """How the target calls what is passed, the owner (``self``) included, in the order of ``values``."""
+    samples_axis: int | None = None
+    """Which axis of what is passed the target's text says to count samples."""
 
     @property
     def values(self) -> list[Any]:
@@ -39,6 +41,11 @@ class Inputs:
     def tensors(self) -> list[torch.Tensor]:
         """Return the tensors among the arguments themselves; those within others are left out."""
         return [v for v in (*self.positional, *self.named.values()) if isinstance(v, torch.Tensor)]
+
+
+def modules(given: Inputs) -> list[torch.nn.Module]:
+    """Return the modules among the inputs, and the target where it is one."""
+    return [value for value in (given.function, *given.values) if isinstance(value, torch.nn.Module)]
 
 
 @dataclass
@@ -76,6 +83,11 @@ class Bench:
         """The share of the relation's time that is spent: what it has not told by the end is lost."""
         computed, passed = time.process_time() - self._begun[0], time.monotonic() - self._begun[1]
         return max(computed / self._seconds, passed / (self.until - self._begun[1]))
+
+    @property
+    def target(self) -> str:
+        """The qualified name of the target; empty for a script."""
+        return self._target
 
     @property
     def seed(self) -> int:
@@ -127,7 +139,8 @@ class Bench:
         told = [{"name": "self"}] if owner is not None else []
         described = inputs.described(function, [*((spec, owner) for spec in told), *values])
         positional, named = inputs.arguments(values)
-        return Inputs(function, owner, positional, named, [entry["name"] for entry in described])
+        names = [entry["name"] for entry in described]
+        return Inputs(function, owner, positional, named, names, self._asked.get("samples_axis"))
 
     def listen(self, *instruments: Instrument) -> None:
         """Let only these instruments hear of what happens from now on."""

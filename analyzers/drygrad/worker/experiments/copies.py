@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from drygrad.worker.experiments.bench import Inputs
+from drygrad.worker.experiments.bench import Inputs, modules
 from drygrad.worker.experiments.held import Held, held_tensors
 from drygrad.worker.experiments.relation import NotTried
 from drygrad.worker.reading import quietly
@@ -39,7 +40,7 @@ class Copies:
         except Exception as error:
             raise NotTried(f"its inputs cannot be copied: {type(error).__name__}") from error
         function, owner, positional, named = parts
-        given = Inputs(function, owner, positional, named, whole.names)
+        given = replace(whole, function=function, owner=owner, positional=positional, named=named)
         for module in modules(given) if wide else ():
             module.double()
         return given
@@ -50,11 +51,6 @@ class Copies:
             new = new.double() if wide and new.is_floating_point() else new
         wants = like.requires_grad or (self.with_gradients and not self.asked)
         return new.requires_grad_() if wants and new.is_floating_point() else new
-
-
-def modules(given: Inputs) -> list[torch.nn.Module]:
-    """Return the modules among the inputs, and the target where it is one."""
-    return [value for value in (given.function, *given.values) if isinstance(value, torch.nn.Module)]
 
 
 def parameters(given: Inputs) -> Iterator[tuple[str, torch.Tensor]]:

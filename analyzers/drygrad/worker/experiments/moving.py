@@ -33,7 +33,9 @@ class Moving:
             function = getattr(owner, getattr(function, "__name__", ""), owner)
         positional = [self.value(value) for value in given.positional]
         named = {name: self.value(value) for name, value in given.named.items()}
-        return Inputs(self.value(function), owner, positional, named, given.names)
+        return dataclasses.replace(
+            given, function=self.value(function), owner=owner, positional=positional, named=named
+        )
 
     def value(self, value: Any, depth: int = _DEPTH) -> Any:
         """Return a value, on the device; one that holds nothing to move is the same object."""

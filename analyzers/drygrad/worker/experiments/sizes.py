@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from drygrad.worker import errors
-from drygrad.worker.experiments.batches import Batch, mapped, require_module
+from drygrad.worker.experiments.batches import Batch, mapped, require_samples
 from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Step, Trace
@@ -24,8 +24,8 @@ class AnyBatchSize(Relation):
     rank: ClassVar[int] = 25
 
     def glance(self, given: Inputs) -> None:
-        """Take nothing but what a module does."""
-        require_module(given)
+        """Take what a module does, or what a text says to take a batch."""
+        require_samples(given)
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield where fewer samples fail, or lose the axis of the batch."""
@@ -33,7 +33,8 @@ class AnyBatchSize(Relation):
         if batch.size == 1:
             raise NotTried("its inputs are a single sample")
         returned, whole = batch.traced(batch.given)
-        batch.results(returned)
+        if batch.given.samples_axis is None:
+            batch.results(returned)
         batch.require(whole)
         for size in dict.fromkeys((batch.size - 1, 1)):
             fault = _Fewer(batch, whole, size).fault(returned)
@@ -71,7 +72,10 @@ class _Fewer:
             raise NotTried(f"with {self._samples} a result has fewer axes, and no line of the program's can be told")
         shapes = " instead of ".join(str(list(tensor.shape)) for tensor in pairs[0][::-1])
         return Fault(
-            AnyBatchSize.code, f"with {self._samples} the axis of the batch is lost here: it returns {shapes}", place
+            AnyBatchSize.code,
+            f"with {self._samples} the axis of the batch is lost here: it returns {shapes}",
+            place,
+            severity=self._batch.severity,
         )
 
     def _refused(self, error: BaseException) -> Fault:
@@ -86,9 +90,16 @@ class _Fewer:
         place = next((self._line(one) for one, other in self._steps if self._stays(one, other)), None)
         if place is None or place[:2] == at[:2]:
             message = f"with {self._samples} instead of {self._batch.size} it fails here: {what}"
-            return Fault(AnyBatchSize.code, message, at, detail=errors.text_of(error))
+            return Fault(AnyBatchSize.code, message, at, errors.text_of(error), severity=self._batch.severity)
         message = f"with {self._samples} this still makes {self._batch.size} of them: {what}"
-        return Fault(AnyBatchSize.code, message, place, errors.text_of(error), related=[("it fails here", at)])
+        return Fault(
+            AnyBatchSize.code,
+            message,
+            place,
+            errors.text_of(error),
+            related=[("it fails here", at)],
+            severity=self._batch.severity,
+        )
 
     def _is_lost(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         """Say whether a result that had the batch in front has fewer axes now."""

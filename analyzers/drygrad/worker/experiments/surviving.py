@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -81,7 +82,7 @@ def _trained(bench: Bench, given: Inputs, module: torch.nn.Module) -> None:
 
 def _calling(module: torch.nn.Module, given: Inputs) -> Inputs:
     of = mapped(given, lambda tensor: tensor.detach().clone())
-    return Inputs(module, module, of.positional, of.named, of.names)
+    return replace(of, function=module, owner=module)
 
 
 def _refused(bench: Bench, one: torch.nn.Module, other: torch.nn.Module, error: Exception) -> Fault:

@@ -197,13 +197,13 @@ def aligned(one: Trace, other: Trace) -> Iterator[tuple[int, Step, Step]]:
             yield number, step, found
 
 
-Part = Callable[[torch.Tensor], "torch.Tensor | None"]
-"""Takes the part of a result that two calls must have in common; None where there is none."""
+Part = Callable[[torch.Tensor], "list[torch.Tensor]"]
+"""Takes the part of a result that two calls must have in common, in each of the ways it may be laid out in there."""
 
 
-def whole(tensor: torch.Tensor) -> torch.Tensor:
+def whole(tensor: torch.Tensor) -> list[torch.Tensor]:
     """Take all of a result."""
-    return tensor
+    return [tensor]
 
 
 def first_parting(one: Trace, other: Trace, part: Part = whole) -> int | None:
@@ -223,13 +223,20 @@ def agree(one: torch.Tensor, other: torch.Tensor, part: Part = whole) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     with quietly():
-        mine, theirs = part(one), part(other)
-        if mine is None or theirs is None or mine.numel() == 0:
-            return True
-        if not (mine.is_floating_point() or mine.is_complex()):
-            return bool((mine == theirs).all())
-        if not (bool(mine.isfinite().all()) and bool(theirs.isfinite().all())):
-            return True
-        apart: Any = (mine - theirs).abs().max()
-        scale: Any = torch.maximum(one.abs().max(), theirs.abs().max())
-        return bool(apart <= _RELATIVE.get(one.dtype, 1e-4) * scale.clamp(min=1e-6))
+        scale: Any = max(map(_greatest, (one, other)))
+        pairs = [*zip(part(one), part(other))]
+        return not pairs or any(_equal(mine, theirs, scale) for mine, theirs in pairs)
+
+
+def _equal(mine: torch.Tensor, theirs: torch.Tensor, scale: float) -> bool:
+    if not (mine.is_floating_point() or mine.is_complex()):
+        return bool((mine == theirs).all())
+    if mine.numel() == 0 or not (bool(mine.isfinite().all()) and bool(theirs.isfinite().all())):
+        return True
+    apart: Any = (mine - theirs).abs().max()
+    return bool(apart <= _RELATIVE.get(mine.dtype, 1e-4) * max(scale, 1e-6))
+
+
+def _greatest(tensor: torch.Tensor) -> float:
+    """Return the greatest number in a tensor; NaN where one is none."""
+    return float(tensor.abs().max()) if tensor.numel() and (tensor.is_floating_point() or tensor.is_complex()) else 0.0

@@ -14,8 +14,8 @@ class BatchSizeFixed(Rule):
     ## Why is this bad?
     The last batch of a loader is smaller, and in production samples come one by one. `squeeze()` without an axis takes
     the batch away with a single sample, a `view(4, -1)` or a state that was made for a batch of four fails with three.
-    It is tried only where a layer says that the first axis is a batch: a convolution, a batch norm, a recurrent layer,
-    attention.
+    It is tried where a layer says that the first axis is a batch (a convolution, a batch norm, a recurrent layer,
+    attention), and, as an info, where only the text does: `x: (batch, time)`, `b, t = x.shape`.
 
     ## Example
     ```python

@@ -10,7 +10,9 @@ class OrderMatters(Rule):
     ## What it does
     Calls a module in evaluation with the samples of its batch in another order. Where a sample comes to something
     else, though the samples do not change one another (DG923 tells of those), it tells the first operation behind the
-    results that does not keep to the order. It is tried only where a layer says that the first axis is a batch.
+    results that does not keep to the order. A loss, a single number, must not change at all. It is tried where a layer
+    says that the first axis is a batch, and, as an info, where only the text does: `x: (batch, time)`,
+    `b, t = x.shape`.
 
     ## Why is this bad?
     The order of a batch means nothing. Positions that are added along the batch instead of the sequence, or a mask by

@@ -14,8 +14,11 @@ class SamplesMixed(Rule):
     ## Why is this bad?
     In evaluation a sample's result must not depend on what else is in its batch: with another batch size, or in
     another order, the same image gets another answer. A softmax or a mean over the batch, a `view` where axes were to
-    be exchanged, or a recurrent layer without `batch_first=True` runs without an error and trains badly. It is tried
-    only where a layer says that the first axis is a batch: a convolution, a batch norm, a recurrent layer, attention.
+    be exchanged, or a recurrent layer without `batch_first=True` runs without an error and trains badly.
+
+    It is tried where a layer says that the first axis is a batch: a convolution, a batch norm, a recurrent layer,
+    attention. Where only the text does (`x: (batch, time)`, `b, t = x.shape`), of functions too, it is an info, and
+    none if name or text say that samples are meant to meet: "contrastive", "normalize", "over the batch".
 
     ## Example
     ```python
