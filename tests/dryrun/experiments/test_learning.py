@@ -36,3 +36,34 @@ def test_a_loss_that_falls_slowly_or_wavers_is_no_fault(case: str, lab: Lab) -> 
 @pytest.mark.parametrize("case", NOT_TO_FALL)
 def test_what_need_not_fall_is_not_tried(case: str, lab: Lab) -> None:
     assert outcome(lab, NOT_TO_FALL[case]) == ("not-tried", [])
+
+
+IDLE = """
+    class Trainer:
+        def __init__(self):
+            self.model = nn.Linear(3, 1)
+            self.optimizer = torch.optim.SGD(self.model.parameters(), 0.1)
+
+        def step(self, x):
+            \"\"\"x: (batch, 3)\"\"\"
+            loss = {}
+            loss.backward()
+            self.optimizer.step()
+            return loss.item()
+    """
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        ("torch.tensor(self.model(x).mean().item(), requires_grad=True)", [("DG738", "info")]),
+        ("self.model(x).mean()", []),
+    ],
+)
+def test_an_optimizer_that_no_loss_reaches_is_told_whatever_the_inputs_are(
+    loss: str, told: list[tuple[str, str]], lab: Lab
+) -> None:
+    record = lab.experimented(written(IDLE.replace("{}", loss)), "Trainer.step", CODE)
+    assert [(f.code, f.severity) for f in record.findings if f.code == "DG738"] == told
+    (tried,) = record.result.tried
+    assert (tried.outcome == "broken") == bool(told)

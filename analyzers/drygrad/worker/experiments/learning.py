@@ -10,11 +10,12 @@ import torch
 
 from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.relation import NotTried, Relation
+from drygrad.worker.instruments.idle_optimizers import IdleOptimizers
 from drygrad.worker.naming import within
 from drygrad.worker.reading import at_hand, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
 
-_CALLS, _NEEDED, _SHARE = 24, 6, 0.5
+_CALLS, _NEEDED, _FEW, _SHARE = 24, 6, 3, 0.5
 _GREAT, _GROWN = 1e3, 100.0
 """A loss has blown up when it is great, and so many times what it was."""
 _FELT = 1e-3
@@ -32,11 +33,15 @@ class ItLearns(Relation):
         """Yield why the loss does not become less."""
         if not bench.trains:
             raise NotTried("it takes no step of training")
-        if bench.invented or bench.unprepared:
-            raise NotTried("its inputs are not the program's own")
         given = bench.inputs()
         if any(held.grad_fn is not None for held in _tensors(given)):
             raise NotTried("what it is given has a graph already, which only its caller renews")
+        idle = _of_idle_optimizers(bench, given)
+        if idle:
+            yield from idle
+            return
+        if bench.invented or bench.unprepared:
+            raise NotTried("its inputs are not the program's own")
         heard = Losses(bench.run)
         bench.listen(heard, bench.execution.progress)
         for number in range(_CALLS):
@@ -45,6 +50,21 @@ class ItLearns(Relation):
             if not math.isfinite(heard.losses[-1]) or (len(heard.losses) >= _NEEDED and bench.spent > _SHARE):
                 break
         yield from _judged(heard)
+
+
+def _of_idle_optimizers(bench: Bench, given: Inputs) -> list[Fault]:
+    """Return what a few steps show of optimizers whose parameters no loss depends on: whatever the inputs are."""
+    listening = [one for one in bench.execution.instruments if isinstance(one, IdleOptimizers)]
+    bench.listen(*listening, bench.execution.progress)
+    for number in range(_FEW):
+        bench.must_pass(given, bench.seed + number)
+    for instrument in listening:
+        instrument.finish()
+    found = [*bench.run.faults]
+    bench.run.faults.clear()
+    for fault in found if bench.invented or bench.unprepared else ():
+        fault.severity = "info"
+    return found
 
 
 def _tensors(given: Inputs) -> Iterator[torch.Tensor]:
