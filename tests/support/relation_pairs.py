@@ -274,6 +274,36 @@ EVALUATION = {
         "F.scaled_dot_product_attention(q, k, v, dropout_p=0.2)",
         "F.scaled_dot_product_attention(q, k, v, dropout_p=0.2 if self.training else 0.0)",
     ),
+    "attention weights are dropped, in a long line": Pair(
+        """
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv, self.dropout_of_the_weights = nn.Linear(8, 24), 0.2
+
+            # dry-run: x=torch.randn(2, 5, 8)
+            def forward(self, x):
+                queries, keys, values = self.qkv(x).chunk(3, -1)
+                return F.scaled_dot_product_attention(queries, keys, values, is_causal=True, {})
+        """,
+        "dropout_p=self.dropout_of_the_weights",
+        "dropout_p=self.dropout_of_the_weights if self.training else 0.0",
+    ),
+    "noise that does not ask for the mode": Pair(
+        """
+        class GaussianNoise(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(6))
+
+            # dry-run: x=torch.randn(4, 6)
+            def forward(self, x):
+                x = self.scale * x
+                return {}
+        """,
+        "x + 0.1 * torch.randn_like(x)",
+        "x + 0.1 * torch.randn_like(x) if self.training else x",
+    ),
     "a part that leaves evaluation by itself": Pair(
         """
         class Net(nn.Module):

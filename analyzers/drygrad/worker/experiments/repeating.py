@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
@@ -11,11 +13,17 @@ from drygrad.worker.experiments.bench import Bench, Inputs
 from drygrad.worker.experiments.evaluated import Evaluated, require_forward
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Step, agree, is_noise, memory_of, partings
+from drygrad.worker.lines import Lines
 from drygrad.worker.probe import tensors
-from drygrad.worker.run import Fault
-from drygrad.worker.spelling import text_of
+from drygrad.worker.run import Fault, Place
+from drygrad.worker.spelling import whole_text_of
+from drygrad.worker.texts import class_with, function_at, tree_of
 
 _DROPOUT = "DG743"
+_REGULARIZES = re.compile(
+    r"Noise(?!Sched)|Drop(?!let)|Jitter|Augment|Perturb|Stochastic(Depth|Path)|Cutout|Erasing|Shake"
+)
+"""Names of classes that are there to make training harder."""
 _RESETTING = ("reset", "init_", "clear", "detach_state", "flush")
 
 
@@ -44,9 +52,8 @@ class EvaluationRepeats(Relation):
         place = bench.run.lines.place(step.instruction) if step is not None else None
         if step is None or place is None:
             raise NotTried("it differs from call to call where no line of the program's can be told")
-        text = text_of(bench.run.lines, step.instruction) or ""
         if is_noise(step):
-            yield Fault(_DROPOUT, _of_dropout(step, text), place, severity="warning")
+            yield _of_noise(bench.run.lines, step, place)
             return
         if any(memory_of(tensor) in step.written for tensor in evaluated.state()):
             raise NotTried("a call in evaluation changes its state")
@@ -63,10 +70,30 @@ def _own_names(module: torch.nn.Module) -> Iterator[str]:
             yield from (name for name in vars(kind) if not name.startswith("__"))
 
 
-def _of_dropout(step: Step, text: str) -> str:
-    """Return what is said of noise in evaluation. Raises NotTried where the text asks for it."""
+def _of_noise(lines: Lines, step: Step, place: Place) -> Fault:
+    """Return the fault of random numbers in evaluation. Raises NotTried where the text asks for them."""
+    text = whole_text_of(lines, step.instruction)
     attends = "scaled_dot_product" in text and "dropout_p" in text
-    if not (step.drops or attends) or "training=True" in text.replace(" ", ""):
+    if (step.drops or attends) and "training=True" not in text.replace(" ", ""):
+        what = "the attention weights" if attends else "values"
+        message = f"{what} are still dropped in evaluation: two calls with the same inputs differ"
+        return Fault(_DROPOUT, message, place, severity="warning")
+    owner = _forgetful(lines, step)
+    if owner is None:
         raise NotTried("it draws random numbers on purpose")
-    what = "the attention weights" if attends else "values"
-    return f"{what} are still dropped in evaluation: two calls with the same inputs differ"
+    message = f"in evaluation, too, random numbers are drawn here: nothing in `{owner}` looks at `self.training`"
+    return Fault(EvaluationRepeats.code, message, place, severity="info")
+
+
+def _forgetful(lines: Lines, step: Step) -> str | None:
+    """Return the class that draws the numbers, if it regularizes by its name, and never asks for the mode."""
+    source = lines.source(step.instruction.code.co_filename) if step.instruction is not None else None
+    if step.instruction is None or source is None:
+        return None
+    text = "\n".join(source)
+    function = function_at(text, step.instruction.code.co_firstlineno)
+    owner = class_with(tree_of(text), function) if function is not None else None
+    if owner is None or not _REGULARIZES.search(owner.name):
+        return None
+    asks = any(isinstance(n, ast.Attribute) and n.attr == "training" for n in ast.walk(owner))
+    return None if asks else owner.name

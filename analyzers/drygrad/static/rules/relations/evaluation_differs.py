@@ -15,7 +15,8 @@ class EvaluationDiffers(Rule):
     ## Why is this bad?
     After `model.eval()` equal inputs are to give equal results: metrics that are computed twice must agree, and what a
     user is told must not depend on who asked before. Random numbers that the text draws on purpose, `training=True`
-    that it writes, and state that a method of the class resets are left alone.
+    that it writes, and state that a method of the class resets are left alone. A class that is there for training by
+    its name, as `GaussianNoise` or `DropPath`, and never looks at `self.training`, is told as an info.
 
     ## Example
     ```python
