@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm_workers
 from cli_harness import environment, program
 from process_tree import FOREVER, SOON, all_end, descendants, named, parent
 
@@ -79,7 +80,8 @@ class Runs:
 
 
 async def test_of_the_worker_at_every_level(script: Path) -> None:
-    others = {*descendants(os.getpid())}  # of tests that came before
+    warm_workers.shared().prefix()  # starts the process that forks the workers of all tests
+    others = {*descendants(os.getpid())}
     runs = Runs(script)
     try:
         for level in range(4):  # the run itself, its zygote, the zygote above, and what guards them
