@@ -14,6 +14,8 @@ from drygrad.static.roles import rests_on_name, role_of, role_of_value
 from drygrad.static.steps.events import Event
 from drygrad.static.syntax import argument
 
+_ADDING = frozenset({"setattr", "add_module", "register_module", "append", "insert", "extend"})
+"""What makes a model a part of another one."""
 _DEPTH = 4
 """How far down modules within modules are looked into: a class may hold itself."""
 
@@ -77,7 +79,28 @@ def are_apart(ctx: Context, first: Value, second: Value) -> bool:
         return False
     if first.node is second.node or not (_stands_alone(ctx, first) and _stands_alone(ctx, second)):
         return False
+    if not {first.node, second.node}.isdisjoint(ctx.derived(_put_into_others)):
+        return False
     return not (_holds(ctx, first, second, _DEPTH) or _holds(ctx, second, first, _DEPTH))
+
+
+def _put_into_others(ctx: Context) -> frozenset[ast.AST]:
+    """Return where those models are made that become parts of others: ``model.fc = head``, ``layers.append(block)``."""
+    parts: list[ast.expr] = []
+    for statement in ctx.nodes(ast.Assign):
+        if any(_is_of_another(target) for target in statement.targets):
+            parts.append(statement.value)
+    for call in ctx.nodes(ast.Call):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ctx.name(call.func)
+        parts += call.args if name in _ADDING else ()
+    values = (ctx.value(part) for part in parts)
+    return frozenset(value.node for value in values if isinstance(value, Object) and value.node is not None)
+
+
+def _is_of_another(target: ast.expr) -> bool:
+    """Say whether a target is an element, or an attribute of another object than ``self``."""
+    of_self = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+    return isinstance(target, (ast.Attribute, ast.Subscript)) and not of_self
 
 
 def _stands_alone(ctx: Context, model: Object) -> bool:

@@ -60,6 +60,38 @@ class OptimizerWithoutGradients(Rule):
                 optimizer.step()
             """
         ),
+        Valid(  # the new layer is a part of what the loop trains
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.fc = nn.Linear(8, 5)
+
+                def forward(self, x):
+                    return self.fc(x)
+
+            def finetune(model, batches):
+                model.fc = nn.Linear(8, 3)
+                optimizer = torch.optim.Adam(model.fc.parameters())
+                for x, y in batches:
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(x), y).backward()
+                    optimizer.step()
+
+            finetune(Net(), [])
+            """
+        ),
+        Valid(
+            """
+            net, head = nn.Sequential(nn.Linear(4, 8)), nn.Linear(8, 3)
+            net.append(head)
+            optimizer = torch.optim.Adam(head.parameters())
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(net(x), y).backward()
+                optimizer.step()
+            """
+        ),
         Valid(  # what is trained is a part of what the optimizer holds
             """
             inner = nn.Linear(4, 3)
