@@ -41,6 +41,17 @@ _BOTH = "self=f(), x=torch.randn(3, 6), y=torch.randn(3, 6)"
 _IMAGES = "self=f(), x=torch.randn(2, 6, 4, 4)"
 
 PAIRS = {
+    "a parameter that is bound anew": (
+        """
+        def f(x, mask):
+            {}
+            return x.softmax(-1) * mask
+        """,
+        _MASKED,
+        "mask = torch.ones_like(x)",
+        "mask = mask.float()",
+        "def f(x, mask):",
+    ),
     "a mask that is filled into a copy": (
         _FUNCTION,
         _MASKED,

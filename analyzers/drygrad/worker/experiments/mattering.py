@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any, ClassVar, cast
@@ -45,8 +46,12 @@ class InputsMatter(Relation):
         calls = _Calls(bench, given)
         if not calls.results:
             raise NotTried("it returns no tensors")
-        silent: set[str] = set()
-        for held in inputs[:_MOST]:
+        start = _start(bench, given)
+        silent = {held.name for held in inputs} & {*_bound_before_read(given)} if start is not None else set[str]()
+        for name in sorted(silent):
+            message = f"`{name}` is bound anew before it is read: what is passed for it changes no result"
+            yield Fault(self.code, message, start, severity="info")
+        for held in (held for held in inputs[:_MOST] if held.name not in silent):
             if bench.spent > _SHARE:
                 return
             step = calls.last_step(held)
@@ -65,9 +70,8 @@ class InputsMatter(Relation):
             dead = _dead_features(gradients.get(held.name))
             if bench.spent > _SHARE or dead is None or not calls.ignores(held, dead):
                 continue
-            code = _code(calls.given)
-            if code is not None and bench.run.lines.is_user(code):
-                place = Place(code.co_filename, code.co_firstlineno)
+            place = _start(bench, calls.given)
+            if place is not None:
                 part = f"`{held.name}[:, {dead.start}:{dead.stop}]`"
                 yield Fault(self.code, f"{part} changes no result, though the rest of it does", place, severity="info")
 
@@ -93,6 +97,28 @@ def _inputs(given: Inputs) -> Iterator[Held]:
         unused = name.startswith("_") or (code is not None and name in code.co_varnames and name not in read)
         if isinstance(value, torch.Tensor) and known and not unused:
             yield Held(name, value)
+
+
+def _start(bench: Bench, given: Inputs) -> Place | None:
+    """Return the line at which the user's text of the target begins."""
+    code = _code(given)
+    known = code is not None and bench.run.lines.is_user(code)
+    return Place(code.co_filename, code.co_firstlineno) if code is not None and known else None
+
+
+def _bound_before_read(given: Inputs) -> list[str]:
+    """Return the parameters whose first use in the text is that something else is bound to their name."""
+    code = _code(given)
+    if code is None:
+        return []
+    first: dict[str, str] = {}
+    for instruction in dis.get_instructions(code):
+        argument: Any = instruction.argval
+        names: list[Any] = [*argument] if isinstance(argument, tuple) else [argument]  # two in one
+        for name, what in zip(names, re.findall("LOAD_FAST|STORE_FAST", instruction.opname)):
+            first.setdefault(str(name), what)
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return [name for name in parameters if first.get(name) == "STORE_FAST"]
 
 
 def _code(given: Inputs) -> CodeType | None:
