@@ -16,6 +16,8 @@ WORDS = '{"type": "log", "text": "up"}'
 WORKER = f"import sys; print({WORDS!r}, flush=True); sys.stdin.read()"
 LAUNCHER = f"import subprocess, sys; subprocess.call([sys.executable, '-c', {WORKER!r}])"
 
+ENDS_WHEN_TOLD = "import os, sys; sys.stdin.readline(); os._exit(3)"
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 async def test_what_the_launcher_has_started_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +41,8 @@ async def test_a_process_that_ends_while_it_is_ended_is_no_unknown_child(
         watcher.attach_loop(asyncio.get_running_loop())
         policy = asyncio.get_event_loop_policy()  # pyright: ignore[reportDeprecated]
         monkeypatch.setattr(policy, "get_child_watcher", lambda: watcher)
-    process = await WorkerProcess.start(Launch((sys.executable, "-c", "import os; os._exit(3)"), "python"))
+    process = await WorkerProcess.start(Launch((sys.executable, "-c", ENDS_WHEN_TOLD), "python"))
+    process.send({})
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and the event loop has not heard of it
     process.kill()
     assert "exit status 3" in await asyncio.wait_for(process.ended(), FOREVER)
