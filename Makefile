@@ -48,9 +48,9 @@ test: $(READY)
 quick: $(READY)
 	+@$(MAKE) --no-print-directory --keep-going --jobs 4 quick-tests types lint docs-fresh
 
-# Two processes more than there are cores: the tests wait a third of their time for processes that they start.
+# One process more than there are cores: tests wait for processes that they start.
 tests: $(READY)
-	$(PYTEST) --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --ignore tests/editors --ignore tests/right --ignore tests/corpus
+	$(PYTEST) --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --ignore tests/editors --ignore tests/right --ignore tests/corpus
 
 quick-tests: $(READY)
 	$(PYTEST) --numprocesses 2 tests/rules tests/static tests/meta
