@@ -223,8 +223,8 @@ def agree(one: torch.Tensor, other: torch.Tensor, part: Part = whole) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     with quietly():
-        scale: Any = max(map(_greatest, (one, other)))
         pairs = [*zip(part(one), part(other))]
+        scale = max(_greatest(one), _greatest(other)) if pairs else 0.0
         return not pairs or any(_equal(mine, theirs, scale) for mine, theirs in pairs)
 
 
@@ -238,5 +238,7 @@ def _equal(mine: torch.Tensor, theirs: torch.Tensor, scale: float) -> bool:
 
 
 def _greatest(tensor: torch.Tensor) -> float:
-    """Return the greatest number in a tensor; NaN where one is none."""
-    return float(tensor.abs().max()) if tensor.numel() and (tensor.is_floating_point() or tensor.is_complex()) else 0.0
+    """Return the greatest finite number in a tensor."""
+    if not tensor.numel() or not (tensor.is_floating_point() or tensor.is_complex()):
+        return 0.0
+    return float(tensor.abs().nan_to_num(0.0, posinf=0.0).max())
