@@ -102,6 +102,10 @@ def test_what_changes_no_result_is_told_where_it_ends(case: str, tmp_path: Path)
 
 
 HELD = {
+    "a parameter that is bound anew in a branch": (
+        "def f(x, mask):\n    if x.dim() > 2:\n        mask = torch.ones_like(x)\n    return x * mask\n",
+        "x=torch.randn(3, 5), mask=torch.rand(3, 5)",
+    ),
     "a gate that is closed at first": (
         """
         class f(nn.Module):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any, ClassVar, cast
@@ -19,6 +19,7 @@ from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.experiments.trace import Trace, partings
 from drygrad.worker.reading import is_readable, quietly
 from drygrad.worker.run import Fault, Place
+from drygrad.worker.texts import function_at
 
 _SHARE = 0.7
 _LARGEST = 1 << 22
@@ -47,7 +48,8 @@ class InputsMatter(Relation):
         if not calls.results:
             raise NotTried("it returns no tensors")
         start = _start(bench, given)
-        silent = {held.name for held in inputs} & {*_bound_before_read(given)} if start is not None else set[str]()
+        bound = {*_bound_before_read(bench, given)} if start is not None else set[str]()
+        silent = {held.name for held in inputs} & bound
         for name in sorted(silent):
             message = f"`{name}` is bound anew before it is read: what is passed for it changes no result"
             yield Fault(self.code, message, start, severity="info")
@@ -106,19 +108,18 @@ def _start(bench: Bench, given: Inputs) -> Place | None:
     return Place(code.co_filename, code.co_firstlineno) if code is not None and known else None
 
 
-def _bound_before_read(given: Inputs) -> list[str]:
-    """Return the parameters whose first use in the text is that something else is bound to their name."""
+def _bound_before_read(bench: Bench, given: Inputs) -> Iterator[str]:
+    """Yield the parameters to whose names the first statement that has them binds something else, whatever happens."""
     code = _code(given)
-    if code is None:
-        return []
-    first: dict[str, str] = {}
-    for instruction in dis.get_instructions(code):
-        argument: Any = instruction.argval
-        names: list[Any] = [*argument] if isinstance(argument, tuple) else [argument]  # two in one
-        for name, what in zip(names, re.findall("LOAD_FAST|STORE_FAST", instruction.opname)):
-            first.setdefault(str(name), what)
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return [name for name in parameters if first.get(name) == "STORE_FAST"]
+    source = bench.run.lines.source(code.co_filename) if code is not None else None
+    function = function_at("\n".join(source), code.co_firstlineno) if code is not None and source is not None else None
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code is not None else ():
+        for statement in function.body if function is not None else ():
+            uses = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name]
+            if uses and isinstance(statement, ast.Assign) and all(isinstance(node.ctx, ast.Store) for node in uses):
+                yield name
+            if uses:
+                break
 
 
 def _code(given: Inputs) -> CodeType | None:
