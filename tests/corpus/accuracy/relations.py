@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .judging import GRAVE
+
 FOLDER = Path(__file__).parents[1] / "relations"
 NEAR = 2
-GRAVE = ("error", "warning")
 
 
 def answer_of(relation: str) -> dict[str, Any]:

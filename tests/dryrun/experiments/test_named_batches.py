@@ -24,6 +24,8 @@ TEXTS = {
     "a shape that is unpacked": ("def f(x):\n    bs, _, c = x.shape\n    return x\n", 0),
     "one size": ("def f(x):\n    batch_size = x.size(1)\n    return x\n", 1),
     "the size of what was made of it": ("def f(x):\n    x = x.mT\n    b, t = x.shape\n    return x\n", None),
+    "colours": ('def f(x):\n    """x: (R, G, B)"""\n', None),
+    "a pair": ('def f(a, b):\n    """Returns the middle of (a, b)."""\n', None),
     "a call": ('def f(x):\n    """Calls max(b, c)."""\n', None),
     "nothing": ("def f(x):\n    return x\n", None),
 }

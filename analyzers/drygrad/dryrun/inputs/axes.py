@@ -33,9 +33,16 @@ def samples_axis(source: Source, target: Target) -> int | None:
 def _axes(shapes: Iterator[list[str]]) -> Iterator[int]:
     """Yield the position of the samples in each shape that has them."""
     for names in shapes:
+        if _are_no_axes([name.lower() for name in names]):
+            continue
         if names[:1] == ["N"] and names[1:] and names[1] in _AFTER_N:
             yield 0
         yield from (position for position, name in enumerate(names) if _counts_samples(name))
+
+
+def _are_no_axes(names: list[str]) -> bool:
+    """Say whether names stand for something else: a pair ``(a, b)``, colours."""
+    return names == ["a", "b"] or {"r", "g", "b"} <= {*names}
 
 
 def _counts_samples(name: str) -> bool:

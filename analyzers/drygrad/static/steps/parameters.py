@@ -93,7 +93,8 @@ def _put_into_others(ctx: Context) -> frozenset[ast.AST]:
     for call in ctx.nodes(ast.Call):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ctx.name(call.func)
         parts += call.args if name in _ADDING else ()
-    values = (ctx.value(part) for part in parts)
+    listed = (part.elts if isinstance(part, (ast.List, ast.Tuple)) else [part] for part in parts)
+    values = (ctx.value(part) for row in listed for part in row)
     return frozenset(value.node for value in values if isinstance(value, Object) and value.node is not None)
 
 

@@ -36,28 +36,30 @@ class ItLearns(Relation):
         given = bench.inputs()
         if any(held.grad_fn is not None for held in _tensors(given)):
             raise NotTried("what it is given has a graph already, which only its caller renews")
-        idle = _of_idle_optimizers(bench, given)
+        heard = Losses(bench.run)
+        idle = _of_idle_optimizers(bench, given, heard)
         if idle:
             yield from idle
             return
         if bench.invented or bench.unprepared:
             raise NotTried("its inputs are not the program's own")
-        heard = Losses(bench.run)
-        bench.listen(heard, bench.execution.progress)
-        for number in range(_CALLS):
-            bench.must_pass(given, bench.seed + number)
-            _require_owed(heard)
+        _require_owed(heard)
+        for number in range(_FEW, _CALLS):
             if not math.isfinite(heard.losses[-1]) or (len(heard.losses) >= _NEEDED and bench.spent > _SHARE):
                 break
+            bench.must_pass(given, bench.seed + number)
+            _require_owed(heard)
         yield from _judged(heard)
 
 
-def _of_idle_optimizers(bench: Bench, given: Inputs) -> list[Fault]:
-    """Return what a few steps show of optimizers whose parameters no loss depends on: whatever the inputs are."""
+def _of_idle_optimizers(bench: Bench, given: Inputs, heard: Losses) -> list[Fault]:
+    """Return what the first steps show of optimizers whose parameters no loss depends on: whatever the inputs are."""
     listening = [one for one in bench.execution.instruments if isinstance(one, IdleOptimizers)]
-    bench.listen(*listening, bench.execution.progress)
+    bench.listen(heard, *listening, bench.execution.progress)
     for number in range(_FEW):
         bench.must_pass(given, bench.seed + number)
+        if heard.losses and not math.isfinite(heard.losses[-1]):
+            break
     for instrument in listening:
         instrument.finish()
     found = [*bench.run.faults]

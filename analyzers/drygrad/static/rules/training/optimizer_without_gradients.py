@@ -84,7 +84,7 @@ class OptimizerWithoutGradients(Rule):
         Valid(
             """
             net, head = nn.Sequential(nn.Linear(4, 8)), nn.Linear(8, 3)
-            net.append(head)
+            net.extend([head])
             optimizer = torch.optim.Adam(head.parameters())
             for x, y in loader:
                 optimizer.zero_grad()
