@@ -25,18 +25,18 @@ EXPECTED = [
     (
         "command line",
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('data')\np.parse_args()\n",
-        "blocked",
-        ("DG903", 4),
+        "no-inputs",
+        ("DG901", 4),
         "no arguments of the command line: the following arguments are required: data",
     ),
     (
         "other command line",
         "import sys\nif len(sys.argv) < 2:\n    sys.exit(1)\n",
-        "blocked",
-        ("DG903", 3),
+        "no-inputs",
+        ("DG901", 3),
         "no arguments of the command line",
     ),
-    ("argument", "import sys\nname = sys.argv[1]\n", "blocked", ("DG903", 2), "no arguments of the command line"),
+    ("argument", "import sys\nname = sys.argv[1]\n", "no-inputs", ("DG901", 2), "no arguments of the command line"),
     ("variable", "import os\nos.environ['DATA_OF_X']\n", "blocked", ("DG903", 2), "variable DATA_OF_X is not set"),
     ("package", "import absent_xyz\n", "missing-package", None, ""),
     ("optional", "try:\n    import absent_xyz\nexcept ImportError:\n    pass\n", "passed", None, ""),
@@ -385,7 +385,7 @@ def test_a_parser_that_is_installed_and_ends_the_program_wants_arguments(worker:
     installed = next(path for path in folder.glob("*/__init__.py"))
     text = f"code = compile('raise SystemExit(2)', {str(installed)!r}, 'exec')\nexec(code)\n"
     result = worker.run(plan(tmp_path, text))
-    assert (result["outcome"], [f["code"] for f in result["faults"]]) == ("blocked", ["DG903"])
+    assert (result["outcome"], [f["code"] for f in result["faults"]]) == ("no-inputs", ["DG901"])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from drygrad.dryrun import inventions
 from drygrad.dryrun.inputs.comment import comment_edit
+from drygrad.dryrun.launches.completing import completed
 from drygrad.dryrun.other_files import other_file, other_text
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Place, Result
@@ -154,12 +155,22 @@ class Telling:
             self.settings.severity_of(rule.code, fault.severity or rule.severity),
             span,
             related=tuple(related),
-            detail=fault.detail,
+            detail=self._detail(fault),
             witness="dry-run",
             status="confirmed" if inventions.is_confirmed(fault, self.plan) else "possible",
             run=self.run_id,
             tags=rule.tags,
         )
+
+    def _detail(self, fault: Fault) -> str | None:
+        """Return what is told beside a fault: of a program that lacks arguments, its usage and how to run it."""
+        plan = self.plan
+        if fault.code != NoInputs.code or plan.target.function is not None:
+            return fault.detail
+        root = plan.options.root
+        path = plan.path.relative_to(root) if root and plan.path.is_relative_to(root) else plan.path
+        complete = f"complete it: {completed(fault.message, str(path), plan.options.launch)}"
+        return f"{fault.detail}\n{complete}" if fault.detail else complete
 
     def _places(self, fault: Fault, source: Source) -> tuple[Span, list[Related]]:
         """Return the span of a fault in this file, and what explains it."""

@@ -23,6 +23,7 @@ from typing import Any
 from drygrad.dryrun.inputs.arguments import Argument
 from drygrad.dryrun.inputs.callers import Caller
 from drygrad.dryrun.inputs.proposing import Proposal
+from drygrad.dryrun.launches.launch import Launch
 from drygrad.dryrun.layout import packages_around, project_folders
 from drygrad.dryrun.slicing import Bind, Enter, Step
 from drygrad.dryrun.targets import Target
@@ -95,6 +96,16 @@ class RunOptions:
     """Inputs that an earlier run has had, as expressions by their names, beside which only ``also`` is searched."""
     also: tuple[str, ...] = ()
     """Parameters with a default that are to be given nevertheless."""
+    launch: Launch | None = None
+    """How the program is started that is run, or that the target is part of."""
+
+
+def started_by(launch: Launch | None, options: RunOptions) -> RunOptions:
+    """Return the conditions of a run whose program is started in a way of its own."""
+    if launch is None:
+        return options
+    device = "cpu" if launch.hides_devices and options.device == "auto" else options.device
+    return replace(options, launch=launch, device=device, devices=max(options.devices, launch.devices))
 
 
 @dataclass(frozen=True)
@@ -190,6 +201,7 @@ class Plan:
             "search": self._search(),
             "method_of": self.target.receiver,
             "elsewhere": self.elsewhere.as_json() if self.elsewhere else None,
+            "launch": options.launch.as_json() if options.launch else None,
         }
 
     def _search(self) -> dict[str, Any] | None:
@@ -233,6 +245,7 @@ class Plan:
             [options.device, options.devices, options.seed, options.loop_limit, options.timeout, options.torch],
             [options.further, options.forgive],
             options.experiments and options.experiments.as_json(),
+            options.launch and options.launch.as_json(),
             [options.gpu_memory, options.memory_limit, options.instruments and [*options.instruments]],
             sorted(options.buffers.items()),
             str(self.path),
@@ -275,8 +288,11 @@ class Plan:
         """
         home = self._packages[-1].parent if self._packages else self.path.parent
         beside = [self.path.parent] if self.steps is None else []
+        launch = self.options.launch
+        first = launch.sys_path if launch is not None and launch.file == self.path else ()
         project = project_folders(self.path)
-        return tuple(dict.fromkeys([home, *beside, *self._folders_elsewhere(), *project, self.options.root or home]))
+        last = self.options.root or home
+        return tuple(dict.fromkeys([*first, home, *beside, *self._folders_elsewhere(), *project, last]))
 
     def _folders_elsewhere(self) -> list[Path]:
         """Return the folders in which the other file's imports are found, the target's own file among them."""

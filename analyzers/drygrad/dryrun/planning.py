@@ -70,8 +70,16 @@ class _Planner:
             if missing:
                 what = "this name" if len(missing) == 1 else "these names"
                 return self._missing(f"the script uses {listed(missing)}, and nothing in it binds {what}", missing)
-            plans.append(self._plan(None, arguments, None))
+            plans.append(self._plan(self._entered(), arguments, None))
         return plans
+
+    def _entered(self) -> tuple[Step, ...] | None:
+        """Return the steps of a program that begins with a call of a function of the file; None for the whole text."""
+        launch = self.options.launch
+        if launch is None or launch.kind != "function" or launch.file != self.path or not self.source.tree.body:
+            return None
+        call = f"{launch.program.rpartition(':')[2].strip()}()"
+        return (*self.source.tree.body, Bind("_", call, self.source.tree.body[-1]))
 
     def function(self) -> list[Plan] | Missing:
         function = self.target.function

@@ -1,9 +1,9 @@
 """What can be run in a text: its functions and methods, and its top-level code.
 
-A function inside a function is no target of its own: what it closes over exists only while the outer one runs. A cursor
-in it, or its name, means the outer one. Classes inside functions are left out for the same reason. A property,
-``__init__`` and their like are run only when they are named, and so is what a thread does in a loop until another one
-tells it to end. The name of a class means what its objects do when they are called, else its constructor.
+A function inside a function is no target of its own: what it closes over exists only while the outer one runs. A
+cursor in it, or its name, means the outer one. Classes inside functions are left out for the same reason. A property,
+a fixture, ``__init__`` and their like are run only when they are named, and so is what a thread does in a loop until
+another one tells it to end. The name of a class means what its objects do when they are called, else its constructor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Kind = Literal["function", "method", "script"]
 
 _HEAD = re.compile(r"(?:async\s+)?(?:def|class)\s+")
-_PROPERTIES = frozenset("property cached_property setter deleter".split())
+_OF_OTHERS = frozenset("property cached_property setter deleter fixture".split())
+"""Decorators of functions that nobody calls by their names; pytest calls fixtures, and refuses who else does."""
 _READING = frozenset("property cached_property functools.cached_property".split())
 _DOING = ("forward", "__call__", "__init__")
 """What an object of a class is made for, the likeliest first."""
@@ -200,7 +201,8 @@ def _given_to_threads(tree: ast.Module) -> set[str]:
 
 def _target(source: Source, qualname: str, node: FunctionNode, owner: ast.ClassDef | None) -> Target:
     start = Position(first_line(node), source.start(node).column)
-    decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
+    made = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)
+    decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in made}
     applied = owner is not None and is_applied(node, owner)
     receives = owner is not None and ("staticmethod" not in decorators or applied)
     parameters = [*node.args.posonlyargs, *node.args.args]
@@ -214,7 +216,7 @@ def _target(source: Source, qualname: str, node: FunctionNode, owner: ast.ClassD
         parameters[0].arg if receives and parameters else None,
         applied or "classmethod" in decorators,
         any(comment.skip for comment in comments_above(source, node)),
-        bool(decorators & _PROPERTIES) or (_is_dunder(node.name) and node.name != "__call__"),
+        bool(decorators & _OF_OTHERS) or (_is_dunder(node.name) and node.name != "__call__"),
     )
 
 

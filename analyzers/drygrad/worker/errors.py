@@ -45,6 +45,11 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
         run.result["reason"] = surroundings.missing_package(error)
         run.result["error"].update(type=outcome, message=f"cannot run here: {run.result['reason']}")
         return outcome
+    if outcome == "no-inputs":
+        sentence = shortened(str(surroundings.misused(error)))
+        run.because(sentence)
+        run.report(Fault("DG901", sentence, place, detail=surroundings.usage(error) or None))
+        return outcome
     if outcome == "blocked":
         run.report(Fault("DG903", _blocked_sentence(error), place, detail=text_of(error)))
         return outcome
@@ -81,6 +86,8 @@ def outcome_of(error: BaseException, run: Run) -> str:
         return "unsupported"
     if surroundings.wants_more_processes(error):
         return "unsupported"
+    if surroundings.misused(error) is not None:
+        return "no-inputs"
     if surroundings.lacking(error) is not None:
         return "blocked"
     if surroundings.missing_package(error) is not None:

@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import torch
 
-from drygrad.worker import adapt, allowance, errors, forgiving, further, graphs, inputs, outcomes, probe, surroundings
+from drygrad.worker import adapt, allowance, errors, forgiving, further, graphs, inputs, outcomes, probe, pytest_run
 from drygrad.worker.absent import Absences
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
@@ -49,7 +49,7 @@ class Execution:
         self.instruments: list[Instrument] = [*(kind(self.run) for kind in _chosen(plan)), self.progress]
         self.loops = Loops(self.run, self.progress)
         self.hooks = Hooks(self.run, self.loops, self.instruments)
-        self.launch = Launch(self.run.note)
+        self.launch = Launch(plan, self.run.note)
         self.absences = Absences(self.run)
         self.backward = "none"
         self.tell = tell
@@ -90,7 +90,7 @@ class Execution:
         except PackageError as error:
             start = Place(self.plan["path"], 1)
             return self._cannot_begin(error, f"the package `{error.package}` cannot be imported: ", start)
-        except CallFailed as error:
+        except (CallFailed, pytest_run.NothingRan) as error:
             self.run.because(str(error))
             return "no-inputs"
         except BaseException as error:
@@ -129,7 +129,7 @@ class Execution:
         cause = error.__cause__
         assert cause is not None
         outcome = errors.outcome_of(cause, self.run)
-        if outcome in ("unsupported", "blocked", "missing-package"):
+        if outcome in ("unsupported", "blocked", "missing-package", "no-inputs"):
             return errors.settle(self.run, self.instruments, cause)
         place = self.run.lines.place_of_error(cause) or otherwise
         self.run.result["error"] = errors.described(self.run, cause, place)
@@ -144,15 +144,13 @@ class Execution:
         own_path = [str(entry) for entry in plan.get("sys_path") or ()]
         forget_shadowed(own_path)
         sys.path[:0] = own_path
-        sys.argv = surroundings.Arguments([plan["path"]])
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
         around = folders_around(plan["path"], root)
         finder = WorkspaceFinder(self.run.lines, buffers, self.launch.read, self.absences, around)
         finder.tells_blocks = plan.get("compare") is True
         sys.meta_path.insert(0, finder)
         give_source(plan["path"], plan["text"])
-        if os.path.isdir(root):
-            os.chdir(root)
+        self.launch.enter(root)
         torch.set_num_threads(1 if plan.get("experiments") else min(MAX_THREADS, torch.get_num_threads()))
         seed_all(int(plan.get("seed") or 0))
         adapt.adapt(self.run, self.loops)
@@ -173,7 +171,9 @@ class Execution:
         if target is None:
             self.run.tell("begins", namespace.names, {})
             self.tell("target")
-        if setup is None:
+        if self.launch.tests is not None and target is None:
+            pytest_run.run(self.run, self.launch.tests)
+        elif setup is None:
             namespace.execute_all()
         else:
             namespace.execute(setup)

@@ -1,4 +1,4 @@
-"""The variables that ``torchrun`` gives a program, for one that cannot do without them."""
+"""How a program is started: its arguments, variables and folder, and what ``torchrun`` gives it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import ast
 import collections.abc
 import os
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, cast
+
+from drygrad.worker.sandbox import offline
+from drygrad.worker.surroundings import Arguments
 
 _VARIABLES = {
     "RANK": "0",
@@ -28,11 +31,41 @@ _ASKING = frozenset(
 """They ask whether there is a variable: a program that does so can do without."""
 
 
-class Launch:
-    """Gives the variables when they are first needed, all of them, as a launch of one process does."""
+_STARTS_RANKS = frozenset(("torchrun", "torch-launch", "accelerate", "accelerate-launch", "deepspeed"))
 
-    def __init__(self, note: Callable[[str], None]) -> None:
+
+class Launch:
+    """The start of a run's program: as the plan has it, else that of a script without arguments.
+
+    The variables of ``torchrun`` are given when they are first needed, all of them, as a launch of one process does.
+    """
+
+    def __init__(self, plan: dict[str, Any], note: Callable[[str], None]) -> None:
+        given = plan.get("launch")
+        self._given: dict[str, Any] = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        self._plan = plan
         self._note = note
+        self.tests: list[str] | None = self._arguments[1:] if self._given.get("kind") == "tests" else None
+        """What ``pytest`` is started with, where that is the program."""
+
+    @property
+    def _arguments(self) -> list[str]:
+        return [str(word) for word in self._given.get("argv") or [self._plan["path"]]]
+
+    def enter(self, root: str) -> None:
+        """Give the process the arguments, the variables and the folder of the program."""
+        sys.argv = Arguments(self._arguments)
+        sys.argv.given = bool(self._given)
+        variables: dict[str, Any] = self._given.get("environment") or {}
+        os.environ.update({str(name): str(value) for name, value in variables.items() if name not in offline.NAMES})
+        folder = str(self._given.get("folder") or root)
+        if os.path.isdir(folder):
+            os.chdir(folder)
+        ranks = self._given.get("ranks") or 1
+        if _STARTS_RANKS.intersection(self._given.get("through") or ()):
+            self._set()
+        if ranks > 1:
+            self._note(f"of {ranks} processes the first is run, in a group of one")
 
     def install(self) -> None:
         """Give them to who reads one as ``os.environ["RANK"]``."""
@@ -53,9 +86,15 @@ class Launch:
             self._begin()
 
     def _begin(self) -> None:
-        for name, value in _VARIABLES.items():
-            os.environ.setdefault(name, value)
-        self._note("the program is one for torchrun: it has the variables of a launch of one process (RANK is 0)")
+        if self._set():
+            self._note("the program is one for torchrun: it has the variables of a launch of one process (RANK is 0)")
+
+    @staticmethod
+    def _set() -> bool:
+        """Set the variables that are not set; say whether there were any."""
+        unset = {name: value for name, value in _VARIABLES.items() if name not in os.environ}
+        os.environ.update(unset)
+        return bool(unset)
 
 
 def _counts_on(node: ast.AST) -> bool:

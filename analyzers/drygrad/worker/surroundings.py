@@ -50,9 +50,13 @@ _DISTRIBUTIONS = {
 
 
 class Arguments(list[str]):
-    """``sys.argv`` of a run, which has the script alone; it knows whether the program has counted on more."""
+    """``sys.argv`` of a run; it knows whether the program has counted on more than it has.
+
+    ``given`` says that somebody has given it, else it has the script alone.
+    """
 
     asked = False
+    given = False
 
     def __len__(self) -> int:
         self.asked = True
@@ -87,7 +91,9 @@ _NOT_DOWNLOADED = "WeightsNotDownloaded"
 
 def lacking(error: BaseException) -> str | None:
     """Return what a run does not have or do that the error comes from, in a sentence; None for other errors."""
-    return _refusal(error) or _unasked(error) or _unset(error) or _unloaded(error)
+    asked = isinstance(error, EOFError) and _ASKING in _said(error)
+    unasked = "input() has nobody to ask in a dry run" if asked else None
+    return _refusal(error) or unasked or _unset(error) or _unloaded(error)
 
 
 def _unloaded(error: BaseException) -> str | None:
@@ -133,21 +139,35 @@ def _refusal(error: BaseException) -> str | None:
     return None
 
 
-def _unasked(error: BaseException) -> str | None:
-    """Return what a person at a terminal would have said: an answer, or arguments of the command line."""
-    if isinstance(error, EOFError) and _ASKING in _said(error):
-        return "input() has nobody to ask in a dry run"
+def misused(error: BaseException) -> str | None:
+    """Return what is wrong with the command line that a program was given, in a sentence; None for other errors."""
     ends = isinstance(error, SystemExit)
-    asked = isinstance(sys.argv, Arguments) and sys.argv.asked
+    argv = sys.argv if isinstance(sys.argv, Arguments) else None
+    none = "the program has no arguments of the command line"
+    said = "the program does not take its command line" if argv is not None and argv.given else none
     for each in chain(error):
         wanted = _wanted(each) if ends or type(each).__name__ == _UNSET else None
         if wanted is not None:
-            return f"a dry run has no arguments of the command line: {wanted}"
+            return f"{said}: {wanted}"
     if isinstance(error, SystemExit) and error.code == _MISUSED and _is_installed(_innermost(error)):
-        return "a dry run has no arguments of the command line, and the program wants some"
-    if asked and (ends or _reads_command_line(error)):
-        return "a dry run has no arguments of the command line, which the program counts"
+        return f"{said}, and wants some" if said is none else said
+    if argv is not None and argv.asked and (_reads_command_line(error) or (ends and not argv.given)):
+        return f"{said}, of which it reads more" if argv.given else f"{said}, which it counts"
     return None
+
+
+def usage(error: BaseException) -> str:
+    """Return the usage that the parser of a command line tells, where it is at hand."""
+    for each in chain(error):
+        for frame, _ in traceback.walk_tb(each.__traceback__):
+            parser = frame.f_locals.get("self")
+            if frame.f_code.co_name == "error" and isinstance(parser, argparse.ArgumentParser):
+                return parser.format_usage().strip()
+        context: Any = getattr(each, "ctx", None)
+        tell: Any = getattr(context, "get_usage", None)
+        if callable(tell):
+            return str(tell()).strip()
+    return ""
 
 
 def _wanted(error: BaseException) -> str | None:

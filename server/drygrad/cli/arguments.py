@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from drygrad.model import SEVERITIES
@@ -15,7 +16,24 @@ EPILOG = "Exit status: 0 no error or warning (--fail-on moves the line), 1 findi
 RUN_EPILOG = f"{EPILOG} A run writes nothing outside a sandbox, and has no network."
 
 
+_RUNS = ("PATH[::QUALNAME] [-- ARGUMENTS]", "-m MODULE [-- ARGUMENTS]", "-- COMMAND")
 _MOST_BYTES = 1 << 60
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Return what was typed; behind ``--``, where a run has it, stands a command line that is not ours."""
+    own, others = _split(words) if list(words[:1]) == ["run"] else (words, None)
+    arguments = parser().parse_args(own)
+    arguments.words = others
+    return arguments
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Return our own words and, behind the first ``--``, those of the program's command line, if there are any."""
+    if "--" not in words:
+        return list(words), None
+    at = words.index("--")
+    return list(words[:at]), list(words[at + 1 :])
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,12 +89,16 @@ def _check(check: argparse.ArgumentParser) -> None:
 
 
 def _run(run: argparse.ArgumentParser) -> None:
+    run.usage = f"\n{' ' * 7}".join(f"drygrad run [options] {what}" for what in _RUNS)
     run.add_argument(
         "target",
+        nargs="?",
         metavar="PATH[::QUALNAME]",
-        help="a function, such as train.py::Net.forward; a file or folder: all that has inputs, then the scripts",
+        help="a function, such as train.py::Net.forward; a file or folder: all that has inputs, then the scripts; "
+        "with arguments behind `--`: the script alone, started with them",
     )
     what = run.add_argument_group("what to run")
+    what.add_argument("-m", dest="module", metavar="MODULE", help="a module, as `python -m` starts it")
     what.add_argument("--inputs", metavar="ARGS", help='the arguments, e.g. "x=torch.randn(8, 10), self=Net(10)"')
     what.add_argument("--seed", type=int, default=0, metavar="N", help="for the random numbers (default: 0)")
     where = run.add_argument_group("where to run it")

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from drygrad.children import hear_of_ends
 
-from .arguments import parser
+from .arguments import parsed
 from .errors import Failure, complain
 
 COMMANDS = {
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _print_anything()
     hear_of_ends()
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parsed(sys.argv[1:] if argv is None else argv)
         command = importlib.import_module(f"{__package__}.{COMMANDS[arguments.command]}")
         status: int = command.run(arguments)
         sys.stdout.flush()

@@ -23,7 +23,8 @@ from .run_watch import watch
 from .running import Runner
 from .walk import Projects
 
-BLOCKED = "DG903"
+NO_CLAIMS = frozenset(("DG901", "DG903"))
+"""Codes of findings that say why a run could not be, or go on."""
 OURS = frozenset({"error", "crashed"})
 """Outcomes that say that drygrad could not do its job."""
 
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.watch and (arguments.diff or arguments.fix or arguments.unsafe_fixes):
         raise Failure("--watch changes nothing; leave out --fix, --unsafe-fixes and --diff")
     projects = Projects()
-    files = [*files_of(arguments.target, projects)]
+    files = [*files_of(arguments, projects)]
     broken = [str(problem) for project in projects.all for problem in project.problems]
     for problem in broken:
         complain(problem)
@@ -89,7 +90,7 @@ def _watch(arguments: argparse.Namespace, projects: Projects) -> int:
         runner = Runner(arguments)
         try:
             async with drawing(wanted=arguments.progress) as progress:
-                await watch(lambda: [*files_of(arguments.target, projects)], runner, progress, show)
+                await watch(lambda: [*files_of(arguments, projects)], runner, progress, show)
         finally:
             await runner.close()
 
@@ -113,4 +114,4 @@ def _saw_a_fault(report: Report, arguments: argparse.Namespace) -> bool:
     """Say whether a run that could not go on had seen a fault by then."""
     grave = SEVERITIES[: SEVERITIES.index(arguments.fail_on) + 1]
     found = (item.finding for item in report.items)
-    return any(f.run is not None and f.code != BLOCKED and f.severity in grave for f in found)
+    return any(f.run is not None and f.code not in NO_CLAIMS and f.severity in grave for f in found)

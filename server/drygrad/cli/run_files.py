@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from drygrad.dryrun.findings import missing_finding
+from drygrad.dryrun.launches.launch import Launch
 from drygrad.dryrun.merge import Merged, Record, merge
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.targets import Target, target_named, targets
@@ -23,6 +25,7 @@ from drygrad.static.source import Source, SourceError, decode
 from .errors import Failure, complain
 from .inspection import Job, inspect, item_of, shown_path
 from .report import FileResult, Ran
+from .run_launch import given_launch, place_of
 from .walk import Projects, Walk
 
 Outcomes = list[Record | Missing]
@@ -49,6 +52,8 @@ class File:
     notebook: Notebook | None = None
     others: list[Finding] = field(default_factory=list[Finding])
     mentioned: bool = False
+    launch: Launch | None = None
+    """How its program is started, where that was given; of the whole file, the program alone is run then."""
 
     @property
     def text(self) -> str:
@@ -70,6 +75,9 @@ class File:
         """What is run of it, the script last."""
         if self.mentioned:
             return []
+        if self.qualname is None and self.launch is not None:
+            script = target_named(self.source, None)
+            return [script] if script else []
         if self.qualname is None:
             return [target for target in targets(self.source) if not target.skipped]
         target = target_named(self.source, self.qualname)
@@ -115,12 +123,17 @@ def judged(file: File) -> tuple[FileResult, list[Ran]]:
     missing = [outcome for outcome in file.ended if isinstance(outcome, Missing)]
     told = [f for m in missing for f in missing_finding(m, file.source, file.settings)]
     every = sorted([*merged.findings, *told], key=lambda finding: finding.span)
-    found = [finding for finding in every if not (file.whole and finding.code == NoInputs.code)]
+    found = [finding for finding in every if not (file.whole and _is_of_a_function(finding))]
     cells = file.cells
     items = tuple(item_of(file.shown, file.source, finding, cells) for finding in found)
     lines = tuple(file.source.lines)
     ran = [Ran(file.shown, outcome, _refuted(merged, outcome), lines, cells) for outcome in file.ended]
     return FileResult(file.shown, items, fixed=file.fixed, mentioned=file.mentioned), ran
+
+
+def _is_of_a_function(finding: Finding) -> bool:
+    """Say whether a finding says that a function has no inputs: of a whole file, that is told in numbers alone."""
+    return finding.code == NoInputs.code and finding.run is None
 
 
 def with_mentioned(files: Sequence[File], projects: Projects) -> list[File]:
@@ -145,9 +158,14 @@ def _refuted(merged: Merged, outcome: Record | Missing) -> tuple[Finding, ...]:
     return tuple(refutation.finding for refutation in merged.refuted if refutation.run_id == outcome.run_id)
 
 
-def files_of(given: str, projects: Projects) -> Iterator[File]:
+def files_of(arguments: argparse.Namespace, projects: Projects) -> Iterator[File]:
     """Yield what is to be run. Failure where there is no such thing."""
-    name, _, qualname = given.partition("::")
+    launch = given_launch(arguments)
+    if launch is not None:
+        qualname = (arguments.target or "").partition("::")[2]
+        yield replace(_file(place_of(launch), qualname or None, projects), launch=launch)
+        return
+    name, _, qualname = str(arguments.target).partition("::")
     if Path(name).is_dir():
         if qualname:
             raise Failure(f"{name} is a folder; name the file that has {qualname}")

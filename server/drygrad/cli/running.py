@@ -11,7 +11,7 @@ from pathlib import Path
 from drygrad.dryrun.capacity import parallel_runs
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record, applied
-from drygrad.dryrun.plan import Missing, RunOptions
+from drygrad.dryrun.plan import Missing, RunOptions, started_by
 from drygrad.dryrun.report import target_name
 from drygrad.dryrun.service import DryRuns, Home
 from drygrad.dryrun.supervisor import NO_TORCH
@@ -62,6 +62,7 @@ class Runner:
         interpreter = interpreter_of(file.project.root, self._arguments.python, path)
         home = Home(interpreter.path, file.project.root.absolute(), self._arguments.launcher)
         options = _options(self._arguments, {at: text for at, text in buffers.items() if at != str(path)})
+        options = started_by(file.launch, options)
         found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
         if isinstance(found, Missing):
             return [found]

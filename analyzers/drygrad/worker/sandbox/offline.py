@@ -29,6 +29,8 @@ _FOLDERS = {
     "TORCHINDUCTOR_CACHE_DIR": "torchinductor",
     "TRITON_CACHE_DIR": "triton",
 }
+NAMES = frozenset((*_SWITCHES, *_FOLDERS))
+"""The variables that a program's own surroundings do not change."""
 
 
 def variables(private: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ class BlockedSideEffect(Rule):
     """
     ## What it does
     Names the line where a dry run ended because it refuses what the code asks for: a network connection, another
-    program, a question to the user, arguments of the command line. Files may be written; they vanish with the run.
+    program, or an answer of the user's. Files may be written; they vanish with the run.
 
     ## Why is this bad?
     It is no fault of the code. But nothing behind that line was executed, so that the run says nothing of it.

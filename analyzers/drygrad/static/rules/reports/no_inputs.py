@@ -10,7 +10,9 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class NoInputs(Rule):
     """## What it does
     Says why a function could not be dry-run: no comment gives its arguments, no call in the file does, and no inputs
-    were found that it runs with; or the comment cannot be read, or what it uses is not in the file.
+    were found that it runs with; or the comment cannot be read, or what it uses is not in the file. Or why a program
+    could not: its command line lacks what it requires, and no launch of the project gives it (`drygrad launches` lists
+    them); the command to be completed is told.
 
     ## Why is this bad?
     Nothing is wrong with the code. But without inputs it cannot be run, and what only a run can see stays unseen.

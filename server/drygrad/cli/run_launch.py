@@ -1,0 +1,40 @@
+"""What ``drygrad run`` is to start: the launch that its words give, and the file and target that this means."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from drygrad.dryrun.launches.launch import Launch, LaunchError
+from drygrad.dryrun.launches.programs import Programs
+from drygrad.dryrun.launches.reading import read
+
+from .errors import Failure
+
+
+def given_launch(arguments: argparse.Namespace) -> Launch | None:
+    """Return the launch that a command line gives; None where it names functions or files alone. Failure."""
+    target, module, words = arguments.target, arguments.module, arguments.words
+    if module and target:
+        raise Failure(f"-m {module} and {target}: name one of them")
+    if not module and words is None:
+        if not target:
+            raise Failure("name what to run: a file, -m and a module, or -- and a command")
+        return None
+    folder = Path.cwd()
+    if target and "::" in target:
+        words = ["python", target.partition("::")[0], *(words or ())]
+    elif target:
+        words = ["python", target, *(words or ())]
+    elif module:
+        words = ["python", "-m", module, *(words or ())]
+    try:
+        return read(words or (), folder, Programs())
+    except LaunchError as error:
+        raise Failure(str(error)) from error
+
+
+def place_of(launch: Launch) -> str:
+    """Return the file of a launch as users name it."""
+    folder = Path.cwd()
+    return str(launch.file.relative_to(folder) if launch.file.is_relative_to(folder) else launch.file)

@@ -1,0 +1,133 @@
+"""``drygrad run`` of a program with its command line: what the program sees, and what is said of a line that lacks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_harness import Cli, Outcome, run_here
+
+TRAIN = """\
+import argparse
+import os
+import sys
+
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--size", type=int, required=True)
+args = parser.parse_args()
+print("SEEN", sys.argv, os.getcwd(), os.environ.get("FLAVOUR"), os.environ.get("RANK"), torch.cuda.device_count())
+torch.ones(3)[args.size]
+"""
+CLI = """\
+import sys
+
+import torch
+
+
+def main():
+    print("SEEN", sys.argv, __name__)
+    torch.ones(3)[len(sys.argv)]
+"""
+TESTS = """\
+import pytest
+import torch
+
+
+@pytest.fixture
+def layer():
+    return torch.nn.Linear(4, 2)
+
+
+@pytest.mark.parametrize("width", [4, 5])
+def test_layer(layer, width):
+    layer(torch.ones(3, width))
+
+
+def test_other(layer):
+    raise ValueError
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("launched")
+    for name, text in {
+        "train.py": TRAIN,
+        "pkg/__init__.py": "",
+        "pkg/cli.py": CLI,
+        "test_layer.py": TESTS,
+        "pyproject.toml": '[project]\nname = "x"\nversion = "1"\n[project.scripts]\nfit = "pkg.cli:main"\n',
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def call(folder: Path, *arguments: str) -> Outcome:
+    before, separated, behind = " ".join(arguments).partition("--")
+    words = [*before.split(), *("--experiment-time 0 --verify-time 0.1 --device sim --python".split()), sys.executable]
+    return run_here("run", *words, *(["--", *behind.split()] if separated else []), cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("command", "seen", "found"),
+    [
+        ("train.py -- --size 7", "['train.py', '--size', '7'] {folder} None None 1", ("DG302", "train.py", 11)),
+        (
+            "-- FLAVOUR=salt torchrun --nproc-per-node 2 train.py --size 7",
+            "['train.py', '--size', '7'] {folder} salt 0 2",
+            ("DG302", "train.py", 11),
+        ),
+        ("-- fit a b", "['fit', 'a', 'b'] pkg.cli", ("DG302", "pkg/cli.py", 8)),
+        ("-m pkg.cli", "", None),
+        ("-- pytest test_layer.py::test_layer", "", ("DG314", "test_layer.py", 12)),
+    ],
+)
+def test_a_program_sees_what_its_launch_gives(
+    folder: Path, command: str, seen: str, found: tuple[str, str, int] | None
+) -> None:
+    outcome = call(folder, command)
+    assert seen.format(folder=folder) in outcome.out
+    expected = f"{found[1]}:{found[2]}:" if found else "Found nothing in 1 file; 1 run: 1 passed."
+    assert expected in outcome.out, outcome
+    assert not found or f"error[{found[0]}]" in outcome.out
+    assert outcome.status == (1 if found else 0)
+
+
+def test_of_a_file_that_is_given_arguments_the_script_alone_is_run(folder: Path) -> None:
+    outcome = run_here(
+        "run", "pkg/cli.py", "--output-format", "json", "--python", sys.executable, "--", "x", cwd=folder
+    )
+    runs: list[dict[str, Any]] = json.loads(outcome.out)["runs"]
+    assert [(run["target"], run["outcome"]) for run in runs] == [("pkg/cli.py", "passed")]
+
+
+def test_a_program_that_lacks_arguments_is_told_with_the_line_to_complete(folder: Path) -> None:
+    outcome = call(folder, "train.py --")
+    assert outcome.status == 2
+    assert "train.py:9:8: info[DG901]: the program does not take its command line: the following" in outcome.out
+    assert "= usage: train.py [-h] --size SIZE" in outcome.out
+    assert "= complete it: drygrad run train.py -- --size ...\n" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "name what to run: a file, -m and a module, or -- and a command"),
+        (["--"], "there is no command"),
+        (["-m", "pkg"], "`pkg` is a package without a `__main__`: it cannot be started by -m"),
+        (["-m", "pkg.cli", "train.py"], "-m pkg.cli and train.py: name one of them"),
+        (["gone.py", "--", "--a"], "gone.py: no such file in "),
+        (["--", "make", "train"], "`make` is no command that drygrad can follow to a Python program"),
+    ],
+)
+def test_a_launch_that_cannot_be_read_is_said_and_ends_with_status_2(cli: Cli, words: list[str], said: str) -> None:
+    cli.write("pkg/__init__.py", "")
+    cli.write("train.py", "")
+    outcome = cli("run", *words)
+    assert (outcome.status, outcome.err.startswith(f"drygrad: {said}")) == (2, True), outcome.err
