@@ -128,6 +128,51 @@ def test_attributes_are_known_by_their_class(statement: str, told: bool) -> None
     assert bool(faults(METHODS.format(statement))) is told
 
 
+PARAMETERS = """
+    from elsewhere import Base
+
+    class Net(Base):
+        def __init__(self, wide, layers):
+            super().__init__(layers)
+            self.emb = nn.Embedding(5, 2)
+            self.w = nn.Parameter(torch.ones(2))
+            self.maybe = nn.Parameter(torch.ones(2)) if wide else None
+            self.register_parameter("named", nn.Parameter(torch.ones(2)))
+            self.early = torch.ones(2) * self.w
+            self.either = torch.ones(2)
+            if wide:
+                self.either = nn.Parameter(self.either)
+
+        def more(self):
+            self.late = nn.Parameter(torch.ones(2))
+
+        def forward(self, n):
+            {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("return torch.randn(n, 2) + self.w", True),
+        ("return torch.randn(n, 2) * torch.exp(self.w)", True),
+        ("return torch.randn(n, 2) + self.maybe", True),
+        ("return torch.randn(n, 2) + self.named", True),
+        ("return torch.randn(n, 2) @ self.emb.weight.T", True),
+        ("return torch.maximum(torch.norm(self.unknown.weight, dim=1), torch.ones(2))", True),
+        ("return torch.randn(n, 2, device=self.w.device) + self.w", False),
+        ("return torch.randn(n, 2).to(self.w) + self.w", False),
+        ("return torch.ones(2) * self.unknown.weight", False),  # which may be a number
+        ("return torch.ones(2) * self.early", False),
+        ("return torch.ones(2) * self.either", False),
+        ("return torch.ones(2) * self.late", False),
+        ("return torch.ones(2).sum() * self.w", False),
+    ],
+)
+def test_parameters_are_where_their_module_is(statement: str, told: bool) -> None:
+    assert bool(faults(PARAMETERS.format(statement))) is told
+
+
 def test_what_a_caller_makes_meets_what_it_was_given() -> None:
     text = """
     def scaled(x, by):

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS
 from drygrad.static.facts.places import calling, given, ranks
 from drygrad.static.facts.places.lattice import (
     FREE,
+    MODULE,
     NOWHERE,
     UNKNOWN,
     Alternative,
@@ -29,7 +31,7 @@ from drygrad.static.facts.places.lattice import (
 )
 from drygrad.static.facts.places.meeting import Meet
 from drygrad.static.facts.values import UNKNOWN as NO_VALUE
-from drygrad.static.facts.values import Class, Number, Tensor, Value
+from drygrad.static.facts.values import Class, Method, Number, Object, Tensor, Value
 
 if TYPE_CHECKING:
     from drygrad.static.facts.places.following import Places
@@ -170,8 +172,27 @@ class Scope:
                 return self.of_self(node.attr)
             case _:
                 pass
+        if node.attr in ("weight", "bias") and (place := self._of_layer(node)) is not None:
+            return place
         base = self.at(node.value)
         return self.attribute(base, node.attr, called=False)
+
+    def _of_layer(self, node: ast.Attribute) -> Place | None:
+        """Return where the weight of a layer of the object's own is: that of an unknown one may be a number."""
+        layer = node.value
+        match layer:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == self.receiver:
+                pass
+            case _:
+                return None
+        if f"{owner}.{name}" in self.names or not self.places.is_module(self.owner):
+            return None
+        known = self.value(layer)
+        if isinstance(known, Object):
+            has = known.type.rpartition(".")[2] in MODULE_OPERATIONS.keys() - PARAMETERLESS
+            return frozenset({At(MODULE, tensor=True)}) if has and known.is_module else None
+        unknown = known == NO_VALUE or isinstance(known, Method)
+        return frozenset({At(f"{MODULE}.{name}.{node.attr}")}) if unknown else None
 
     def attribute(self, base: Place, name: str, *, called: bool) -> Place:
         """Return where an attribute of a value is, noting what having it tells of the value."""

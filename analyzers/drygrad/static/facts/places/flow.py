@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 from drygrad.static.facts.places.evaluation import Scope
+from drygrad.static.facts.places.keeping import of_parameter
 from drygrad.static.facts.places.lattice import NOWHERE, UNKNOWN, Parts, Place, element_of, join, without_none
 from drygrad.static.tree import remembered, walk
 
@@ -98,7 +99,8 @@ def _assign(scope: Scope, target: ast.expr, place: Place, statement: ast.stmt) -
     scope.bind(target, place)
     match target:
         case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == scope.receiver:
-            scope.stores.setdefault(name, []).append((statement, place))
+            registered = of_parameter(scope, statement.value) if isinstance(statement, ast.Assign) else None
+            scope.stores.setdefault(name, []).append((statement, registered or place))
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             for inner in targets:
                 match inner:
@@ -136,6 +138,11 @@ def _expression(scope: Scope, statement: ast.stmt, node: ast.expr) -> None:
             place = scope.places.of_buffer(scope, scope.at(value))
             scope.names[f"{owner}.{name}"] = place
             scope.stores.setdefault(name, []).append((statement, place))
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=owner), attr="register_parameter"),
+            args=[ast.Constant(value=str(name)), value],
+        ) if owner == scope.receiver:
+            scope.stores.setdefault(name, []).append((statement, of_parameter(scope, value) or UNKNOWN))
         case _:
             pass
 

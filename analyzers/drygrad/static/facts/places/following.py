@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from drygrad.static.facts.notes import Ground
 from drygrad.static.facts.places import flow, given, meeting
 from drygrad.static.facts.places.evaluation import Scope
+from drygrad.static.facts.places.keeping import BEGINS, kept, of_stores, stored_names
 from drygrad.static.facts.places.lattice import (
     ANY,
     FREE,
@@ -22,7 +23,6 @@ from drygrad.static.facts.places.lattice import (
     Anywhere,
     At,
     Made,
-    Nowhere,
     Parts,
     Place,
     each,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from drygrad.static.facts.module import ModuleFacts
 
 Node = ast.FunctionDef | ast.AsyncFunctionDef
-BEGINS = re.compile(r"__init__$|_?reset_parameters$|_?(re)?init(iali[sz]e)?(_?weights|_?parameters)?$|setup$|build$")
-"""Methods that begin an object's life, as a rule before it is moved."""
 _MOVES_ALL = frozenset({"_apply", "to", "cuda"})
 _EMPTY_MEETS = 40
 
@@ -146,7 +144,7 @@ class Places:
         faults: list[Fault] = []
         open_meets: list[Meet] = []
         for meet in scope.meets.values():
-            made = next(made_in(meet.left), None)
+            made = min(made_in(meet.left), key=_position, default=None)
             if made is not None and meets(meet.left, meet.right, shows):
                 roots = frozenset(root_of(a) for a in flat(meet.right) if isinstance(a, At))
                 faults.append(Fault(meet.node, made, meet.operand, meet.other, roots))
@@ -253,14 +251,10 @@ class Places:
             if _MOVES_ALL & each_class.members.keys():
                 return UNKNOWN
             for member in each_class.members.values():
-                if (
-                    isinstance(member, Function)
-                    and isinstance(member.node, Node)
-                    and name in _stored_names(member.node)
-                ):
-                    found = [_kept(s, p, member.node) for s, p in self.summary(member.node).stores.get(name, [])]
+                if isinstance(member, Function) and isinstance(member.node, Node) and name in stored_names(member.node):
+                    found = [kept(s, p, member.node) for s, p in self.summary(member.node).stores.get(name, [])]
                     (begun if BEGINS.match(member.node.name) else later).extend(found or [UNKNOWN])
-        return _of_stores(begun, later)
+        return of_stores(begun, later)
 
     @cached_property
     def _assigned_elsewhere(self) -> frozenset[str]:
@@ -291,6 +285,10 @@ def _copies_to_cpu(statement: ast.AST) -> Iterator[bool]:
             yield True
 
 
+def _position(made: Made) -> tuple[int, int]:
+    return made.site.lineno, made.site.col_offset
+
+
 def root_of(a: At) -> str:
     """Return the parameter that something given belongs to."""
     return re.split(r"[.\[]", a.root)[0]
@@ -316,63 +314,6 @@ def _names_of_parts(function: ast.AST) -> Iterator[str]:
                     yield from (n.id for n in walk(target) if isinstance(n, ast.Name))
             case _:
                 pass
-
-
-@remembered
-def _stored_names(method: ast.AST) -> Iterator[str]:
-    """Yield the attributes of its object that a method assigns or registers."""
-    for node in walk(method):
-        match node:
-            case ast.Attribute(value=ast.Name(), attr=name, ctx=ast.Store()):
-                yield name
-            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=str(name)), *_]):
-                yield name
-            case _:
-                pass
-
-
-def _kept(statement: ast.stmt, place: Place, method: Node) -> Place:
-    """Return a place as others read it from an attribute: what a method was given is unknown to them."""
-    begun = BEGINS.match(method.name) is not None
-
-    def seen(a: Alternative) -> tuple[Alternative, ...]:
-        match a:
-            case Made(factory=factory) if _is_empty(factory):
-                return (FREE,)
-            case Made():
-                return (replace(a, without=None, stored=statement, kept_by_init=begun),)
-            case At(root=root):
-                return (a,) if root == MODULE else (Anywhere(),)
-            case _:
-                return (a,)
-
-    return each(place, seen)
-
-
-def _is_empty(factory: ast.Call) -> bool:
-    """Say whether a factory makes nothing yet: ``torch.empty(0)``, which is asked for its size before it is used."""
-    match factory.args:
-        case [ast.Constant(value=0)] | [ast.List(elts=[])] | [ast.Tuple(elts=[ast.Constant(value=0)])]:
-            return True
-        case _:
-            return False
-
-
-def _of_stores(begun: list[Place], later: list[Place]) -> Place:
-    """Return where an attribute is that these were assigned to, in the beginning and later on.
-
-    It is claimed to be on the default device only where all that is assigned in one of both phases was made there.
-    """
-    known = [[place for place in group if place != NOWHERE] for group in (begun, later)]
-    if not known[0] and not known[1]:
-        return NOWHERE if begun or later else UNKNOWN
-    for group in reversed(known):
-        alternatives = [a for place in group for a in flat(place)]
-        if any(isinstance(a, (Anywhere, Nowhere)) or (isinstance(a, At) and a.root != MODULE) for a in alternatives):
-            return UNKNOWN
-    if len({isinstance(place, Parts) for group in known for place in group}) > 1:
-        return UNKNOWN
-    return join_all([*known[0], *known[1]])
 
 
 # -- parameters -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ from drygrad.model import Edit, Fix
 from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
-from drygrad.static.facts.places.following import BEGINS, Places
+from drygrad.static.facts.places.following import Places
+from drygrad.static.facts.places.keeping import BEGINS
+from drygrad.static.facts.places.lattice import MODULE
 from drygrad.static.facts.places.meeting import TYPED, Fault
 from drygrad.static.facts.values import Function
 from drygrad.static.syntax import class_around, parameter_names
@@ -167,10 +169,25 @@ def _owner(found: Apart, ctx: Context) -> tuple[str | None, bool]:
     ordered = [*(name for name in beside if name in tensors), *tensors, *beside]
     if ordered:
         return ordered[0], True
+    if _is_own_parameter(found, ctx):
+        return ctx.text(other), True
     kept = _replaced_buffer(found.site, ctx) if isinstance(found.site, ast.Call) else None
     if kept is not None:
         return kept, True
     return (None, False) if not _is_method(here, ctx) else ("next(self.parameters())", False)
+
+
+def _is_own_parameter(found: Apart, ctx: Context) -> bool:
+    """Say whether what is met is written as a parameter of the module whose method makes the tensor."""
+    other = found.fault.other
+    written = isinstance(other, ast.Attribute) and found.fault.roots == frozenset({MODULE})
+    return written and ctx.function(other) is ctx.function(found.site) and _is_of_self(other)
+
+
+def _is_of_self(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def _replaced_buffer(site: ast.expr, ctx: Context) -> str | None:
@@ -193,6 +210,8 @@ def _is_method(node: ast.AST | None, ctx: Context) -> bool:
 
 def whose(found: Apart, ctx: Context) -> str:
     """Say who places what the tensor meets."""
+    if found.fault.roots == frozenset({MODULE}):
+        return "the parameters of the module are"
     cls = ctx.parent(found.function.node)
     in_module = isinstance(cls, ast.ClassDef) and ctx.is_module_class(cls)
     return "the module's inputs and parameters are" if in_module else "its caller has it"
