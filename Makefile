@@ -10,17 +10,21 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # A file's tests share what they start; files run side by side.
 PYTEST = $(BIN)/python -m pytest -q --dist loadfile --no-loadscope-reorder
+# One process more than there are cores: tests wait for processes that they start.
+PROCESSES = --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+APART = --ignore tests/editors --ignore tests/right --ignore tests/corpus
 
 # $(call installed,PROGRAM,PACKAGES): install Debian's packages where the program is missing.
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test tests quick quick-tests test-right test-corpus report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh bench clean help
+.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one; it installs drygrad and torch"
-	@echo "make test    everything that must hold: style, types, tests, fresh pages"
+	@echo "make test    style, types, tests, fresh pages"
 	@echo "make quick   of that, what takes a minute: style, types, fresh pages, tests of rules and facts"
+	@echo "make test-slow     what tries very many programs for one claim: attempts on the sandbox, safe fixes, operators, searches"
 	@echo "make test-right    complete right programs: each is run, checked and dry-run, and nothing is said against it"
 	@echo "make test-corpus   nothing that was found in the corpus of faulty programs is lost: a sample of them"
 	@echo "make report    what is found of the corpus' faults, as tables; writes docs/accuracy.md"
@@ -48,12 +52,14 @@ test: $(READY)
 quick: $(READY)
 	+@$(MAKE) --no-print-directory --keep-going --jobs 4 quick-tests types lint docs-fresh
 
-# One process more than there are cores: tests wait for processes that they start.
 tests: $(READY)
-	$(PYTEST) --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --ignore tests/editors --ignore tests/right --ignore tests/corpus
+	$(PYTEST) $(PROCESSES) -m "not slow" $(APART)
+
+test-slow: $(READY)
+	$(PYTEST) $(PROCESSES) -m slow $(APART)
 
 quick-tests: $(READY)
-	$(PYTEST) --numprocesses 2 tests/rules tests/static tests/meta
+	$(PYTEST) --numprocesses 2 -m "not slow" tests/rules tests/static tests/meta
 
 # An environment of its own, on top of .venv: what these programs import is nobody else's business.
 RIGHT := build/right

@@ -15,6 +15,8 @@ from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
 from drygrad.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 IMPORTS = (
     "from dataclasses import dataclass\nfrom typing import NamedTuple\n\nimport torch\nimport torch.nn as nn\n"
     "import torch.nn.functional as F\n\n\n"

@@ -13,6 +13,8 @@ from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
 
+pytestmark = pytest.mark.slow
+
 IMPORTS = (
     "import random\nfrom collections import deque, namedtuple\n\nimport numpy as np\nimport torch\n"
     "import torch.nn as nn\nimport torch.nn.functional as F\n\n\n"

@@ -18,6 +18,8 @@ from drygrad.dryrun.written_inputs import comment_text
 from drygrad.model import Finding
 from drygrad.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 IMPORTS = "import math\n\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
 
 

@@ -18,6 +18,8 @@ from drygrad.dryrun.targets import target_named
 from drygrad.settings import Settings
 from drygrad.static.source import Source
 
+pytestmark = pytest.mark.slow
+
 IMPORTS = "import os\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
 PROGRAMS = {
     "a model whose result has a loss": (

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from cli_harness import environment, program
 
+pytestmark = pytest.mark.slow
+
 SEEDS = Path(__file__).resolve().parents[1] / "data" / "run"
 PROGRAMS = sorted(SEEDS.glob("s[0-9][0-9]_*.py"))
 COMMENT = re.compile(r"# (?P<kind>expect|refuted): (?P<codes>.+)$")

@@ -16,6 +16,8 @@ from drygrad.static.engine import Analyzer
 from drygrad.static.registry import all_rules
 from drygrad.static.source import Source
 
+pytestmark = pytest.mark.slow
+
 MEASURED = """
 def told(value):
     return value.detach().double().cpu().tolist() if isinstance(value, torch.Tensor) else value

@@ -15,6 +15,8 @@ from typing import Any
 import opinfo_misses
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).with_name("opinfo_program.py")
 ALL = bool(os.environ.get("DRYGRAD_SIM_ALL"))
 EVERY = 24

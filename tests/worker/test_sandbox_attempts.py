@@ -12,7 +12,10 @@ import pytest
 from sandbox_attempts import ATTEMPTS
 from sandbox_harness import IS_ROOT, NOBODY, Outcome, World, confined, free, world
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's layers are Linux's")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the kernel's layers are Linux's"),
+]
 
 LAYERS = ("overlay", "landlock", "seccomp", "none")
 USERS = (None, NOBODY) if IS_ROOT else (None,)

@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
 from operator_programs import Program, programs
 from torch.autograd.graph import increment_version
 
 from drygrad.static.facts.events import InplaceWrite
 from drygrad.static.facts.module import ModuleFacts
+
+pytestmark = pytest.mark.slow
 
 
 @cache

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+import pytest
 import torch
 from operator_programs import Program, programs
 
 from drygrad.static.facts.module import ModuleFacts
 from drygrad.static.facts.values import Sequence, Tensor
+
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ import torch
 
 from drygrad.torchmodel import operations
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 GENERATED = ROOT / "analyzers" / "drygrad" / "torchmodel" / "generated"
 NAMED = "mul exp max bucketize nn.functional.huber_loss nn.functional.gumbel_softmax".split()
