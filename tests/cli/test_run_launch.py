@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(folder: Path, *arguments: str) -> Outcome:
-    before, separated, behind = " ".join(arguments).partition("--")
+    before, separated, behind = f"{' '.join(arguments)} ".partition("-- ")
     words = [*before.split(), *("--experiment-time 0 --verify-time 0.1 --device sim --python".split()), sys.executable]
     return run_here("run", *words, *(["--", *behind.split()] if separated else []), cwd=folder)
 
@@ -131,3 +131,29 @@ def test_a_launch_that_cannot_be_read_is_said_and_ends_with_status_2(cli: Cli, w
     cli.write("train.py", "")
     outcome = cli("run", *words)
     assert (outcome.status, outcome.err.startswith(f"drygrad: {said}")) == (2, True), outcome.err
+
+
+def test_what_a_program_lacks_is_taken_from_the_projects_launches(folder: Path) -> None:
+    (folder / "README.md").write_text("```\npython train.py --size <n>\nFLAVOUR=sweet python train.py --size 7\n```\n")
+    outcome = call(folder, "train.py")
+    assert "started as README.md:3 has it: FLAVOUR=sweet python train.py --size 7" in outcome.out
+    assert ("train.py:11:1: error[DG302]" in outcome.out, outcome.status) == (True, 1)
+    by_name = call(folder, "--launch README.md:3")
+    assert "train.py:11:1: error[DG302]" in by_name.out
+
+
+def test_launches_are_listed(cli: Cli) -> None:
+    cli.write("train.py", "")
+    cli.write("Makefile", "fit:\n\ttorchrun --nproc-per-node 2 train.py --data $$DATA --x 'a b'\n")
+    listed = cli("launches")
+    assert (listed.status, listed.out) == (
+        0,
+        "Makefile:2  fit  python train.py --data '$DATA' --x 'a b'  # 2 processes; to fill in: $DATA\n",
+    )
+    entry = json.loads(cli("launches", "train.py", "--output-format", "json").out)["launches"][0]
+    assert (entry["path"], entry["line"], entry["name"], entry["ranks"]) == ("Makefile", 2, "fit", 2)
+    assert cli("launches", "gone").status == 2
+    cli.write(".vscode/launch.json", "{")
+    broken = cli("launches")
+    assert (broken.status, "launch.json:1: it is not JSON with comments" in broken.err) == (2, True)
+    assert "Makefile:2" in broken.out

@@ -19,8 +19,11 @@ from drygrad.dryrun.experiments import experiment
 from drygrad.dryrun.findings import findings, findings_elsewhere
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launch import Launch, LaunchOptions, launch
+from drygrad.dryrun.launches.choosing import lacks_a_launch, told
+from drygrad.dryrun.launches.finding import find
+from drygrad.dryrun.launches.launch import Launch as Launched
 from drygrad.dryrun.merge import Record
-from drygrad.dryrun.plan import Missing, Plan, RunOptions
+from drygrad.dryrun.plan import Missing, Plan, RunOptions, started_by
 from drygrad.dryrun.planning import gives_nothing, plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.states import State
@@ -32,6 +35,8 @@ from drygrad.model import Finding
 from drygrad.settings import Settings
 from drygrad.static.source import Source
 
+_MOST_LAUNCHES = 3
+"""So many launches of a project are tried for one that gives what a program lacks."""
 KEPT = 2
 """So many interpreters keep a worker; the one that was used longest ago is let go for another."""
 
@@ -108,12 +113,30 @@ class DryRuns:
         options = replace(options, root=options.root or home.root)
         request = _Request(source, path, target, home, settings, on_phase)
         found = await self._first_made(request, options)
+        found = await self._launched(request, options, found) or found
         if isinstance(found, Missing) or not inventions.is_unmade(found[0].plan, found[0].result):
             return found
         otherwise = await self._first_made(request, replace(options, own_calls=False))
         if isinstance(otherwise, Missing) or otherwise[0].result.outcome not in ("passed", "failed"):
             return found
         return [_with_notes(record, ("a call in this file could not be made",)) for record in otherwise]
+
+    async def _launched(
+        self, request: _Request, options: RunOptions, found: list[Record] | Missing
+    ) -> list[Record] | None:
+        """Run a target again as the project starts its program, where it lacks what that gives; None without such."""
+        is_script = request.target.function is None
+        if isinstance(found, Missing) or options.launch is not None:
+            return [_told(record) for record in found] if isinstance(found, list) and options.launch else None
+        if not lacks_a_launch(found[0].result, is_script=is_script):
+            return None
+        launches = await in_turn(_launches_of, request.path.absolute(), request.home.root)
+        for one in launches[:_MOST_LAUNCHES]:
+            records = await self._first_made(request, started_by(one, options))
+            if isinstance(records, Missing) or lacks_a_launch(records[0].result, is_script=is_script):
+                continue
+            return [_told(record) for record in records]
+        return None
 
     async def _first_made(self, request: _Request, options: RunOptions) -> list[Record] | Missing:
         """Run a target with the best inputs there are; a call in another file that cannot be made gives way."""
@@ -231,6 +254,19 @@ class DryRuns:
             why += f"; {UNSEEN}" if device == "cpu" else ""
             result = await supervisor.run(_on(plan, device), on_phase, run)
         return _on(plan, device), replace(result, notes=(f"ran on {_WORDS.get(device, device)}: {why}", *result.notes))
+
+
+def _launches_of(path: Path, root: Path) -> list[Launched]:
+    return find(root).of(path)
+
+
+def _told(record: Record) -> Record:
+    """Return a record of a launch that was found with where that was."""
+    launch, root = record.plan.options.launch, record.plan.options.root
+    if launch is None or launch.origin is None:
+        return record
+    note = told(launch, root or launch.folder)
+    return replace(record, result=replace(record.result, notes=(note, *record.result.notes)))
 
 
 def _with_notes(record: Record, notes: tuple[str, ...]) -> Record:

@@ -17,6 +17,7 @@ from .errors import Failure, complain
 COMMANDS = {
     "check": "check",
     "run": "run",
+    "launches": "launches",
     "explain": "explain",
     "rules": "rules",
     "doctor": "doctor",

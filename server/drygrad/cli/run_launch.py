@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from drygrad.dryrun.launches.choosing import named, only
+from drygrad.dryrun.launches.finding import find
 from drygrad.dryrun.launches.launch import Launch, LaunchError
 from drygrad.dryrun.launches.programs import Programs
 from drygrad.dryrun.launches.reading import read
@@ -17,9 +19,11 @@ def given_launch(arguments: argparse.Namespace) -> Launch | None:
     target, module, words = arguments.target, arguments.module, arguments.words
     if module and target:
         raise Failure(f"-m {module} and {target}: name one of them")
+    if arguments.launch is not None and (module or words is not None):
+        raise Failure(f"--launch {arguments.launch} is a whole command: leave out -m and what stands behind --")
+    if arguments.launch is not None or (not target and not module and words is None):
+        return _found(arguments.launch)
     if not module and words is None:
-        if not target:
-            raise Failure("name what to run: a file, -m and a module, or -- and a command")
         return None
     folder = Path.cwd()
     if target and "::" in target:
@@ -32,6 +36,16 @@ def given_launch(arguments: argparse.Namespace) -> Launch | None:
         return read(words or (), folder, Programs())
     except LaunchError as error:
         raise Failure(str(error)) from error
+
+
+def _found(name: str | None) -> Launch:
+    """Return the launch of the project here that has a name, without one the only one. Failure."""
+    folder = Path.cwd()
+    found = find(folder)
+    try:
+        return only(found, folder) if name is None else named(name, found, folder)
+    except LaunchError as error:
+        raise Failure("\n".join([*found.problems, str(error)])) from error
 
 
 def place_of(launch: Launch) -> str:

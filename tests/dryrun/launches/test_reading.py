@@ -113,7 +113,8 @@ def test_variables_and_folders_are_those_of_the_program(folder: Path) -> None:
     assert found.environment == {"A": "1", "B": "x y", "CUDA_VISIBLE_DEVICES": "0,3"}
     assert (found.devices, found.hides_devices, found.folder) == (2, False, folder)
     assert launch(folder, "CUDA_VISIBLE_DEVICES= python train.py").hides_devices
-    assert launch(folder, "srun -D pkg --export=ALL,A=2 python cli.py").environment["A"] == "2"
+    found = launch(folder, "srun -D pkg --export=ALL,A=2 python cli.py")
+    assert (found.environment, found.as_json()["environment"]["SLURM_PROCID"]) == ({"A": "2"}, "0")
     assert launch(folder, "uv run --directory pkg cli.py").folder == folder / "pkg"
     assert launch(folder, "PYTHONPATH=src:lib python -m fit".replace("fit", "pkg.cli")).sys_path == (
         folder,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+_BLANK = re.compile(r"<[^<>]+>|\$[A-Za-z_{(]|`|^\[-?|^\.\.\.$|\u2026|\{\{|^/?path/to\b|/path/to/")
 _MOST_DEVICES = 8
 """So many a machine may have."""
 
@@ -52,6 +54,8 @@ class Launch:
     through: tuple[str, ...] = ()
     """The commands in front of the program, such as ``torchrun``."""
     origin: Origin | None = None
+    told: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that the commands in front of the program give it by themselves."""
 
     @property
     def shown(self) -> str:
@@ -60,6 +64,17 @@ class Launch:
         words = started.get(self.kind, (self.program,))
         named = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
         return " ".join([*named, *(shlex.quote(word) for word in (*words, *self.arguments))])
+
+    @property
+    def blanks(self) -> tuple[str, ...]:
+        """Words that somebody must fill in: ``<data>``, ``$DATA``, ``[--lr LR]``, ``...``."""
+        given = (*self.arguments, *self.environment.values())
+        return tuple(word for word in given if _BLANK.search(word))
+
+    @property
+    def only_asks(self) -> bool:
+        """Whether it has the program tell its usage, and nothing else."""
+        return bool({"-h", "--help", "--version"}.intersection(self.arguments))
 
     @property
     def completed(self) -> str:
@@ -98,7 +113,7 @@ class Launch:
             "kind": self.kind,
             "program": self.program,
             "argv": [argv0.get(self.kind, self.program), *self.arguments],
-            "environment": dict(self.environment),
+            "environment": {**self.told, **self.environment},
             "folder": str(self.folder),
             "ranks": self.ranks,
             "through": list(self.through),

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from drygrad.dryrun.launches.launch import LaunchError
 from drygrad.dryrun.layout import project_folders
+from drygrad.files import read_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -99,7 +100,7 @@ class Programs:
 
 def _declared(config: Path) -> dict[str, str]:
     try:
-        document = tomllib.loads(config.read_bytes()[:_MOST_BYTES].decode("utf-8-sig"))
+        document = tomllib.loads(read_file(config, _MOST_BYTES).decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return {}
     found: dict[str, str] = {}

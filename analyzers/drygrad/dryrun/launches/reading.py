@@ -9,7 +9,7 @@ from pathlib import Path
 
 from drygrad.dryrun.launches import grammars
 from drygrad.dryrun.launches.grammars import Grammar
-from drygrad.dryrun.launches.launch import Launch, LaunchError
+from drygrad.dryrun.launches.launch import Kind, Launch, LaunchError
 from drygrad.dryrun.launches.programs import Programs
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -29,6 +29,8 @@ class Command:
     through: list[str] = field(default_factory=list[str])
     arguments: list[str] = field(default_factory=list[str])
     """Those that a launcher puts in front of the program's own."""
+    told: dict[str, str] = field(default_factory=dict[str, str])
+    """The variables that launchers set by themselves."""
 
     def options(self, grammar: Grammar) -> dict[str, str]:
         """Take the options of the command that was named last."""
@@ -65,10 +67,18 @@ class Command:
             raise LaunchError(f"`{self.through[-1]}` names no {what}")
         return self.words.pop(0)
 
-    def _launch(self, kind: str, program: str, file: Path) -> Launch:
-        arguments = (*self.arguments, *self.words)
-        through = tuple(self.through)
-        return Launch(kind, program, file, arguments, self.environment, self.folder, self.ranks, through)  # pyright: ignore[reportArgumentType]
+    def _launch(self, kind: Kind, program: str, file: Path) -> Launch:
+        return Launch(
+            kind,
+            program,
+            file,
+            (*self.arguments, *self.words),
+            self.environment,
+            self.folder,
+            self.ranks,
+            tuple(self.through),
+            told=self.told,
+        )
 
     def function(self, name: str, entry: str) -> Launch:
         """Return the launch of a console script of the project."""
@@ -184,11 +194,11 @@ def _accelerate_launch(command: Command) -> Launch:
     given = command.options(grammars.ACCELERATE)
     command.ranks *= _count(given.get("--num-processes", "1"))
     if precision := given.get("--mixed-precision"):
-        command.environment.setdefault("ACCELERATE_MIXED_PRECISION", precision)
+        command.told.setdefault("ACCELERATE_MIXED_PRECISION", precision)
     if steps := given.get("--gradient-accumulation-steps"):
-        command.environment.setdefault("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", steps)
+        command.told.setdefault("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", steps)
     if "--cpu" in given:
-        command.environment.setdefault("ACCELERATE_USE_CPU", "true")
+        command.told.setdefault("ACCELERATE_USE_CPU", "true")
     return _distributed(command, given)
 
 
@@ -213,8 +223,8 @@ def _lightning(command: Command) -> Launch:
     command.ranks *= _count(given.get("--devices", "1")) * _count(given.get("--num-nodes", "1"))
     for option in ("accelerator", "precision", "strategy"):
         if value := given.get(f"--{option}"):
-            command.environment.setdefault(f"LT_{option.upper()}", value)
-    command.environment.setdefault("LT_CLI_USED", "1")
+            command.told.setdefault(f"LT_{option.upper()}", value)
+    command.told.setdefault("LT_CLI_USED", "1")
     return command.script(command.next("program"))
 
 
@@ -227,8 +237,7 @@ def _srun(command: Command) -> Launch:
         command.folder = command.folder / folder
     for assignment in given.get("--export", "").split(","):
         command.set(assignment)
-    for name, value in _OF_SLURM.items():
-        command.environment.setdefault(name, value)
+    command.told.update(_OF_SLURM)
     return follow(command)
 
 
@@ -263,8 +272,8 @@ def _mpirun(command: Command) -> Launch:
     given, _ = grammars.MPIRUN.read(command.through[-1], kept)
     counts = [value for name, value in given.items() if name.lstrip("-") in ("n", "np", "c")]
     command.ranks *= _count(counts[0]) if counts else 1
-    environment = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}
-    command.environment = {**environment, **command.environment}
+    command.told.update(dict.fromkeys(("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"), "0"))
+    command.told["OMPI_COMM_WORLD_SIZE"] = "1"
     return follow(command)
 
 
