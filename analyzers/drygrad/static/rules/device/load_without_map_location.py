@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
+from drygrad.static.facts.places.flow import tests_device
 from drygrad.static.rules.device.placement import device_expression, device_of
+from drygrad.static.syntax import calls_in, follows, rebound_between
 from drygrad.static.tree import walk
 
 
@@ -16,7 +18,8 @@ class LoadWithoutMapLocation(Rule):
     """
     ## What it does
     Finds `torch.load` without `map_location` in a file that is meant to run without GPU too: it chooses its device by
-    `torch.cuda.is_available()`, or moves what it has loaded to the CPU.
+    `torch.cuda.is_available()`, or moves what it has loaded to the CPU. Also one after another `torch.load` of the
+    same function that has a `map_location`.
 
     ## Why is this bad?
     `torch.load` puts every tensor back on the device that it was saved from. A checkpoint written on a GPU then raises
@@ -44,6 +47,15 @@ class LoadWithoutMapLocation(Rule):
         Valid("state = torch.load('best.pt')"),
         Valid("def load(path, device):\n    return torch.load(path, map_location=device).to('cpu')"),
         Valid("def load(path):\n    return torch.load(path).to('cuda')"),
+        Valid(
+            """
+            def load(path, use_cuda):
+                if not use_cuda:
+                    return torch.load(path, map_location="cpu")
+                else:
+                    return torch.load(path)
+            """
+        ),
         Valid("def load(path, **options):\n    return torch.load(path, **options).cpu()"),
         Valid(
             """
@@ -87,6 +99,20 @@ class LoadWithoutMapLocation(Rule):
             """,
             at=(4, 17, 4, 27),
         ),
+        Invalid(
+            """
+            def restore(self, folder):
+                weights = torch.load(f"{folder}/model.th", map_location=self.where())
+                state = torch.load(f"{folder}/training.th")
+                return weights, state["epoch"]
+            """,
+            """
+            def restore(self, folder):
+                weights = torch.load(f"{folder}/model.th", map_location=self.where())
+                state = torch.load(f"{folder}/training.th", map_location=self.where())
+                return weights, state["epoch"]
+            """,
+        ),
     ]
     calls = frozenset({"load"})
 
@@ -99,9 +125,12 @@ class LoadWithoutMapLocation(Rule):
             return
         moved = _moved_to_cpu(node, ctx)
         device = '"cpu"' if moved else device_expression("auto", node, ctx)
+        beside = None if device is not None else _beside(node, ctx)
+        device = device or beside
         if device is None:
             return
         meant = "it is moved to the CPU afterwards" if moved else f"`{device}` may be the CPU"
+        meant = meant if beside is None else f"another is loaded to `{beside}` here"
         yield ctx.finding(
             self,
             node.func,
@@ -109,6 +138,24 @@ class LoadWithoutMapLocation(Rule):
             "raises on a machine without one",
             fixes=[_fix(node, device, ctx)],
         )
+
+
+def _beside(node: ast.Call, ctx: Context) -> str | None:
+    """Return where the same function loads something else to before; None where that may have been bound anew since."""
+    function = ctx.function(node)
+    chosen = any(isinstance(a, (ast.If, ast.IfExp)) and tests_device(a.test) for a in ctx.ancestors(node))
+    if function is None or chosen:
+        return None
+    for other in calls_in(function):
+        call = ctx.call(other)
+        if call is None or call.target != "torch.load" or other is node or not follows(node, other):
+            continue
+        wanted = next((keyword.value for keyword in other.keywords if keyword.arg == "map_location"), None)
+        wanted = other.args[1] if wanted is None and len(other.args) > 1 else wanted
+        names = [n.id for n in walk(wanted) if isinstance(n, ast.Name)] if wanted is not None else []
+        if wanted is not None and not any(rebound_between(name, other, node, function) for name in names):
+            return ctx.source_of(wanted)
+    return None
 
 
 def _fix(node: ast.Call, device: str, ctx: Context) -> Fix | None:

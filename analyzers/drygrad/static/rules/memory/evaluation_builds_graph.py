@@ -14,6 +14,7 @@ from drygrad.static.facts.operations import PARAMETERLESS
 from drygrad.static.facts.values import Constant, Number, Object, Reference, Value
 from drygrad.static.loops import iterates_over_loader, trains
 from drygrad.static.roles import role_of
+from drygrad.static.rules.memory.inferring import inferring_call
 from drygrad.static.syntax import body_nodes, called, calls_in, follows
 
 _EVALUATES = re.compile(r"^_?(evaluate|eval|validate|validation|val|test|predict|inference|infer)(_|$)")
@@ -28,14 +29,16 @@ _FRAMEWORKS = re.compile(r"\b(LightningModule|pytorch_lightning|ignite|fastai|Tr
 class EvaluationBuildsGraph(Rule):
     """
     ## What it does
-    Finds evaluation loops that call the model while gradients are recorded.
+    Finds evaluation loops that call the model while gradients are recorded, and functions such as `predict` that put it
+    into evaluation mode themselves and return what it gives.
 
     ## Why is this bad?
     `model.eval()` switches dropout and batch norm; it does not switch autograd off. Without `torch.no_grad()` each
     forward saves its activations for a backward that never comes: evaluation needs the memory of training (an
     out-of-memory error in validation is often this), and takes longer.
 
-    In a function that no code of the file calls it is reported as `info`: the caller may have switched gradients off.
+    In a function that no code of the file calls, and of a `predict`, it is reported as `info`: the caller may have
+    switched gradients off.
     Evaluations that use gradients (saliency, attacks, meta-learning) are not reported.
 
     ## Example
@@ -152,8 +155,62 @@ class EvaluationBuildsGraph(Rule):
                 return evaluate_boxes(model, loader, device, results)
             """
         ),
+        Valid(
+            """
+            class Net(nn.Module):
+                @torch.no_grad()
+                def predict(self, x):
+                    self.eval()
+                    return self.forward(x)
+
+                def generate(self, x):
+                    self.eval()
+                    with torch.inference_mode():
+                        return self(x)
+
+                def features(self, x):
+                    self.eval()
+                    return self(x)
+
+                def sample(self, x):
+                    self.eval()
+                    x.requires_grad_(True)
+                    return self(x)
+            """
+        ),
+        Valid(
+            """
+            def embed(encoder, x):
+                encoder.eval()
+                return encoder(x)
+
+            def step(encoder, head, x, y):
+                F.cross_entropy(head(embed(encoder, x)), y).backward()
+            """
+        ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Net(nn.Module):
+                def predict(self, x):
+                    if self.training:
+                        self.eval()
+                    x = self.forward(x)
+                    return x.softmax(1)
+            """,
+            """
+            class Net(nn.Module):
+                @torch.no_grad()
+                def predict(self, x):
+                    if self.training:
+                        self.eval()
+                    x = self.forward(x)
+                    return x.softmax(1)
+            """,
+            at=(5, 12, 5, 27),
+            severity="info",
+        ),
         Invalid(
             """
             def evaluate(model, loader, device):
@@ -286,12 +343,26 @@ class EvaluationBuildsGraph(Rule):
             return
         depends = function is not None and not ctx.callers(function) and not trains(function)
         severity: Severity = "info" if depends else "warning"
-        message = (
-            f"{ctx.source_of(call.func)} is called for evaluation while gradients are recorded: every forward saves "
-            "its activations for a backward that never comes"
-        )
         fix = _decorated(function, ctx) if whole and function is not None else _wrapped(node, ctx)
-        yield ctx.finding(self, call, message, severity=severity, fixes=[fix])
+        yield ctx.finding(self, call, _message(call, ctx), severity=severity, fixes=[fix])
+
+    def visit_function(self, node: ast.FunctionDef, ctx: Context) -> Iterator[Finding]:
+        if not _is_evaluation(node, ctx) or _freezes(ctx) or _has_unknown_decorator(node):
+            return
+        call = inferring_call(node, ctx) if not _FRAMEWORKS.search(ctx.source.text) else None
+        if call is None or ctx.loops(call):
+            return
+        model = ctx.value(call.func)
+        if isinstance(model, Object) and (model.frozen or not _may_have_parameters(model, ctx)):
+            return
+        yield ctx.finding(self, call, _message(call, ctx), severity="info", fixes=[_decorated(node, ctx)])
+
+
+def _message(call: ast.Call, ctx: Context) -> str:
+    return (
+        f"{ctx.source_of(call.func)} is called for evaluation while gradients are recorded: every forward saves "
+        "its activations for a backward that never comes"
+    )
 
 
 def _evaluates(loop: ast.AST, ctx: Context) -> ast.Call | None:
