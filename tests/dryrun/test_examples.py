@@ -10,6 +10,7 @@ import pytest
 from plan_harness import source_of
 from worker_client import WorkerClient
 
+from drygrad.dryrun.experiments import RANKS
 from drygrad.dryrun.findings import findings, missing_finding
 from drygrad.dryrun.plan import Experiments, Missing, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
@@ -44,7 +45,9 @@ def seen(
     chosen = [target_named(source, qualname)] if qualname else [*targets(source)]
     commented = [target for target in chosen if target and target.function]
     device = "sim" if "cuda" in source.text or relation else "cpu"
-    tries = Experiments((relation,), timeout) if relation else None
+    ranks = 2 if "torch.distributed" in text else 0
+    relation = RANKS if ranks else relation
+    tries = Experiments((relation,), timeout, ranks=ranks, rank_seconds=timeout) if relation else None
     found: dict[object, Finding] = {}
     for target in commented or chosen:
         assert target is not None
@@ -75,13 +78,14 @@ def test_valid(rule: type[Rule], valid: Valid, worker: WorkerClient, tmp_path: P
 @pytest.mark.parametrize(("rule", "invalid"), [*examples("INVALID")])
 def test_invalid(rule: type[Rule], invalid: Invalid, worker: WorkerClient, tmp_path: Path) -> None:
     found: list[Finding] = []
+    told: list[Finding] = []
     for timeout in (1.0, 10.0, 120.0) if rule.code == "DG902" else (120.0,):  # what hangs has more time to come there
         relation = rule.code if rule.relation else None
         told = seen(worker, tmp_path, invalid.text, timeout=timeout, relation=relation)
         found = [f for f in told if f.code == rule.code]
         if found:
             break
-    assert len(found) == invalid.count
+    assert len(found) == invalid.count, told
     assert found[0].severity == (invalid.severity or rule.severity)
     if invalid.at:
         assert (*found[0].span.start, *found[0].span.end) == invalid.at

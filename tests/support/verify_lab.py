@@ -53,10 +53,17 @@ class Lab:
     def run(self, source: Source, qualname: str | None = None) -> tuple[Record, Home]:
         return self._loop.run_until_complete(_seen(self._runs, self._folder, source, qualname))
 
-    def experimented(self, source: Source, qualname: str | None = None, *codes: str, seconds: float = 60.0) -> Record:
+    def experimented(
+        self,
+        source: Source,
+        qualname: str | None = None,
+        *codes: str,
+        seconds: float = 60.0,
+        ranks: int | None = None,
+    ) -> Record:
         """Return a run on the simulated GPU with what experiments have found that follow: all, or some."""
         settings = Settings(experiments=codes or ("DG",))
-        seen = _seen(self._runs, self._folder, source, qualname, "sim")
+        seen = _seen(self._runs, self._folder, source, qualname, "sim", ranks)
         record, home = self._loop.run_until_complete(seen)
         return self._loop.run_until_complete(self._runs.experiment(record, home, settings, seconds))
 
@@ -96,7 +103,12 @@ class Lab:
 
 
 async def _seen(
-    runs: DryRuns, folder: Path, source: Source, qualname: str | None, device: str | None = None
+    runs: DryRuns,
+    folder: Path,
+    source: Source,
+    qualname: str | None,
+    device: str | None = None,
+    ranks: int | None = None,
 ) -> tuple[Record, Home]:
     path = folder / "program.py"
     path.write_text(source.text, encoding="utf-8")
@@ -104,6 +116,7 @@ async def _seen(
     assert target is not None
     home = Home(Path(sys.executable), folder)
     device = device or ("sim" if "cuda" in source.text else "cpu")
-    records = await runs.dry_run(source, path, target, home, RunOptions(device=device, root=folder), Settings())
+    options = RunOptions(device=device, root=folder, ranks=ranks)
+    records = await runs.dry_run(source, path, target, home, options, Settings())
     assert not isinstance(records, Missing)
     return records[0], home

@@ -18,6 +18,13 @@ from drygrad.dryrun.trial import experimented
 from drygrad.settings import Settings
 from drygrad.static.registry import relations
 
+RANKS = "DG940"
+"""The relation between several ranks of a program."""
+_FEWEST, _MOST = 2, 8
+_ALONE = ("failed", "unsupported")
+"""How a program may end only because it needs other ranks."""
+_SHARE = 0.6
+"""No more than this share of a run's time may be spent on ranks."""
 Run = Callable[[Plan, OnInterim], Awaitable[Result]]
 _BROKEN = "broken"
 
@@ -27,9 +34,25 @@ def wanted(settings: Settings) -> tuple[str, ...]:
     return tuple(code for code in relations() if settings.experiments_with(code))
 
 
-def is_owed(record: Record) -> bool:
-    """Say whether a run is one that experiments follow: its target was called, and passed."""
-    return record.result.outcome == "passed" and record.plan.target.function is not None
+def _owed(record: Record, settings: Settings) -> tuple[str, ...]:
+    """Return the relations that are to be tried after a run: for a script, only that of its ranks."""
+    codes = wanted(settings)
+    if record.plan.target.function is not None and record.result.outcome == "passed":
+        return codes
+    if record.result.outcome not in ("passed", *_ALONE):
+        return ()
+    return tuple(code for code in codes if code == RANKS and _ranks(record))
+
+
+def _ranks(record: Record) -> int:
+    """Return how many ranks of a program are to be compared; 0 where it begins no process group."""
+    plan, data = record.plan, record.result.data
+    if not data.get("distributed") or is_invented(plan) or plan.partial:
+        return 0
+    launch = plan.options.launch
+    asked = plan.options.ranks or (launch.ranks if launch is not None else 0)
+    asked = asked if asked > 1 else int(data.get("ranks") or 0)
+    return min(max(asked, _FEWEST), _MOST)
 
 
 async def experiment(
@@ -39,16 +62,24 @@ async def experiment(
 
     ``on_more`` hears the record with what is known by then, whenever one has ended.
     """
-    codes = wanted(settings)
-    if seconds <= 0 or not codes or not is_owed(record):
+    codes = _owed(record, settings)
+    if seconds <= 0 or not codes:
         return record
+    ranks = _ranks(record) if RANKS in codes else 0
+    known: tuple[Tried, ...] = ()
     if record.result.own_seconds > seconds:
         why = f"the run took {record.result.own_seconds:.0f} s, and experiments have {seconds:g}"
-        return replace(record, result=replace(record.result, tried=_none_tried(why, codes)))
+        known = _none_tried(why, [code for code in codes if code != RANKS or not ranks])
+        record = replace(record, result=replace(record.result, tried=known))
+        codes = (RANKS,) if ranks else ()
+    if not codes:
+        return record
     trains = record.result.backward == "target"
     axis = await in_turn(samples_axis, record.plan.source, record.plan.target)
     asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial, trains, axis)
+    asked = _with_ranks(asked, record, ranks)
     plan = await in_turn(experimented, record.plan, record.result, asked)
+    plan = replace(plan, options=replace(plan.options, devices=max(plan.options.devices, ranks)))
     if plan.options.device == "cuda":  # what speaks to its driver cannot be forked
         plan = replace(plan, options=replace(plan.options, device="sim"))
     heard: asyncio.Queue[Result] = asyncio.Queue()
@@ -67,7 +98,17 @@ async def experiment(
     finally:
         task.cancel()
     result, tried = _completed(result, so_far, asked.codes)
+    if record.result.outcome in _ALONE:
+        record = _alone(record, result, tried, asked.ranks, settings)
+    tried = (*tried, *known)
     return await in_turn(_with_outcome, record, result, tried, asked, settings)
+
+
+def _with_ranks(asked: Experiments, record: Record, ranks: int) -> Experiments:
+    """Return experiments with the comparison of so many ranks, which take turns, and the time that they have."""
+    most = _SHARE * record.plan.options.timeout
+    seconds = min(most, max(asked.seconds, 3 * ranks * record.result.own_seconds))
+    return replace(asked, ranks=ranks, launched=record.plan.options.ranks is not None, rank_seconds=seconds)
 
 
 def _completed(result: Result, so_far: Sequence[Result], codes: Sequence[str]) -> tuple[Result, tuple[Tried, ...]]:
@@ -78,6 +119,22 @@ def _completed(result: Result, so_far: Sequence[Result], codes: Sequence[str]) -
     return known, (*known.tried, *_none_tried(why, [code for code in codes if code not in ended]))
 
 
+def _alone(record: Record, result: Result, tried: Sequence[Tried], ranks: int, settings: Settings) -> Record:
+    """Return the record of a run that failed alone: what only fails alone is not told, and not told twice."""
+    came = next((one.outcome for one in tried if one.code == RANKS), "not-tried")
+    ended = record.result.error
+    everywhere = any(ended is not None and fault.at == ended.at for fault in result.faults)
+    if came == "not-tried" or everywhere:
+        return record
+    why = f"the program needs more ranks than one: here it ran as {ranks}"
+    faults = tuple(fault for fault in record.result.faults if ended is None or fault.at != ended.at)
+    notes = (why, *record.result.notes)
+    seen = replace(record.result, outcome="unsupported", reason=why, notes=notes, faults=faults, error=None)
+    here = findings(seen, record.plan, record.plan.source, settings, record.run_id)
+    there = findings_elsewhere(seen, record.plan, settings, record.run_id)
+    return replace(record, result=seen, findings=here, elsewhere=there)
+
+
 def _with_outcome(
     record: Record, result: Result, tried: tuple[Tried, ...], asked: Experiments, settings: Settings
 ) -> Record:
@@ -86,7 +143,7 @@ def _with_outcome(
     own = [fault for fault in result.faults if fault.facts.get("relation")]
     if not own:
         return replace(record, result=replace(record.result, tried=tried))
-    again = replace(asked, codes=broken)
+    again = replace(asked, codes=broken, ranks=asked.ranks if RANKS in broken else 0)
     plan = replace(record.plan, options=replace(record.plan.options, experiments=again))
     seen = replace(record.result, faults=tuple(own), error=None)
     known = {(f.code, f.span.start.line, f.path) for f in (*record.findings, *record.elsewhere)}

@@ -46,6 +46,11 @@ class Experiments:
     unprepared: bool = False
     trains: bool = True
     samples_axis: int | None = None
+    ranks: int = 0
+    """How many ranks of the program are run and compared; 0: none."""
+    launched: bool = False
+    """Whether they have a launch's variables from the beginning on, and not only when they need them."""
+    rank_seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Return them as they cross the wire."""
@@ -56,6 +61,9 @@ class Experiments:
             "unprepared": self.unprepared,
             "trains": self.trains,
             "samples_axis": self.samples_axis,
+            "ranks": self.ranks,
+            "launched": self.launched,
+            "rank_seconds": self.rank_seconds,
         }
 
 
@@ -90,6 +98,8 @@ class RunOptions:
     """Whether the run takes note of what it can be compared by with a run of a repaired text."""
     experiments: Experiments | None = None
     """The relations that are tried before the call, each in a process of its own."""
+    ranks: int | None = None
+    """How many ranks the program is launched as; None: nobody has said."""
     own_calls: bool = True
     """Whether calls in the target's own file may give its inputs; not where they turned out to be impossible."""
     pinned: tuple[tuple[str, str], ...] = ()

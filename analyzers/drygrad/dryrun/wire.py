@@ -306,6 +306,8 @@ RESULT = record(
                 "search": _SEARCH,
                 "comparison": _COMPARISON,
                 "experiments": items(_EXPERIMENT, 100),
+                "distributed": flag,
+                "ranks": _COUNT,
                 "output": _OUTPUT,
             }.items()
         },

@@ -84,7 +84,7 @@ def outcome_of(error: BaseException, run: Run) -> str:
         return "unsupported"
     if run.device == "sim" and _lacks_on_cpu(error, run):
         return "unsupported"
-    if surroundings.wants_more_processes(error):
+    if run.ranks is None and surroundings.wants_more_processes(error):
         return "unsupported"
     if surroundings.misused(error) is not None:
         return "no-inputs"

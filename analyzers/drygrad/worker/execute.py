@@ -159,6 +159,22 @@ class Execution:
         self.hooks.install()
 
     def _execute(self, namespace: Namespace) -> None:
+        asked: dict[str, Any] = self.plan.get("experiments") or {}
+        if asked.get("ranks"):
+            from drygrad.worker.ranks import conducting  # most runs are alone
+
+            conducting.conduct(self, partial(self._as_rank, namespace))
+            others = self.plan.get("target") is not None and [*asked["codes"]] != [conducting.CODE]
+            if not others and not self.plan.get("compare"):
+                return
+        self._execute_alone(namespace)
+
+    def _as_rank(self, namespace: Namespace) -> None:
+        """Do all of it in the process of a rank, which has executed nothing yet."""
+        self.plan["experiments"], self.tell = None, _say_nothing
+        self._execute_alone(namespace)
+
+    def _execute_alone(self, namespace: Namespace) -> None:
         target, setup = self.plan.get("target"), self.plan.get("setup")
         specs: list[dict[str, Any]] = self.plan.get("arguments") or []
         self.tell(allowance.IMPORTING)
@@ -364,6 +380,10 @@ def _chosen(plan: dict[str, Any]) -> list[type[Instrument]]:
     wanted, compares = plan.get("instruments"), plan.get("compare") is True
     kinds = all_instruments().items()
     return [k for name, k in kinds if (wanted is None or name in wanted) and (compares or not k.only_to_compare)]
+
+
+def _say_nothing(phase: str) -> None:
+    pass
 
 
 def seed_all(seed: int) -> None:

@@ -45,6 +45,7 @@ class Launch:
         self._given: dict[str, Any] = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
         self._plan = plan
         self._note = note
+        self._variables = dict(_VARIABLES)
         self.tests: list[str] | None = self._arguments[1:] if self._given.get("kind") == "tests" else None
         """What ``pytest`` is started with, where that is the program."""
 
@@ -66,6 +67,15 @@ class Launch:
             self._set()
         if ranks > 1:
             self._note(f"of {ranks} processes the first is run, in a group of one")
+
+    def become(self, rank: int, world: int, begin: bool) -> None:
+        """Let this process be one of several: it has its variables from the beginning on, or when it needs them."""
+        each = ("RANK", "LOCAL_RANK", "ROLE_RANK"), ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE")
+        for names, value in zip(each, (rank, world)):
+            self._variables.update({name: str(value) for name in names})
+            os.environ.update({name: str(value) for name in names if name in os.environ})
+        if begin:
+            self._begin()
 
     def install(self) -> None:
         """Give them to who reads one as ``os.environ["RANK"]``."""
@@ -89,10 +99,9 @@ class Launch:
         if self._set():
             self._note("the program is one for torchrun: it has the variables of a launch of one process (RANK is 0)")
 
-    @staticmethod
-    def _set() -> bool:
+    def _set(self) -> bool:
         """Set the variables that are not set; say whether there were any."""
-        unset = {name: value for name, value in _VARIABLES.items() if name not in os.environ}
+        unset = {name: value for name, value in self._variables.items() if name not in os.environ}
         os.environ.update(unset)
         return bool(unset)
 

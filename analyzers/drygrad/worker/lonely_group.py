@@ -1,4 +1,7 @@
-"""Process groups with one member, of torch's own backend for such: each collective gives back what was put in."""
+"""Process groups with one member, of torch's own backend for such: each collective gives back what was put in.
+
+Where a process is one of several ranks (`ranks`), its groups have members, and collectives their results.
+"""
 
 # pyright: reportPrivateUsage=false
 
@@ -14,13 +17,15 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch._C._distributed_c10d import _create_work_from_future  # type: ignore
-from torch.distributed import distributed_c10d
+from torch.distributed import c10d_logger, distributed_c10d
 from torch.futures import Future
 
+from drygrad.worker.ranks.seat import Seat
 from drygrad.worker.run import Run
 
 _OF_OTHER_BACKENDS = ("device_id", "backend_options", "pg_options")
 _FAKE = "fake"
+_RANKS = "drygrad-ranks"
 _torch: Any = distributed_c10d
 _LATER = "all_reduce broadcast reduce all_gather all_gather_into_tensor reduce_scatter reduce_scatter_tensor".split()
 """Functions whose work is asked for its future by those who compress gradients."""
@@ -30,9 +35,9 @@ def install(run: Run) -> None:
     """Let ``init_process_group`` make such a group, whatever backend and size it is asked for."""
     _log_nothing()
     _stay_alone(run)
-    _make_fake_groups()
+    _make_groups(run)
     _begin_alone(run)
-    _keep_promises()
+    _keep_promises(run)
     if run.device == "sim":
         _replace("is_nccl_available", lambda: True)
     _replace("monitored_barrier", _silent)
@@ -42,12 +47,18 @@ def _begin_alone(run: Run) -> None:
     begin: Any = dist.init_process_group
     store: Any = getattr(dist, "HashStore")  # noqa: B009 - as below
 
-    def init_process_group(backend: Any = None, *_: Any, **__: Any) -> None:
+    def init_process_group(backend: Any = None, *_: Any, **named: Any) -> None:
         if dist.is_initialized():
             return
-        run.note("the process group has one member: collectives give back what they are given")
-        _register()
-        begin(_FAKE, store=store(), rank=0, world_size=1, timeout=timedelta(seconds=30))
+        _ask_for(run, named.get("world_size"))
+        run.result["distributed"] = True
+        if run.ranks is not None:
+            name, rank, size = _RANKS, run.ranks.seat.rank, run.ranks.seat.world
+        else:
+            run.note("the process group has one member: collectives give back what they are given")
+            name, rank, size = _FAKE, 0, 1
+            _register()
+        begin(name, store=store(), rank=rank, world_size=size, timeout=timedelta(seconds=30))
         _name(dist.group.WORLD, backend)
 
     def _get_default_group() -> Any:
@@ -61,12 +72,23 @@ def _begin_alone(run: Run) -> None:
     _replace("_get_default_group", _get_default_group)
 
 
-def _make_fake_groups() -> None:
+def take_seat(run: Run, seat: Seat, blocks: set[int]) -> None:
+    """Let this process be a rank from now on, which has begun no group yet; ``blocks`` are those that have run."""
+    from drygrad.worker.ranks.group import Groups  # most runs are alone
+
+    run.ranks = Groups(run, seat, blocks)
+    _replace("monitored_barrier", lambda group=None, *_, **__: dist.barrier(group))  # pyright: ignore
+
+
+def _make_groups(run: Run) -> None:
     make: Any = _torch._new_process_group_helper
 
     def _new_process_group_helper(size: Any, rank: Any, ranks: Any, backend: Any, *rest: Any, **named: Any) -> Any:
         named.update({name: None for name in _OF_OTHER_BACKENDS if name in named})
-        group, store = make(size, rank, ranks, dist.Backend(_FAKE), *rest, **named)
+        if run.ranks is not None:
+            run.ranks.members = [*ranks] or [*range(run.ranks.seat.world)]
+        name = _FAKE if run.ranks is None else _RANKS
+        group, store = make(size, rank, ranks, dist.Backend(name), *rest, **named)
         _name(group, backend)
         return group, store
 
@@ -85,7 +107,7 @@ def _name(group: Any, backend: Any) -> None:
         groups[group] = (dist.Backend(name), groups[group][1])
 
 
-def _keep_promises() -> None:
+def _keep_promises(run: Run) -> None:
     """Let futures hold what was asked for: those of the fake backend hold nothing."""
 
     def later(function: Any) -> Any:
@@ -107,7 +129,7 @@ def _keep_promises() -> None:
     promising = ReducersGroup()
 
     def Reducer(parameters: Any, buckets: Any, sizes: Any, group: Any, *rest: Any, **named: Any) -> Any:
-        return reducer(parameters, buckets, sizes, promising, *rest, **named)
+        return reducer(parameters, buckets, sizes, promising if run.ranks is None else group, *rest, **named)
 
     dist.Reducer = Reducer  # type: ignore[attr-defined]
 
@@ -131,10 +153,18 @@ def _done(result: Any) -> Any:
     return cast("Any", _create_work_from_future)(future)
 
 
+def _ask_for(run: Run, ranks: Any) -> None:
+    """Take note of how many ranks a program itself asks for."""
+    if isinstance(ranks, int) and ranks > 1:
+        run.result["ranks"] = ranks
+
+
 def _stay_alone(run: Run) -> None:
-    def spawn(fn: Any, args: Any = (), *_: Any, **__: Any) -> None:
-        run.note("no process was started: the function ran as the first of them")
-        fn(0, *args)
+    def spawn(fn: Any, args: Any = (), nprocs: Any = 1, *_: Any, **__: Any) -> None:
+        _ask_for(run, nprocs)
+        if run.ranks is None:
+            run.note("no process was started: the function ran as the first of them")
+        fn(0 if run.ranks is None else run.ranks.seat.rank, *args)
 
     torch.multiprocessing.spawn = spawn  # type: ignore[assignment]
 
@@ -165,3 +195,9 @@ def _log_nothing() -> None:
     reducer: Any = getattr(dist, "Reducer")  # noqa: B009 - it is not among the names that torch exports
     dist.Logger = _Silent  # type: ignore[attr-defined]
     reducer.set_logger = _silent
+    logger: Any = c10d_logger
+    logger._get_msg_dict = _nothing  # what is logged of an error asks NCCL for its version
+
+
+def _nothing(*_: Any, **__: Any) -> dict[str, Any]:
+    return {}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from drygrad.worker.instruments.graph import Cut
     from drygrad.worker.ledger import Held, Origin
     from drygrad.worker.lines import Instruction, Lines
+    from drygrad.worker.ranks.group import Groups
     from drygrad.worker.watch import Op
 
 
@@ -86,6 +87,8 @@ class Run:
     """Gives the result of an operation that was refused, where the run is to go on behind it."""
     built_with: Callable[[Any], Given | None] | None = None
     """Tells, in experiments, what the constructor of a module of the user's was called with."""
+    ranks: Groups | None = None
+    """Makes the process groups, where this process is one of several ranks."""
     weights_absent = False
     """Whether weights that the program downloads are random in this run."""
 

@@ -105,6 +105,12 @@ def _run(run: argparse.ArgumentParser) -> None:
     what.add_argument("--launch", metavar="NAME", help="one of `drygrad launches`: its name, or README.md:12")
     what.add_argument("--inputs", metavar="ARGS", help='the arguments, e.g. "x=torch.randn(8, 10), self=Net(10)"')
     what.add_argument("--seed", type=int, default=0, metavar="N", help="for the random numbers (default: 0)")
+    what.add_argument(
+        "--ranks",
+        type=_positive,
+        metavar="N",
+        help="as how many ranks torchrun launches it: these are compared, 8 at most (default: what it asks for, or 2)",
+    )
     where = run.add_argument_group("where to run it")
     where.add_argument("--python", metavar="P", help="the interpreter, or its environment (default: the project's)")
     where.add_argument("--device", choices=("auto", "cuda", "sim", "cpu"), default="auto")

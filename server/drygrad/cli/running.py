@@ -108,6 +108,7 @@ def _must_work(records: Sequence[Record], interpreter: Interpreter) -> None:
 def _options(arguments: argparse.Namespace, buffers: dict[str, str]) -> RunOptions:
     return RunOptions(
         device=arguments.device,
+        ranks=arguments.ranks,
         timeout=arguments.timeout,
         search_seconds=arguments.search_time,
         seed=arguments.seed,

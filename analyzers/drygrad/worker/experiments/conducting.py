@@ -30,7 +30,8 @@ def conduct(bench: Bench, tell: Callable[[str], None], show: Callable[[], None])
     """
     asked = bench.plan["experiments"]
     wanted = frozenset(asked["codes"])
-    kinds = [kind for kind in all_relations() if kind.code in wanted]
+    known = {one["code"] for one in bench.run.result.get("experiments", ())}
+    kinds = [kind for kind in all_relations() if kind.code in wanted - known]
     bench.prepare()
     told = _Told(bench, kinds)
     for kind, answer in _answers(kinds, bench, _Purse(float(asked["seconds"])), tell):
@@ -46,6 +47,7 @@ class _Told:
         self._run = bench.run
         self._kinds = kinds
         self._before = [*bench.run.faults]
+        self._tried = [*bench.run.result.get("experiments", ())]
         self._answers: dict[type[Relation], dict[str, Any]] = {}
 
     def hear(self, kind: type[Relation], answer: dict[str, Any]) -> None:
@@ -57,8 +59,11 @@ class _Told:
         for data in (data for _, answer in known for data in answer.get("faults", ())):
             self._run.report(Fault.of_json(data))
         self._run.result["experiments"] = [
-            {"code": kind.code, "name": kind.name, **{key: answer[key] for key in ("outcome", "why", "seconds")}}
-            for kind, answer in known
+            *self._tried,
+            *(
+                {"code": kind.code, "name": kind.name, **{key: answer[key] for key in ("outcome", "why", "seconds")}}
+                for kind, answer in known
+            ),
         ]
 
 

@@ -1,0 +1,1 @@
+"""Several ranks of one program: each a process of its own, by turns, with collectives that exchange values."""

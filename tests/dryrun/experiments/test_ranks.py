@@ -1,0 +1,207 @@
+"""Ranks agree: a program is run as several ranks, which exchange values and wait for one another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+from verify_lab import Lab, written
+
+from drygrad.dryrun.merge import Record
+
+BEGIN = """
+import os
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+"""
+
+VALUES = """
+x = torch.arange(4.0) + 10 * rank
+total = x.clone()
+dist.all_reduce(total)
+assert total.tolist() == [sum(i + 10 * r for r in range(world)) for i in range(4)]
+mean = (x > 11).int()
+dist.all_reduce(mean, op=dist.ReduceOp.MAX)
+assert mean.tolist() == ([0, 0, 1, 1] if world == 1 else [1, 1, 1, 1])
+parts = [torch.empty(4) for _ in range(world)]
+dist.all_gather(parts, x)
+assert [int(part[0]) for part in parts] == [10 * r for r in range(world)]
+given = ["of rank 0" if rank == 0 else None]
+dist.broadcast_object_list(given, src=0)
+assert given == ["of rank 0"]
+everyone = [None] * world
+dist.all_gather_object(everyone, {"rank": rank})
+assert everyone == [{"rank": r} for r in range(world)]
+mine = torch.empty(1)
+dist.scatter(mine, [torch.full((1,), float(r)) for r in range(world)] if rank == 0 else None, src=0)
+assert mine.item() == rank
+gathered = [torch.empty(1) for _ in range(world)] if rank == world - 1 else None
+dist.gather(mine, gathered, dst=world - 1)
+assert gathered is None or [part.item() for part in gathered] == [*range(world)]
+share = torch.empty(1)
+dist.reduce_scatter(share, [torch.ones(1) * r for r in range(world)])
+assert share.item() == rank * world
+out = torch.empty(world)
+dist.all_to_all_single(out, torch.full((world,), float(rank)))
+assert out.tolist() == [*range(world)]
+if world > 1:
+    token = torch.tensor([float(rank)])
+    after, before = (rank + 1) % world, (rank - 1) % world
+    got = torch.empty(1)
+    works = dist.batch_isend_irecv([dist.P2POp(dist.irecv, got, before), dist.P2POp(dist.isend, token, after)])
+    for work in works:
+        work.wait()
+    assert got.item() == before
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        dist.all_reduce(token, group=pair)
+        assert token.item() == 1
+torch.manual_seed(rank)
+model = DDP(nn.Linear(4, 1))
+weights = [torch.empty(1, 4) for _ in range(world)]
+dist.all_gather(weights, model.module.weight.detach())
+assert all(torch.equal(one, weights[0]) for one in weights)
+model(x).sum().backward()
+assert torch.allclose(model.module.weight.grad, (total / world)[None])
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+BROKEN = {
+    "a barrier of the first rank": (
+        "DG620",
+        """
+        def load():
+            if rank == 0:
+                os.getpid()
+                {}
+
+        load()
+        """,
+        "dist.barrier()",
+        "pass",
+    ),
+    "a model that reduces, for the first rank only": (
+        "DG620",
+        """
+        model = DDP(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+
+        def evaluate(net):
+            return net(torch.ones(3, 2))
+
+        evaluate(net=model).sum().backward()
+        if rank == 0:
+            {}
+        dist.barrier()
+        """,
+        "evaluate(model)",
+        "evaluate(model.module)",
+    ),
+    "a batch more on one rank": (
+        "DG620",
+        """
+        model = DDP(nn.Linear(2, 2))
+        for index in range(rank, 3, world):
+            loss = {}(torch.ones(3, 2)).sum()
+            loss.backward()
+        """,
+        "model",
+        "model.module",
+    ),
+    "as many as each has found": (
+        "DG621",
+        """
+        found = torch.arange(rank + 2)
+        parts = [torch.empty_like(found) for _ in range(world)]
+        {}
+        """,
+        "dist.all_gather(parts, found)",
+        "dist.all_gather_object(parts, found)",
+    ),
+    "another dtype": (
+        "DG621",
+        """
+        count = torch.zeros(2) if rank else torch.zeros(2, dtype=torch.long)
+        {}
+        """,
+        "dist.all_reduce(count)",
+        "dist.all_reduce(count.float())",
+    ),
+    "a source outside the group": (
+        "DG940",
+        """
+        last = dist.new_group([world - 1])
+        if rank == world - 1:
+            {}
+        """,
+        "dist.broadcast(torch.ones(2), src=0, group=last)",
+        "dist.broadcast(torch.ones(2), src=rank, group=last)",
+    ),
+}
+
+RIGHT = {
+    "the first goes ahead": """
+        if rank != 0:
+            dist.barrier()
+        os.getpid()
+        if rank == 0:
+            dist.barrier()
+        """,
+    "all stop together": """
+        for epoch in range(9):
+            stop = torch.tensor([int(rank == 0 and epoch == 1)])
+            dist.all_reduce(stop)
+            if stop.item():
+                break
+        assert epoch == 1
+        """,
+    "only alone it fails": """
+        half = list(range(world // 2))
+        group = dist.new_group(half)
+        if rank in half:
+            dist.broadcast(torch.ones(2), src=half[0], group=group)
+        assert world == 2
+        """,
+}
+
+
+def tried(lab: Lab, text: str, ranks: int | None = None) -> Record:
+    return lab.experimented(written(BEGIN + text), None, "DG940", ranks=ranks)
+
+
+def outcome(record: Record) -> str:
+    (one,) = [one for one in record.result.tried if one.code == "DG940"]
+    return one.outcome or one.why
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_ranks_do_not_do_alike_is_told_at_its_line(case: str, lab: Lab) -> None:
+    code, program, broken, right = BROKEN[case]
+    text = dedent(program).replace("{}", broken)
+    record = tried(lab, text)
+    line = next(n for n, line in enumerate(written(BEGIN + dedent(program)).lines, 1) if "{}" in line)
+    told = [(f.code, f.span.start.line, f.severity) for f in record.findings if f.severity == "error"]
+    assert told == [(code, line, "error")], (record.findings, record.result.tried)
+    record = tried(lab, dedent(program).replace("{}", right))
+    assert (outcome(record), list(record.findings)) == ("held", [])
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_right_programs_hold(case: str, lab: Lab) -> None:
+    record = tried(lab, dedent(RIGHT[case]))
+    assert (outcome(record), list(record.findings)) == ("held", [])
+
+
+def test_collectives_have_the_results_of_as_many_ranks(lab: Lab) -> None:
+    record = tried(lab, VALUES, ranks=3)
+    assert (outcome(record), list(record.findings)) == ("held", []), record.result.tried
+
+
+def test_a_program_without_a_process_group_has_no_ranks(lab: Lab) -> None:
+    record = lab.experimented(written("def f():\n    return torch.ones(2)\n"), "f", "DG940")
+    assert outcome(record) == "not-tried"
+    assert replace(record.result, tried=()).faults == ()
