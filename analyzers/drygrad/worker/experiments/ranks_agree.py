@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from drygrad.worker.experiments.relation import NotTried, Relation
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 class RanksAgree(Relation):
     """Stands for the comparison that ``ranks`` has made, or has not: here it is too late for one."""
 
-    code = "DG940"
-    name = "ranks agree"
-    rank = 0
+    code: ClassVar[str] = "DG940"
+    name: ClassVar[str] = "ranks agree"
+    rank: ClassVar[int] = 0
 
     def glance(self, given: Inputs) -> None:
         """Refuse: who begins no process group is no rank."""
