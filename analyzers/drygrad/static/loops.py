@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Object, Tensor
-from drygrad.static.syntax import body_nodes, called, calls_in
+from drygrad.static.syntax import body_nodes, called, calls_in, last_assignment
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _BACKWARD = ("backward", "manual_backward")
@@ -55,13 +55,24 @@ def backward_of(call: ast.Call, ctx: Context) -> Backward | None:
     """Return the backward that a call is; None for other calls."""
     if called(call) not in _BACKWARD or not isinstance(call.func, ast.Attribute):
         return None
-    roots = (*(() if isinstance(call.func.value, ast.Name) and call.args else (call.func.value,)), *call.args[:1])
-    receiver = ctx.value(call.func.value)
-    if isinstance(receiver, Tensor):
-        roots = (call.func.value,)
+    receiver = call.func.value
+    roots = (*(() if isinstance(receiver, ast.Name) and call.args else (receiver,)), *call.args[:1])
+    if isinstance(ctx.value(receiver), Tensor) or _is_computed(receiver, ctx):
+        roots = (receiver,)
     retain = next((k.value for k in call.keywords if k.arg in ("retain_graph", "create_graph")), None)
     keeps = retain is not None and not (isinstance(retain, ast.Constant) and not retain.value)
     return Backward(call, roots, frozenset(name for root in roots for name in _carriers(root)), keeps)
+
+
+def _is_computed(receiver: ast.expr, ctx: Context) -> bool:
+    """Say whether a name stands for what a call made of tensors: a tensor, whose backward is given a gradient."""
+    if not isinstance(receiver, ast.Name):
+        return False
+    match last_assignment(ctx, receiver.id, ctx.statement(receiver)):
+        case ast.Call(args=given):
+            return any(isinstance(ctx.value(argument), Tensor) for argument in given)
+        case _:
+            return False
 
 
 def _carriers(node: ast.expr) -> Iterator[str]:

@@ -135,7 +135,7 @@ def _expression(scope: Scope, statement: ast.stmt, node: ast.expr) -> None:
             func=ast.Attribute(value=ast.Name(id=owner), attr="register_buffer"),
             args=[ast.Constant(value=str(name)), value, *_],
         ) if owner == scope.receiver:
-            place = scope.places.of_buffer(scope, scope.at(value))
+            place = scope.places.of_buffer(scope, name, scope.at(value))
             scope.names[f"{owner}.{name}"] = place
             scope.stores.setdefault(name, []).append((statement, place))
         case ast.Call(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from drygrad.static.facts.notes import Ground
 from drygrad.static.facts.places import flow, given, meeting
 from drygrad.static.facts.places.evaluation import Scope
-from drygrad.static.facts.places.keeping import BEGINS, kept, of_stores, stored_names
+from drygrad.static.facts.places.keeping import BEGINS, kept, of_stores, registered_names, stored_names
 from drygrad.static.facts.places.lattice import (
     ANY,
     FREE,
@@ -227,11 +227,18 @@ class Places:
         init = cls.member("__init__")
         return foreign and isinstance(cls.member("forward"), Function) and isinstance(init, Function) and _begins(init)
 
-    def of_buffer(self, scope: Scope, place: Place) -> Place:
+    def of_buffer(self, scope: Scope, name: str, place: Place) -> Place:
         """Return where a buffer is: with its module, except in a method that replaces one that the module moved."""
-        begins = BEGINS.match(scope.function.name) is not None
-        none = not isinstance(place, Parts) and place == NOWHERE
-        return NOWHERE if none else frozenset({At(MODULE, tensor=True)}) if begins else place
+        if not isinstance(place, Parts) and place == NOWHERE:
+            return NOWHERE
+        if BEGINS.match(scope.function.name) is not None:
+            return frozenset({At(MODULE, tensor=True)})
+        return place if self._begins_with_buffer(scope.owner, name) else UNKNOWN
+
+    def _begins_with_buffer(self, cls: Class | None, name: str) -> bool:
+        """Say whether an object has a buffer from the beginning."""
+        members = (m for each in cls.lineage() for m in each.members.values()) if cls is not None else ()
+        return any(isinstance(m, Function) and _is_beginning(m) and name in registered_names(m.node) for m in members)
 
     def of_attribute(self, cls: Class, name: str, reader: ast.AST) -> Place:
         """Return where an attribute of an object of a class is, as a method reads it."""
@@ -297,6 +304,11 @@ def root_of(a: At) -> str:
 def _is_foreign(base: Value) -> bool:
     known = ("builtins.", "torch.", "abc.", "typing.")
     return not isinstance(base, Class) and not (isinstance(base, Reference) and base.name.startswith(known))
+
+
+def _is_beginning(method: Function) -> bool:
+    """Say whether a method is called while its object is made."""
+    return BEGINS.match(getattr(method.node, "name", "")) is not None
 
 
 def _begins(init: Function) -> bool:

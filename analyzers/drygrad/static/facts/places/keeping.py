@@ -59,6 +59,16 @@ def stored_names(method: ast.AST) -> Iterator[str]:
         match node:
             case ast.Attribute(value=ast.Name(), attr=name, ctx=ast.Store()):
                 yield name
+            case _:
+                pass
+    yield from registered_names(method)
+
+
+@remembered
+def registered_names(method: ast.AST) -> Iterator[str]:
+    """Yield the parameters and buffers that a method registers by name."""
+    for node in walk(method):
+        match node:
             case ast.Call(
                 func=ast.Attribute(attr="register_buffer" | "register_parameter"),
                 args=[ast.Constant(value=str(name)), *_],
@@ -87,12 +97,18 @@ def kept(statement: ast.stmt, place: Place, method: ast.FunctionDef | ast.AsyncF
 
 
 def _is_empty(factory: ast.Call) -> bool:
-    """Say whether a factory makes nothing yet: ``torch.empty(0)``, which is asked for its size before it is used."""
+    """Say whether a factory makes nothing yet: ``torch.empty(0, 0)``, which is asked for its size before it is used."""
     match factory.args:
-        case [ast.Constant(value=0)] | [ast.List(elts=[])] | [ast.Tuple(elts=[ast.Constant(value=0)])]:
+        case [ast.List(elts=[])]:
             return True
-        case _:
-            return False
+        case [ast.Tuple(elts=sizes)]:
+            return any(_is_zero(size) for size in sizes)
+        case sizes:
+            return bool(sizes) and all(map(_is_zero, sizes))
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)
 
 
 def of_stores(begun: list[Place], later: list[Place]) -> Place:

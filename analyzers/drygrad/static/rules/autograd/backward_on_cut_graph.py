@@ -55,6 +55,7 @@ class BackwardOnCutGraph(Rule):
             "mask = torch.arange(9)[:, None] < lengths\npooled = (out * mask.unsqueeze(-1)).sum(0) / lengths[:, None]\n"
             "pooled.mean().backward()"
         ),
+        Valid("def check(net, x: torch.Tensor):\n    y = net(x)\n    y.backward(torch.randn_like(y))"),
         Valid("def f(mask, a, b):\n    torch.where(torch.arange(3) < 2, a, b).sum().backward()"),
     ]
     INVALID = [

@@ -25,6 +25,7 @@ _ON_CPU = re.compile(
 """Functions that work on the CPU by design."""
 _CPU_CLASSES = re.compile(r"Dataset|DataModule|DataLoader|Sampler|Collat|TestCase|^Test")
 _SPEAKS_OF_DEVICES = re.compile(r"cuda|device|gpu|accelerat|lightning", re.IGNORECASE)
+_TO_CPU = frozenset({"cpu", "to"})
 _CPU_PACKAGES = ("matplotlib", "PIL", "cv2", "seaborn", "plotly", "skimage", "librosa", "soundfile")
 
 
@@ -77,7 +78,9 @@ def _is_by_design(function: Function, fault: Fault, places: Places, ctx: Context
     """Say whether a function works on the CPU by what it is for, or by how the file calls it."""
     maker = None if fault.made.kept_by_init else ctx.function(fault.made.site)
     for node in (function.node, ctx.function(fault.node), maker):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _works_on_cpu(node, ctx):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (
+            _works_on_cpu(node, ctx) or _is_for_beginning(node, ctx)
+        ):
             return True
     if is_expected(fault.node, ctx):
         return True
@@ -92,7 +95,25 @@ def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) ->
         bases = (ast.unparse(base) for base in cls.bases)
         if BEGINS.match(node.name) or any(_CPU_CLASSES.search(name) for name in (cls.name, *bases)):
             return True
-    return any(_is_of_images(n, ctx) for n in walk(node))
+    return any(_is_of_images(n, ctx) or _is_array_of_tensor(n) for n in walk(node))
+
+
+def _is_array_of_tensor(node: ast.AST) -> bool:
+    """Say whether a tensor is handed to NumPy as it is, which only one on the CPU can be."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="numpy"), args=[]):
+            return not any(isinstance(part, ast.Attribute) and part.attr in _TO_CPU for part in walk(owner))
+        case _:
+            return False
+
+
+def _is_for_beginning(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) -> bool:
+    """Say whether methods call a function only where their object is made: nobody has moved a module then."""
+    around = [ctx.function(site.node) for site in ctx.callers(node)]
+    return bool(around) and all(
+        isinstance(caller, ast.FunctionDef) and BEGINS.match(caller.name) is not None and class_around(caller, ctx)
+        for caller in around
+    )
 
 
 def _is_of_images(node: ast.AST, ctx: Context) -> bool:

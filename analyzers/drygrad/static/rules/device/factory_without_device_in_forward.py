@@ -45,6 +45,20 @@ class FactoryWithoutDeviceInForward(Rule):
     VALID = [
         Valid(
             """
+            class Masked(nn.Linear):
+                def __init__(self, degrees, features):
+                    super().__init__(len(degrees), features)
+                    self.register_buffer("mask", self._mask(degrees, features))
+
+                def _mask(self, degrees, features):
+                    return (torch.arange(features)[:, None] >= degrees.long()).float()
+
+                def forward(self, x):
+                    return F.linear(x, self.weight * self.mask, self.bias)
+            """
+        ),
+        Valid(
+            """
             class Attention(nn.Module):
                 def forward(self, x: torch.Tensor):
                     return F.multi_head_attention_forward(

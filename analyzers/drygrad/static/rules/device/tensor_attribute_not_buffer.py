@@ -52,6 +52,22 @@ class TensorAttributeNotBuffer(Rule):
             class M(nn.Module):
                 def __init__(self):
                     super().__init__()
+                    self.linear = nn.Linear(3, 3)
+                    self.table = torch.empty(0, 0, 3)
+
+                def freeze(self):
+                    del self.table
+                    self.register_buffer("table", torch.zeros(5, 5, 3))
+
+                def forward(self, x, index):
+                    return self.linear(x) + self.table[index[0], index[1]]
+            """
+        ),
+        Valid(
+            """
+            class M(nn.Module):
+                def __init__(self):
+                    super().__init__()
                     self.register_buffer("mask", torch.ones(3))
 
                 def forward(self, x):

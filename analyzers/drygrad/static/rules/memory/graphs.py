@@ -52,6 +52,8 @@ def graph_of(node: ast.expr, step: Step, ctx: Context, depth: int = _DEPTH) -> G
         return None
     if isinstance(value, Tensor) and (value.requires_grad is False or value.leaf or value.parameter):
         return None
+    if isinstance(value, Tensor) and value.made_by("autograd_grad"):
+        return None  # a gradient has a graph only where create_graph asked for it
     if not isinstance(node, (ast.Name, ast.Attribute)) and recorded(ctx, node) is False:
         return None
     roots = [backward for backward in backwards_in(step, ctx) if not backward.keeps_graph]

@@ -20,7 +20,7 @@ _SETS_UP = frozenset({"reset_parameters", "_reset_parameters", "reset", "reset_w
 _ALL = frozenset(
     {"parameters", "named_parameters", "apply", "state_dict", "__dict__", "getattr", "vars", "_parameters"}
 )
-
+_PARAMETERS = frozenset({"parameters", "named_parameters"})
 _LOADS = re.compile(r"load_state_dict|from_pretrained|load_(weights?|checkpoint|file|params|model)|load_from|assign_")
 
 
@@ -119,6 +119,31 @@ class ParameterUninitialised(Rule):
                     self.weight = nn.Parameter(torch.empty(n, n).normal_())
             """
         ),
+        Valid(
+            """
+            class Layers(nn.Module):
+                def __init__(self, count, n):
+                    super().__init__()
+                    self.kernels = nn.Parameter(torch.empty(count, n, n))
+                    for i in range(count):
+                        nn.init.orthogonal_(self.kernels[i])
+            """
+        ),
+        Valid(
+            """
+            class Cell(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.empty(n, n))
+
+            class Recommender(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.cell = Cell(n)
+                    for weight in self.parameters():
+                        weight.data.uniform_(-0.1, 0.1)
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -209,18 +234,21 @@ def _is_size(node: ast.expr, ctx: Context) -> bool:
 
 def _is_written(name: str, made: ast.Assign, ctx: Context) -> bool:
     """Say whether something in the file may give an attribute of that name its values."""
-    for read in ctx.nodes(ast.Attribute):
-        if read.attr != name or ctx.parent(read) is made:
+    for attribute in ctx.nodes(ast.Attribute):
+        if attribute.attr != name or ctx.parent(attribute) is made:
             continue
+        read: ast.AST = attribute
         parent = ctx.parent(read)
+        while isinstance(parent, ast.Subscript) and parent.value is read and isinstance(parent.ctx, ast.Load):
+            read, parent = parent, ctx.parent(parent)  # writing into a row writes into the parameter
         if isinstance(parent, ast.keyword):
             parent = ctx.parent(parent)
         match parent:
             case ast.Call(func=function):
                 if read is not function and not _only_reads(function, ctx):
                     return True
-            case ast.Attribute(attr=attribute):
-                if attribute.endswith("_") or attribute == "data":
+            case ast.Attribute(attr=used):
+                if used.endswith("_") or used == "data":
                     return True
             case ast.Subscript(ctx=ast.Store()) | ast.Tuple() | ast.List() | ast.For():
                 return True
@@ -255,5 +283,15 @@ def _is_extended(node: ast.ClassDef, ctx: Context) -> bool:
 
 
 def _fills_from_outside(ctx: Context) -> bool:
-    """Say whether the file gives whole modules their values: by a function, or from a checkpoint."""
-    return any(called(call) == "apply" or _LOADS.search(called(call)) for call in ctx.nodes(ast.Call))
+    """Say whether the file gives whole modules their values: by a function, in a loop, or from a checkpoint."""
+    return any(called(call) == "apply" or _LOADS.search(called(call)) for call in ctx.nodes(ast.Call)) or any(
+        _fills_each(loop, ctx) for loop in ctx.nodes(ast.For)
+    )
+
+
+def _fills_each(loop: ast.For, ctx: Context) -> bool:
+    """Say whether a loop goes through the parameters of a module, which may hold others, and writes into them."""
+    if not any(isinstance(node, ast.Call) and called(node) in _PARAMETERS for node in walk(loop.iter)):
+        return False
+    calls = (node for statement in loop.body for node in walk(statement) if isinstance(node, ast.Call))
+    return any(called(call).endswith("_") for call in calls)

@@ -10,8 +10,10 @@ from drygrad.static.facts.values import Constant, Origin, Tensor, Value, is_unkn
 from drygrad.static.syntax import last_assignment
 from drygrad.static.tree import walk
 
-_BOUNDED = frozenset("sub log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split())
-"""Operations after which the exponent does not grow without bound; ``x - x.max()`` is one of them."""
+_BOUNDED = frozenset(
+    "sub log log1p log_softmax logsigmoid tanh sigmoid softmax clamp clamp_max minimum cos sin hardtanh".split()
+)
+"""Operations after which the exponent does not grow without bound; ``x - x.max()`` is one, logarithms of floats are."""
 _GREATEST = frozenset("max amax cummax logsumexp logcumsumexp topk sort kthvalue quantile maximum log".split())
 _LEAST = frozenset("min amin topk sort kthvalue quantile minimum".split())
 """What exponents are measured from, so that one of them is 0: the greatest, or the logarithm of their sum."""

@@ -87,6 +87,12 @@ def is_guarded(node: ast.expr | ast.stmt, subject: ast.expr, ctx: Context) -> bo
     )
 
 
+def is_taken_in_part(node: ast.Call, ctx: Context) -> bool:
+    """Say whether ``where`` takes the result only in part; DG406 speaks of that."""
+    calls = (ctx.call(a) for a in ctx.ancestors(node) if isinstance(a, ast.Call))
+    return any(call is not None and call.operation == "where" for call in calls)
+
+
 def _names_of_origin(subject: ast.expr, ctx: Context) -> set[str]:
     value = ctx.quantity(subject)
     origin = value.origin if isinstance(value, (Tensor, Quantity)) else None

@@ -11,6 +11,7 @@ from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import NONE, Constant, Origin, Sequence, Tensor, TorchCall, Value
 from drygrad.static.rules.numerics.exponents import is_log_prob, is_negative_square, may_overflow, may_underflow
+from drygrad.static.rules.numerics.guards import is_taken_in_part
 from drygrad.static.rules.numerics.rewriting import is_counted
 from drygrad.static.tree import walk
 
@@ -52,6 +53,7 @@ class HandwrittenLogsumexp(Rule):
     code, name, since = "DG414", "handwritten-logsumexp", "0.1"
     severity = "warning"
     VALID = [
+        Valid("def f(x):\n    spread = x.var(0).log()\n    return spread.exp().mean().log()"),
         Valid("scores = nn.Linear(4, 3)(torch.randn(2, 4))\nz = torch.logsumexp(scores, dim=-1)"),
         Valid(
             """
@@ -234,7 +236,7 @@ class HandwrittenLogsumexp(Rule):
         if found is None:
             return
         kind, exponential, total = found
-        if not _is_unbounded(kind, exponential, ctx) or _is_cosine(exponential) or _is_chosen(node, ctx):
+        if not _is_unbounded(kind, exponential, ctx) or _is_cosine(exponential) or is_taken_in_part(node, ctx):
             return
         yield ctx.finding(
             self,
@@ -311,12 +313,6 @@ def _is_cosine(exponential: Origin) -> bool:
         if origin.operation in _SCALES:
             waiting.extend(value for value in origin.operands if isinstance(value, Tensor))
     return False
-
-
-def _is_chosen(node: ast.Call, ctx: Context) -> bool:
-    """Say whether ``where`` takes the result only in part; DG406 speaks of that."""
-    calls = (ctx.call(a) for a in ctx.ancestors(node) if isinstance(a, ast.Call))
-    return any(call is not None and call.operation == "where" for call in calls)
 
 
 def _stands_in(exponential: Origin, node: ast.Call) -> bool:

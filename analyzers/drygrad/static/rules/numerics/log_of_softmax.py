@@ -9,6 +9,7 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Origin, Tensor, TorchCall
+from drygrad.static.rules.numerics.guards import is_taken_in_part
 from drygrad.static.rules.numerics.rewriting import stays
 
 _CHOOSING = frozenset(
@@ -51,6 +52,7 @@ class LogOfSoftmax(Rule):
         Valid("def f(x):\n    return torch.log(F.softmax(x, dim=1) + 1e-8), F.softmax(x, 1).clamp(min=1e-8).log()"),
         Valid("def f(x):\n    p = F.softmax(x, dim=1)\n    return p, x.exp().log()"),
         Valid("def f(x, y):\n    p = F.softmax(x, dim=1)\n    p = 0.9 * p + 0.1 * y.exp()\n    return torch.log(p)"),
+        Valid("def f(x):\n    p = x.softmax(1)\n    return torch.where(p > 0, p * p.log(), torch.zeros_like(p)).sum()"),
         Valid(
             "import math\n\nimport torch\n\ndef f(x):\n    p = torch.softmax(x, 0)\n"
             "    return math.log(p[0].item() + 1)"
@@ -102,7 +104,7 @@ class LogOfSoftmax(Rule):
         if call is None or call.inplace or given is None or tensor is None:
             return
         origin = softmax_behind(tensor)
-        if origin is None:
+        if origin is None or is_taken_in_part(node, ctx):
             return
         recorded = ctx.grad_enabled(ctx.statement(node)) is not False
         yield ctx.finding(
