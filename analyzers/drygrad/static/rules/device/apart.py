@@ -25,6 +25,7 @@ _ON_CPU = re.compile(
 """Functions that work on the CPU by design."""
 _CPU_CLASSES = re.compile(r"Dataset|DataModule|DataLoader|Sampler|Collat|TestCase|^Test")
 _SPEAKS_OF_DEVICES = re.compile(r"cuda|device|gpu|accelerat|lightning", re.IGNORECASE)
+_FORWARD = frozenset({"forward", "__call__"})
 _TO_CPU = frozenset({"cpu", "to"})
 _CPU_PACKAGES = ("matplotlib", "PIL", "cv2", "seaborn", "plotly", "skimage", "librosa", "soundfile")
 
@@ -95,7 +96,8 @@ def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) ->
         bases = (ast.unparse(base) for base in cls.bases)
         if BEGINS.match(node.name) or any(_CPU_CLASSES.search(name) for name in (cls.name, *bases)):
             return True
-    return any(_is_of_images(n, ctx) or _is_array_of_tensor(n) for n in walk(node))
+    returns_arrays = node.name not in _FORWARD and any(map(_is_array_of_tensor, walk(node)))
+    return returns_arrays or any(_is_of_images(n, ctx) for n in walk(node))
 
 
 def _is_array_of_tensor(node: ast.AST) -> bool:
@@ -125,7 +127,7 @@ def _is_of_images(node: ast.AST, ctx: Context) -> bool:
 
 def _is_forward(function: Function) -> bool:
     """Say whether a function is called by others than the file shows, with what is wherever they want it."""
-    return function.owner is not None and getattr(function.node, "name", "") in ("forward", "__call__")
+    return function.owner is not None and getattr(function.node, "name", "") in _FORWARD
 
 
 def _is_placed_here(function: Function, fault: Fault, places: Places, ctx: Context) -> bool:
