@@ -411,6 +411,17 @@ OPTIONS: tuple[Option, ...] = (
         '"drygrad.searchTime": 5',
     ),
     Option(
+        "program-time",
+        "seconds",
+        "10",
+        "How long a program of the project (a script, an example) may compute until it calls a function that is to be "
+        "run, where no call of it gives inputs; 0: none is run for that.",
+        "editor",
+        _seconds_or_none,
+        {"type": "number", "minimum": 0, "maximum": _MAX_SECONDS},
+        '"drygrad.programTime": 0',
+    ),
+    Option(
         "verify-time",
         "seconds",
         "10",

@@ -83,6 +83,7 @@ class EditorSettings:
     memory_limit: float = 0.0
     verify_time: float = 10.0
     search_time: float = 2.0
+    program_time: float = 10.0
     experiment_time: float = 5.0
     dry_run_on_save: bool = True
     code_lens: bool = True

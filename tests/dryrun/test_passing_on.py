@@ -123,7 +123,7 @@ def test_what_is_passed_on_is_taken_with_its_names_and_its_grad_mode() -> None:
     reached = through.passed_on(caller, target.__code__)
     assert not seen
     assert not reached.grad
-    _, values = through.given_by(reached, None, "told")
+    _, values = through.given_by(reached.given, reached.code, None, "told")
     assert [(spec["name"], spec["star"], value) for spec, value in values] == [
         ("", "", 1),
         ("rest", "*", (2, 3)),

@@ -1,4 +1,4 @@
-"""Looks for the files of the workspace that call a target: its tests, scripts that import it."""
+"""Looks for files of the workspace that call a target: its tests, scripts that import it, programs that come to it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from pathlib import Path
 
 from drygrad.dryrun.inputs.callers import Caller
 from drygrad.dryrun.lane import in_turn
+from drygrad.dryrun.launches.finding import Found, find
 from drygrad.dryrun.plan import RunOptions
+from drygrad.dryrun.program import Program
 from drygrad.dryrun.targets import Target
 from drygrad.interpreters import Interpreter, site_packages
 from drygrad.static.lookup.client import Limits, LookupClient, Place
+from drygrad.static.lookup.dependents import Dependent
 from drygrad.static.lookup.users import User
 from drygrad.static.source import Source, SourceError, read
+from drygrad.static.toplevel import runs_something
 
 SECONDS = 2.0
 """How long a look-up may take; what is not found by then is done without."""
+_KINDS = ("script", "module")
+_MOST_LAUNCHES = 2
+MOST_PROGRAMS = 4
+"""So many programs are run one after the other, until one comes to the target."""
 
 
 class Callers:
@@ -30,16 +38,61 @@ class Callers:
         """Return the callers of a target, the likeliest first; their unsaved texts count before those on the disk."""
         if target.qualname is None:
             return ()
-        self._client = self._client or LookupClient(Limits(timeout=SECONDS))
-        place = Place(path, root, site_packages(Interpreter(interpreter, "")))
-        users = await self._client.users(place, target.qualname.partition(".")[0])
+        users = await self._asked().users(*_question(path, target, root, interpreter))
         return await in_turn(_callers, users, root, options)
+
+    async def programs_of(
+        self, path: Path, target: Target, root: Path, interpreter: Path, options: RunOptions
+    ) -> tuple[Program, ...]:
+        """Return the programs that come to a target, directly or not, the likeliest first."""
+        if target.function is None or target.is_special:
+            return ()
+        found = await self._asked().dependents(*_question(path, target, root, interpreter))
+        return await in_turn(_programs, found, root, options)
+
+    def _asked(self) -> LookupClient:
+        self._client = self._client or LookupClient(Limits(timeout=SECONDS))
+        return self._client
 
     async def close(self) -> None:
         """End the helper process."""
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+
+def _question(path: Path, target: Target, root: Path, interpreter: Path) -> tuple[Place, str]:
+    place = Place(path, root, site_packages(Interpreter(interpreter, "")))
+    return place, str(target.qualname).partition(".")[0]
+
+
+def _programs(found: list[Dependent], root: Path, options: RunOptions) -> tuple[Program, ...]:
+    """Return how the programs are started: as the project starts them, else without arguments."""
+    launches = find(root) if found else Found()
+    programs: list[Program] = []
+    for path in (one.path for one in found):
+        source = _source(path, options)
+        if source is None or not _is_text(source):
+            continue
+        shown = _shown(path, root)
+        known = [one for one in launches.of(path) if one.kind in _KINDS]
+        programs += [Program(one, shown, source) for one in known[:_MOST_LAUNCHES]]
+        programs += [] if known else [Program.plain(path, shown, source)]
+    return tuple(programs[:MOST_PROGRAMS])
+
+
+def program_of(options: RunOptions, root: Path) -> tuple[Program, ...]:
+    """Return the program that a run is started by, if it is one that may come to other targets, too."""
+    launch = options.launch
+    source = _source(launch.file, options) if launch is not None and launch.kind in _KINDS else None
+    return (Program(launch, _shown(launch.file, root), source),) if launch is not None and source is not None else ()
+
+
+def _is_text(source: Source) -> bool:
+    try:
+        return runs_something(source.tree)
+    except SourceError:
+        return False
 
 
 def _callers(users: list[User], root: Path, options: RunOptions) -> tuple[Caller, ...]:

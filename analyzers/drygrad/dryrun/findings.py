@@ -62,9 +62,9 @@ def findings_elsewhere(result: Result, plan: Plan, settings: Settings, run_id: s
 
 def _claimed(result: Result, plan: Plan) -> Iterator[Fault]:
     """Yield what a run claims, but for the file that the inputs come from: that is not what was run."""
-    other = plan.elsewhere
+    other = plan.elsewhere.caller.path if plan.elsewhere else plan.program.path if plan.program else plan.path
     for fault in inventions.claimed([*result.faults, *_unexplained(result)], plan, result):
-        if other is None or fault.at is None or Path(fault.at.path) != other.caller.path:
+        if other == plan.path or fault.at is None or Path(fault.at.path) != other:
             yield fault
 
 

@@ -217,6 +217,16 @@ def is_unmade(plan: Plan, result: Result) -> bool:
     return plan.partial and result.outcome == "failed" and all(weak)
 
 
+def is_without_inputs(plan: Plan, result: Result) -> bool:
+    """Say whether what was to give the inputs has not: a call that cannot be made, a program that does not come to it.
+
+    However the program ends before that, it is nothing that the target has done.
+    """
+    if result.outcome in ("no-inputs", "cancelled"):
+        return result.outcome == "no-inputs"
+    return plan.program is not None and result.data.get("called") is not True
+
+
 def is_of_devices(result: Result) -> bool:
     """Say whether a run ended because tensors lie on different devices."""
     errors = [fault for fault in result.faults if fault.severity == "error"]

@@ -53,13 +53,15 @@ class Record:
     @property
     def files(self) -> frozenset[Path]:
         """The other files that its inputs come from."""
-        other = self.plan.elsewhere
-        return frozenset([other.caller.path]) if other else frozenset()
+        other, program = self.plan.elsewhere, self.plan.program
+        return frozenset([other.caller.path] if other else program.files if program else ())
 
     @property
     def comment(self) -> str | None:
         """The inputs of the run as a ``# dry-run:`` comment to edit; None where it has none, or they are in one."""
-        if self.plan.target.function is None or self.plan.input_sources <= {"comment"} or passed_on_by(self.result):
+        if self.plan.program is not None or passed_on_by(self.result):
+            return None
+        if self.plan.target.function is None or self.plan.input_sources <= {"comment"}:
             return None
         return comment_text(self.plan, self.result)
 

@@ -25,10 +25,14 @@ from drygrad.dryrun.inputs.callers import Caller
 from drygrad.dryrun.inputs.proposing import Proposal
 from drygrad.dryrun.launches.launch import Launch
 from drygrad.dryrun.layout import packages_around, project_folders
+from drygrad.dryrun.program import Program
 from drygrad.dryrun.slicing import Bind, Enter, Step
 from drygrad.dryrun.targets import Target
 from drygrad.model import Span
 from drygrad.static.source import Source
+
+_PROGRAMS_SHARE = 0.3
+"""A program that waits is ended after two and a half times what it may compute."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,10 @@ class RunOptions:
     """How long the worker may search inputs that nothing gives; 0: not at all."""
     callers: tuple[Caller, ...] = ()
     """Other files whose calls of the target may give its inputs, where its own file has none."""
+    programs: tuple[Program, ...] = ()
+    """Programs of the project that may come to the target, for where no call of it can be built."""
+    program_seconds: float = 10.0
+    """How long one of them may compute until it does, imports not counted; 0: none is run."""
     further: bool = False
     """Whether the run goes on after the call: to a second one, and to batches of the loaders that it has made."""
     forgive: bool = False
@@ -172,6 +180,8 @@ class Plan:
     """What the worker is to search the inputs from, where nothing gives them."""
     elsewhere: Elsewhere | None = None
     """Where the inputs come from, if that is another file."""
+    program: Program | None = None
+    """The program that calls the target, if it is one that gives the inputs."""
     within: Plan | None = None
     """The run that is looked at from a file that it only imports; ``source`` and ``path`` are then that file's."""
     partial: bool = False
@@ -211,7 +221,8 @@ class Plan:
             "search": self._search(),
             "method_of": self.target.receiver,
             "elsewhere": self.elsewhere.as_json() if self.elsewhere else None,
-            "launch": options.launch.as_json() if options.launch else None,
+            "launch": self.program.start if self.program else options.launch.as_json() if options.launch else None,
+            "program": self.program.as_json(self.target, self._program_seconds) if self.program else None,
         }
 
     def _search(self) -> dict[str, Any] | None:
@@ -249,6 +260,7 @@ class Plan:
             self.target.qualname,
             self._executed(),
             self._executed_elsewhere(),
+            self.program and [self.program.as_json(self.target, self._program_seconds), self.program.start],
             [(a.name, a.star, a.text) for a in self.arguments],
             self.receiver.text if self.receiver else None,
             self._search(),
@@ -262,6 +274,16 @@ class Plan:
         ]
         return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
+    @property
+    def _launch(self) -> Launch | None:
+        """How the program is started: the one that gives the inputs has a launch of its own."""
+        return self.program.launch if self.program else self.options.launch
+
+    @property
+    def _program_seconds(self) -> float:
+        """What a program may take of the run's time; the target has all of that again."""
+        return min(self.options.program_seconds, _PROGRAMS_SHARE * self.options.timeout)
+
     def _executed(self) -> list[str]:
         if self.steps is None:
             return [self.source.text]
@@ -274,7 +296,7 @@ class Plan:
     @property
     def module_name(self) -> str:
         """The name that the text's module has: ``__main__`` for a script, else by the packages around the file."""
-        if self.steps is None or self.target.is_entry:
+        if (self.steps is None and self.program is None) or self.target.is_entry:
             return "__main__"
         return self.elsewhere.caller.module if self.elsewhere else _module_name(self.path, self._packages)
 
@@ -298,11 +320,13 @@ class Plan:
         """
         home = self._packages[-1].parent if self._packages else self.path.parent
         beside = [self.path.parent] if self.steps is None else []
-        launch = self.options.launch
-        first = launch.sys_path if launch is not None and launch.file == self.path else ()
+        launch = self._launch
+        own = launch is not None and (launch.file == self.path or self.program is not None)
+        first = launch.sys_path if launch is not None and own else ()
+        above = self.program.folders if self.program else ()
         project = project_folders(self.path)
         last = self.options.root or home
-        return tuple(dict.fromkeys([*first, home, *beside, *self._folders_elsewhere(), *project, last]))
+        return tuple(dict.fromkeys([*first, *above, home, *beside, *self._folders_elsewhere(), *project, last]))
 
     def _folders_elsewhere(self) -> list[Path]:
         """Return the folders in which the other file's imports are found, the target's own file among them."""
@@ -318,7 +342,8 @@ class Plan:
     def modules(self) -> tuple[str, ...]:
         """The top-level names of the third-party modules that the run imports."""
         steps = (*(self.steps or ()), *(self.elsewhere.steps if self.elsewhere else ()))
-        statements = self.source.tree.body if self.steps is None else [s for s in steps if isinstance(s, ast.stmt)]
+        own = self.source.tree.body if self.steps is None else [s for s in steps if isinstance(s, ast.stmt)]
+        statements = [*own, *(self.program.source.tree.body if self.program else ())]
         found = {name.partition(".")[0] for statement in statements for name in _imported(statement)}
         return tuple(sorted(name for name in found if name != "torch" and self._is_third_party(name)))
 

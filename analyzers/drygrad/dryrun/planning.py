@@ -50,6 +50,20 @@ def gives_nothing(plans: list[Plan] | Missing) -> bool:
     return any(plan.proposal is not None or DOCSTRING in plan.input_sources for plan in plans)
 
 
+def invents(plans: list[Plan] | Missing) -> bool:
+    """Say whether at most a search gives the inputs: a program of the project that calls the target would be better."""
+    return bool(plans.names) if isinstance(plans, Missing) else any(plan.proposal is not None for plan in plans)
+
+
+def without(plan: Plan, options: RunOptions) -> RunOptions | None:
+    """Return the options without what gives the inputs of a plan, and what came before it; None where none did."""
+    if plan.elsewhere is not None:
+        return replace(options, callers=options.callers[options.callers.index(plan.elsewhere.caller) + 1 :])
+    if plan.program is not None:
+        return replace(options, programs=options.programs[options.programs.index(plan.program) + 1 :])
+    return None
+
+
 class _Planner:
     def __init__(self, source: Source, path: Path, target: Target, options: RunOptions) -> None:
         self.source = source
@@ -157,7 +171,7 @@ class _Planner:
 
     def _guessed(self) -> list[Plan] | None:
         """Plan a run whose inputs the file itself does not give."""
-        return self._elsewhere() or self._documented() or self._searched()
+        return self._elsewhere() or self._documented() or self._in_program() or self._searched()
 
     def _elsewhere(self) -> list[Plan] | None:
         """Plan the run that a call in another file gives; None where none can be built."""
@@ -172,6 +186,11 @@ class _Planner:
         plan = self._plan(own.steps, arguments, site.receiver)
         there = Elsewhere(caller, steps, site.call.lineno)
         return [replace(plan, elsewhere=there, partial=found.slice.partial or not own.surroundings)]
+
+    def _in_program(self) -> list[Plan] | None:
+        """Plan the run that begins where a program of the project calls the target; None where there is none."""
+        programs = self.options.programs
+        return [replace(self._plan(None, (), None), program=programs[0])] if programs else None
 
     def _documented(self) -> list[Plan] | None:
         """Plan the run that an example in the docstring gives; None where there is none that stands alone."""

@@ -100,7 +100,8 @@ def _had(needs: frozenset[Need], plan: Plan, result: Result) -> bool:
         had.add("backward")
     if result.backward == "target":
         had.add("own backward")
-    if not any(mode in text for text in plan.contexts for mode in _WITHOUT_GRAD):
+    without = any(mode in text for text in plan.contexts for mode in _WITHOUT_GRAD)
+    if not without and (plan.program is None or "backward" in had):  # a program may have any mode
         had.add("grad")
     if result.device.startswith(("sim", "cuda")):
         had.add("device")
@@ -138,7 +139,7 @@ def _entered(around: Sequence[ast.stmt], result: Result) -> bool:
 def _is_about(functions: Sequence[FunctionNode], plan: Plan) -> bool:
     """Say whether the inputs of the run are those that a statement in these functions depends on."""
     target = plan.target.function
-    if target is None or not (plan.arguments or plan.receiver):
+    if target is None or not (plan.arguments or plan.receiver or plan.program):
         return True
     names = [(node.name, node.lineno) for node in functions]
     return (target.name, target.lineno) in names

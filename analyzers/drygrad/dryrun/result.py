@@ -150,7 +150,8 @@ class Result:
     @property
     def own_seconds(self) -> float:
         """How long the run has taken, but for its imports."""
-        return self.seconds - float(self.data.get("import_seconds") or 0.0)
+        others = (float(self.data.get(name) or 0.0) for name in ("import_seconds", "way_seconds"))
+        return self.seconds - sum(others)
 
     def files(self) -> set[str]:
         """Return the files in which the run says that something is."""

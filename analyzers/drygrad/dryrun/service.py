@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from drygrad.dryrun import inventions
 from drygrad.dryrun.behind import behind_devices
-from drygrad.dryrun.callers import Callers
+from drygrad.dryrun.callers import Callers, program_of
 from drygrad.dryrun.choice import UNSEEN, choose
 from drygrad.dryrun.conversation import OnInterim, OnPhase
 from drygrad.dryrun.coverage import coverage
@@ -24,13 +24,15 @@ from drygrad.dryrun.launches.finding import find
 from drygrad.dryrun.launches.launch import Launch as Launched
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing, Plan, RunOptions, started_by
-from drygrad.dryrun.planning import gives_nothing, plan_runs
+from drygrad.dryrun.planning import gives_nothing, invents, plan_runs, without
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.states import State
 from drygrad.dryrun.supervisor import PARALLEL, Supervisor
 from drygrad.dryrun.targets import Target
 from drygrad.dryrun.varying import vary
 from drygrad.dryrun.verify import verify
+from drygrad.dryrun.ways import Ways
+from drygrad.dryrun.workspace_imports import imported_files
 from drygrad.model import Finding
 from drygrad.settings import Settings
 from drygrad.static.source import Source
@@ -89,6 +91,7 @@ class DryRuns:
         self._launch_at = launch_at
         self._supervisors: dict[Home, Supervisor] = {}
         self._callers = Callers()
+        self._ways = Ways()
 
     def supervisor(self, home: Home) -> Supervisor:
         """Return the supervisor of an interpreter, the most recently used now."""
@@ -139,27 +142,45 @@ class DryRuns:
         return None
 
     async def _first_made(self, request: _Request, options: RunOptions) -> list[Record] | Missing:
-        """Run a target with the best inputs there are; a call in another file that cannot be made gives way."""
+        """Run a target with the best inputs there are; a call in another file that cannot be made gives way.
+
+        So does a program that does not come to the target.
+        """
         source, path, target, home, settings, on_phase = request
-        plans = await in_turn(plan_runs, source, path, target, options)
-        if gives_nothing(plans):
-            options = replace(
-                options, callers=await self._callers.of(path.absolute(), target, home.root, home.interpreter, options)
-            )
-            plans = await in_turn(plan_runs, source, path, target, options) if options.callers else plans
+        evidence = [(gives_nothing, self._with_callers), (invents, self._with_programs)]
         notes: tuple[str, ...] = ()
-        await self._let_go(home)
-        while not isinstance(plans, Missing):
+        while True:
+            plans = await in_turn(plan_runs, source, path, target, options)
+            while evidence and evidence[0][0](plans):
+                options = await evidence.pop(0)[1](request, options)
+                plans = await in_turn(plan_runs, source, path, target, options)
+            if isinstance(plans, Missing):
+                return plans
+            rest, known = without(plans[0], options), self._ways.in_vain(plans[0])
+            if rest is not None and known is not None:
+                notes, options = (*notes, known), rest
+                continue
+            await self._let_go(home)
             records = [await self._carry_out(plan, home, settings, on_phase) for plan in plans]
-            used = plans[0].elsewhere
-            if used is None or records[0].result.outcome != "no-inputs":
+            if rest is None or not inventions.is_without_inputs(plans[0], records[0].result):
                 return [_with_notes(record, notes) for record in records]
             ended = records[0].result
+            await in_turn(self._ways.learn, plans[0], ended)
             notes += (ended.reason,) if ended.reason else ended.notes
-            rest = options.callers[options.callers.index(used.caller) + 1 :]
-            options = replace(options, callers=rest)
-            plans = await in_turn(plan_runs, source, path, target, options)
-        return plans
+            options = rest
+
+    async def _with_callers(self, request: _Request, options: RunOptions) -> RunOptions:
+        path, home = request.path.absolute(), request.home
+        found = await self._callers.of(path, request.target, home.root, home.interpreter, options)
+        return replace(options, callers=found)
+
+    async def _with_programs(self, request: _Request, options: RunOptions) -> RunOptions:
+        path, home = request.path.absolute(), request.home
+        if options.program_seconds <= 0:
+            return options
+        found = await self._callers.programs_of(path, request.target, home.root, home.interpreter, options)
+        given = await in_turn(program_of, options, home.root)
+        return replace(options, programs=(*given, *(one for one in found if one not in given)))
 
     async def experiment(
         self,
@@ -233,6 +254,8 @@ class DryRuns:
     async def _carry_out(self, plan: Plan, home: Home, settings: Settings, on_phase: OnPhase | None) -> Record:
         run = uuid.uuid4().hex[:12]
         plan, result = await self._result(plan, home, run, on_phase)
+        if plan.program is not None and result.data.get("called") is True:
+            plan = await in_turn(_with_files, plan, home.root)
         result = inventions.settled(plan, result)
         result = replace(result, coverage=coverage(plan, result))
         found = await in_turn(findings, result, plan, plan.source, settings, run)
@@ -267,6 +290,15 @@ def _told(record: Record) -> Record:
         return record
     note = told(launch, root or launch.folder)
     return replace(record, result=replace(record.result, notes=(note, *record.result.notes)))
+
+
+def _with_files(plan: Plan, root: Path) -> Plan:
+    """Return a plan whose program knows the files that it executes: a change of one of them outdates the run."""
+    if plan.program is None:
+        return plan
+    own, buffers = plan.program, {Path(path): text for path, text in plan.options.buffers.items()}
+    files = imported_files(own.source, own.path, root, buffers) | {own.path}
+    return replace(plan, program=replace(own, files=files - {plan.path}))
 
 
 def _with_notes(record: Record, notes: tuple[str, ...]) -> Record:

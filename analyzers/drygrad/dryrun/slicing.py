@@ -22,8 +22,8 @@ from drygrad.dryrun.filling import Fillers, calls_filler, filled_by
 from drygrad.dryrun.names import blocks, bound_names, late_names, needed_names, read_names
 from drygrad.dryrun.registering import Registries
 from drygrad.dryrun.setting import Setters, called_names, is_placeholder, set_directly, setters_of
-from drygrad.dryrun.targets import is_main_block
 from drygrad.static.source import Located
+from drygrad.static.toplevel import is_main_block
 
 GIVEN = frozenset((*dir(builtins), "__file__", "__name__", "__doc__", "__builtins__", "__spec__", "__package__"))
 """Names that every module has."""

@@ -20,6 +20,7 @@ from drygrad.model import Position, Span
 from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
 from drygrad.static.syntax import called
+from drygrad.static.toplevel import acts, is_main_block, runs_something
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Kind = Literal["function", "method", "script"]
@@ -30,10 +31,6 @@ _OF_OTHERS = frozenset("property cached_property setter deleter fixture".split()
 _READING = frozenset("property cached_property functools.cached_property".split())
 _DOING = ("forward", "__call__", "__init__")
 """What an object of a class is made for, the likeliest first."""
-_DECLARING_CALLS = frozenset(
-    "getLogger TypeVar ParamSpec NewType namedtuple NamedTuple Path device compile get_logger Literal".split()
-)
-
 _ENTRIES = frozenset(("hydra.main", "click.command", "click.group"))
 
 
@@ -154,14 +151,6 @@ def target_at(source: Source, position: Position) -> Target | None:
     return _script(source) if _runs_something(source) else None
 
 
-def is_main_block(node: ast.AST) -> bool:
-    """Say whether a statement is ``if __name__ == "__main__":``."""
-    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.comparators) != 1:
-        return False
-    sides = {ast.unparse(side) for side in (node.test.left, node.test.comparators[0])}
-    return isinstance(node.test.ops[0], ast.Eq) and sides == {"__name__", "'__main__'"}
-
-
 def definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, FunctionNode | ast.ClassDef]]:
     """Yield what a module's or a class's body defines, with its qualified name, classes before what is in them."""
     for statement in body:
@@ -262,7 +251,7 @@ def _script(source: Source) -> Target | None:
         body = source.tree.body
     except SourceError:
         return None
-    place = next((s for s in body if is_main_block(s)), None) or next(filter(_acts, body), None)
+    place = next((s for s in body if is_main_block(s)), None) or next(filter(acts, body), None)
     line = place.lineno if place else 1
     head = Span.of(line, 0, line, len(source.line_text(line)))
     whole = Span(Position(1, 0), source.position(len(source.text)))
@@ -272,18 +261,6 @@ def _script(source: Source) -> Target | None:
 
 def _runs_something(source: Source) -> bool:
     try:
-        return any(is_main_block(statement) or _acts(statement) for statement in source.tree.body)
+        return runs_something(source.tree)
     except SourceError:
         return False
-
-
-def _acts(statement: ast.stmt) -> bool:
-    """Say whether a top-level statement does more than declare: it calls, loops, or computes."""
-    if isinstance(statement, ast.Expr):
-        return not isinstance(statement.value, ast.Constant)
-    if isinstance(statement, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AugAssign, ast.Assert)):
-        return True
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
-        calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
-        return any(ast.unparse(call.func).rpartition(".")[2] not in _DECLARING_CALLS for call in calls)
-    return False

@@ -286,6 +286,7 @@ RESULT = record(
                 "interpreter": maybe(line(4096)),
                 "seconds": _SECONDS,
                 "import_seconds": _SECONDS,
+                "way_seconds": _SECONDS,
                 "faults": items(FAULT, 500),
                 "error": maybe(ERROR),
                 "notes": items(_SENTENCE, 500),

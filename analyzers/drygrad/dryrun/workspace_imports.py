@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from drygrad.static.lookup.modules import Module, Modules, module_at
+from drygrad.static.lookup.imports import files_imported
+from drygrad.static.lookup.modules import Modules
 from drygrad.static.source import Source, SourceError, read
 
 MAX_FILES = 500
@@ -42,36 +42,4 @@ def _imports_of(modules: Modules, origin: Path, source: Source) -> Iterator[Path
         tree = source.parse()
     except SourceError:
         return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for top, *names in (alias.name.split(".") for alias in node.names):
-                yield from _files(modules, modules.find(top, origin), names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from _from(modules, origin, node)
-
-
-def _from(modules: Modules, origin: Path, node: ast.ImportFrom) -> Iterator[Path]:
-    names = node.module.split(".") if node.module else []
-    if node.level:
-        start = _package(origin, node.level)
-    else:
-        start, names = modules.find(names[0], origin), names[1:]
-    for alias in node.names:
-        yield from _files(modules, start, [*names, alias.name])
-
-
-def _package(origin: Path, level: int) -> Module | None:
-    package = module_at(origin).package
-    for _ in range(level - 1):
-        package = package.parent if package else None
-    return package
-
-
-def _files(modules: Modules, module: Module | None, names: list[str]) -> Iterator[Path]:
-    """Yield the files on the way through a package to a submodule; a last name may be no module, but in one."""
-    while module is not None:
-        if module.path is not None:
-            yield module.path
-        if not names:
-            return
-        module, names = modules.submodule(module, names[0]), names[1:]
+    yield from files_imported(modules, origin, tree)

@@ -11,12 +11,14 @@ import time
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from types import CodeType
 from typing import Any, Callable
 
 import torch
 
 from drygrad.worker import adapt, allowance, errors, forgiving, further, graphs, inputs, outcomes, probe, pytest_run
 from drygrad.worker.absent import Absences
+from drygrad.worker.arriving import Call, Program
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
 from drygrad.worker.instruments import all_instruments
@@ -25,11 +27,14 @@ from drygrad.worker.lines import Lines
 from drygrad.worker.loops import Loops, Progress
 from drygrad.worker.modules import folders_around, forget_shadowed
 from drygrad.worker.namespace import Namespace, PackageError, WorkspaceFinder, give_source
-from drygrad.worker.resolving import resolve
+from drygrad.worker.resolving import resolve, resolve_call
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import watching
 
 MAX_THREADS = 4
+
+Give = Callable[[], "tuple[Any, list[inputs.Given]]"]
+"""Gives the object that the target is called on, and its arguments."""
 
 
 class Execution:
@@ -51,6 +56,9 @@ class Execution:
         self.hooks = Hooks(self.run, self.loops, self.instruments)
         self.launch = Launch(plan, self.run.note)
         self.absences = Absences(self.run)
+        self.program = Program(plan, self.run, self.hooks, self._in_program) if plan.get("program") else None
+        self._code: CodeType | None = None
+        """The code that the program has called, where one gives the inputs."""
         self.backward = "none"
         self.tell = tell
         self._show = show
@@ -70,10 +78,14 @@ class Execution:
     def _outcome(self) -> str:
         try:
             self.prepare()
-            namespace = Namespace(self.plan, self.absences)
+            program = self.program
+            namespace = program.namespace(self.absences) if program else Namespace(self.plan, self.absences)
             self.launch.read(namespace.tree)
         except SyntaxError as error:
             return self._unreadable(error)
+        except CallFailed as error:
+            self.run.because(str(error))
+            return "no-inputs"
         try:
             for instrument in self.instruments:
                 instrument.start()
@@ -144,10 +156,12 @@ class Execution:
         own_path = [str(entry) for entry in plan.get("sys_path") or ()]
         forget_shadowed(own_path)
         sys.path[:0] = own_path
+        program = self.program
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
         around = folders_around(plan["path"], root)
         finder = WorkspaceFinder(self.run.lines, buffers, self.launch.read, self.absences, around)
-        finder.tells_blocks = plan.get("compare") is True
+        finder.tells_blocks = plan.get("compare") is True or program is not None
+        finder.observed = plan["path"] if program else None
         sys.meta_path.insert(0, finder)
         give_source(plan["path"], plan["text"])
         self.launch.enter(root)
@@ -178,6 +192,10 @@ class Execution:
         target, setup = self.plan.get("target"), self.plan.get("setup")
         specs: list[dict[str, Any]] = self.plan.get("arguments") or []
         self.tell(allowance.IMPORTING)
+        if self.program is not None:
+            self.run.listen([self.progress])
+            self.program.run_until_called(namespace)
+            return
         namespace.import_parent()
         if target is None and specs:
             self.tell("inputs")
@@ -202,11 +220,29 @@ class Execution:
         with namespace.contexts, giving.contexts:
             given = partial(self._given, giving, specs)
             give = partial(other.held, given) if other else given
-            if self.plan.get("experiments"):
-                self._experiment(namespace, target, give)
-                if not self.plan.get("compare"):
-                    return
-            returned = self._returned(namespace, target, give)
+            returned = self._carried_out(namespace.names, target, give)
+        self._follow(returned)
+
+    def _in_program(self, call: Call) -> None:
+        """Call the target where the program of the plan has come to it; its own time begins there."""
+        self.run.imports.add(self.program.seconds if self.program else 0.0)
+        self.tell(allowance.IMPORTING)
+        self.run.listen(self.instruments)
+        for changed in self.run.on_change:
+            changed()
+        self._code = call.code
+        self._follow(self._carried_out(call.names, str(self.plan["target"]), call.give))
+
+    def _carried_out(self, names: dict[str, Any], target: str, give: Give) -> Any:
+        """Return what the target returns; nothing where only experiments are made with it."""
+        if self.plan.get("experiments"):
+            self._experiment(names, target, give)
+            if not self.plan.get("compare"):
+                return None
+        return self._returned(names, target, give)
+
+    def _follow(self, returned: Any) -> None:
+        """Go backward from what the target has returned, as its caller would."""
         if not self.plan.get("backward_probe", True):
             return
         if self.backward == "none":
@@ -214,13 +250,15 @@ class Execution:
         elif self._trains:
             self._probe_again(returned)
 
-    def _experiment(
-        self, namespace: Namespace, target: str, give: Callable[[], tuple[Any, list[inputs.Given]]]
-    ) -> None:
+    def resolved(self, names: dict[str, Any], target: str, owner: Any) -> Callable[..., Any]:
+        """Return what to call: what is known by the target's name, on its object."""
+        return resolve_call(names, target, owner, self._code) if self._code else resolve(names, target, owner)
+
+    def _experiment(self, names: dict[str, Any], target: str, give: Give) -> None:
         """Try the relations that the plan names, each in a fork of this process, which has called nothing yet."""
         from drygrad.worker.experiments import conducting  # most runs have none
 
-        conducting.conduct(conducting.Bench(self, namespace.names, target, give), self.tell, self._so_far)
+        conducting.conduct(conducting.Bench(self, names, target, give), self.tell, self._so_far)
 
     def _so_far(self) -> None:
         if not self.plan.get("compare"):
@@ -257,23 +295,25 @@ class Execution:
             raise CallFailed(f"`{caller['target']}` does not come to the target: {errors.first_line(error)}") from error
         del self.run.faults[known:]
         namespace.contexts.enter_context(torch.set_grad_enabled(reached.grad))
-        return through.given_by(reached, self.plan.get("method_of"), self._passing()["source"])
+        return through.given_by(reached.given, reached.code, self.plan.get("method_of"), self._passing()["source"])
 
     def _passing(self) -> dict[str, str]:
-        """Return what is said of inputs that another function passes on."""
+        """Return what is said of inputs that another function, or a program, passes on."""
+        if self.program is not None:
+            return {"source": self.program.source}
         caller = self.plan.get("through")
         return {"source": f"search, passed on by `{caller['target']}`"} if caller is not None else {}
 
-    def _returned(self, namespace: Namespace, target: str, given: Callable[[], tuple[Any, list[inputs.Given]]]) -> Any:
+    def _returned(self, names: dict[str, Any], target: str, given: Give) -> Any:
         self.tell("inputs")
         receiver = self.plan.get("receiver")
         owner, values = given()
-        function = resolve(namespace.names, target, owner)
+        function = self.resolved(names, target, owner)
         own: dict[str, Any] = {**self._passing(), **(receiver or {}), "name": "self"}
         told = [(own, owner)] if receiver or owner is not None else []
         described = self.run.result["inputs"] = inputs.described(function, [*told, *values])
         given_values = [owner, *(value for _, value in values)] if told else [value for _, value in values]
-        self.run.tell("begins", namespace.names, {d["name"]: v for d, v in zip(described, given_values)})
+        self.run.tell("begins", names, {d["name"]: v for d, v in zip(described, given_values)})
         positional, named = inputs.arguments(values)
         del values, given_values
         before = self.progress.backwards
@@ -365,6 +405,7 @@ class Execution:
             "outcome": outcome,
             "seconds": round(time.monotonic() - self.begun, 4),
             "import_seconds": round(self.run.imports.seconds, 4),
+            "way_seconds": round(self.program.seconds if self.program else 0.0, 4),
             "faults": [fault.as_json() for fault in list(self.run.faults)],
             "called": self._called is not None,
             "blocks": sorted(self.hooks.blocks),

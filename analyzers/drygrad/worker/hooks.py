@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,16 +33,36 @@ class Hooks:
 
     def install(self) -> None:
         """Make the calls known to all modules."""
-        known: dict[str, Any] = {
-            weave.LOOP: self._loops.loop,
-            weave.BLOCK: self.blocks.add,
-            weave.BLOCK_OF: self.entered,
-            weave.ASSIGNED: self.assigned,
-            weave.RETURNED: self.returned,
-            weave.SWALLOWED: self.swallowed,
-        }
-        for name, value in known.items():
-            setattr(builtins, name, value)
+        _let_mean(
+            {
+                weave.LOOP: self._loops.loop,
+                weave.BLOCK: self.blocks.add,
+                weave.BLOCK_OF: self.entered,
+                weave.ASSIGNED: self.assigned,
+                weave.RETURNED: self.returned,
+                weave.SWALLOWED: self.swallowed,
+            }
+        )
+
+    def wait(self, entered: Callable[[int], None]) -> None:
+        """Tell somebody else of the blocks of the target's file, too, and nobody of its values; until ``go_on``."""
+        _let_mean({weave.BLOCK: entered, weave.ASSIGNED: _nothing, weave.RETURNED: _same})
+
+    def go_on(self, *, elsewhere: bool) -> None:
+        """Forget the blocks so far; take note of those of other files only if they are of interest."""
+        self.blocks.clear()
+        self.blocks_of.clear()
+        self.install()
+        if not elsewhere:
+            _let_mean({weave.BLOCK_OF: _nothing})
+
+    def end(self, kind: type[BaseException]) -> None:
+        """Raise something wherever the program comes to such a call, until ``install``."""
+
+        def over(*_: Any) -> Any:
+            raise kind
+
+        _let_mean(dict.fromkeys(weave.NAMES, over))
 
     @contextmanager
     def unnoticed(self) -> Generator[None]:
@@ -81,3 +101,16 @@ class Hooks:
                     fault = errors.user_error(error, place)
                 if fault is not None:
                     self._run.report(fault, error)
+
+
+def _let_mean(meanings: Mapping[str, Callable[..., Any]]) -> None:
+    for name, value in meanings.items():
+        setattr(builtins, name, value)
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _same(_: int, value: Any) -> Any:
+    return value

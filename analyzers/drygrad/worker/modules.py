@@ -25,7 +25,16 @@ _WITHOUT_COMPILER = frozenset({"torch", "numpy"})
 
 def needs_compiler(plan: dict[str, Any]) -> bool:
     """Say whether the run may come to torch's compiler: its text mentions what does, or imports what may."""
-    text = plan["text"]
+    return any(map(_needs_compiler, _texts(plan)))
+
+
+def _texts(plan: dict[str, Any]) -> list[str]:
+    """Return the texts that a plan executes first: the target's, and that of the program that calls it."""
+    program: dict[str, Any] | None = plan.get("program")
+    return [plan["text"], *([program["text"]] if program is not None else [])]
+
+
+def _needs_compiler(text: str) -> bool:
     if _USES_COMPILER.search(text):
         return True
     try:
@@ -47,14 +56,17 @@ def import_compiler() -> None:
 
 
 def third_party_imports(plan: dict[str, Any]) -> set[str]:
-    """Return the installed modules that the plan's text imports and this process has not, torch's own included."""
-    try:
-        tree = ast.parse(plan["text"])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+    """Return the installed modules that the plan's texts import and this process has not, torch's own included."""
     own_path = [str(entry) for entry in plan.get("sys_path") or ()]
-    wanted = set(imported_names(tree)) - set(sys.modules)
+    wanted = {name for text in _texts(plan) for name in _imported_by(text)} - set(sys.modules)
     return {name for name in wanted if _is_third_party(name.partition(".")[0], own_path)}
+
+
+def _imported_by(text: str) -> Iterator[str]:
+    try:
+        yield from imported_names(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:

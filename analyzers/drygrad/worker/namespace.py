@@ -55,10 +55,19 @@ class WovenLoader(PackageLoader):
     """Loads a module of the user's: the editor's text before the disk's, with bounded loops."""
 
     def __init__(
-        self, name: str, path: str, text: str | None, heard: Heard, absences: Absences, *, tells_blocks: bool
+        self,
+        name: str,
+        path: str,
+        text: str | None,
+        heard: Heard,
+        absences: Absences,
+        *,
+        observe: bool,
+        tells_blocks: bool,
     ) -> None:
         super().__init__(name, path)
         self._absences = absences
+        self._observe = observe
         self._tells_blocks = tells_blocks
         self._text = text
         self._heard = heard
@@ -79,7 +88,8 @@ class WovenLoader(PackageLoader):
         tree = ast.parse(source, path)
         self._heard(path, self._text if self._text is not None else decode_source(source), tree)
         tree.body = self._absences.without(path, tree.body)
-        woven = weave(tree, observe=False, blocks_of=path if self._tells_blocks else None)
+        blocks_of = path if self._tells_blocks and not self._observe else None
+        woven = weave(tree, observe=self._observe, blocks_of=blocks_of)
         return compile(woven, path, "exec", dont_inherit=True)
 
     def get_source(self, fullname: str) -> str | None:
@@ -97,6 +107,8 @@ class WorkspaceFinder:
         self._absences = absences
         self.tells_blocks = False
         """Whether the blocks that run are told of the modules that it finds, too."""
+        self.observed: str | None = None
+        """The file of the user's that is observed as the text of a run is, where a program imports it."""
         self._around = list(around)
         self._read = read
         self._buffers = {os.path.abspath(path): text for path, text in buffers.items()}
@@ -114,9 +126,15 @@ class WorkspaceFinder:
                 return None
             spec.loader = PackageLoader(spec.name, origin)
         elif type(spec.loader) is SourceFileLoader:
-            text = self._buffers.get(os.path.abspath(origin))
+            text, observe = self._buffers.get(os.path.abspath(origin)), os.path.abspath(origin) == self.observed
             spec.loader = WovenLoader(
-                spec.name, origin, text, self._heard, self._absences, tells_blocks=self.tells_blocks
+                spec.name,
+                origin,
+                text,
+                self._heard,
+                self._absences,
+                observe=observe,
+                tells_blocks=self.tells_blocks,
             )
             if text is not None:
                 give_source(origin, text)
@@ -201,13 +219,15 @@ class PackageError(Exception):
 class Namespace:
     """The user's text, parsed and woven, and the module whose names it binds."""
 
-    def __init__(self, plan: dict[str, Any], absences: Absences, observe: bool = True) -> None:
+    def __init__(
+        self, plan: dict[str, Any], absences: Absences, observe: bool = True, blocks_of: str | None = None
+    ) -> None:
         self.path: str = plan["path"]
         self._absences = absences
         self.tree = ast.parse(plan["text"], self.path)
         self.definitions = {node.name: node.lineno for node in self.tree.body if hasattr(node, "name")}  # type: ignore
         self._flags = _future_flags(self.tree)
-        weave(self.tree, observe=observe)
+        weave(self.tree, observe=observe, blocks_of=blocks_of)
         self._executed: set[Start] = set()
         self._executing: list[Start] = []
         self.module = self._module(str(plan.get("module_name") or "__main__"), str(plan.get("package") or ""))
@@ -239,6 +259,10 @@ class Namespace:
     def execute_all(self) -> None:
         """Execute the whole text."""
         self._run(self.tree.body)
+
+    def execute_each(self) -> None:
+        """Execute the whole text, statement by statement: imports that fail are passed over where they can be."""
+        self._execute(self.tree.body)
 
     def _catch_up(self) -> None:
         """Execute all above the statement that is being executed, else the whole text: Python would have by now."""

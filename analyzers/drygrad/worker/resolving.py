@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from types import CodeType, MethodType
 from typing import Any, Callable
 
 import torch
@@ -32,6 +33,20 @@ def resolve(names: dict[str, Any], target: str, owner: Any) -> _Called:
         holder, found = found, getattr(found, part)
     is_own = isinstance(holder, type) and issubclass(holder, torch.autograd.Function) and parts[-1] == "forward"
     return _applying(holder) if is_own else found
+
+
+def resolve_call(names: dict[str, Any], target: str, owner: Any, code: CodeType) -> _Called:
+    """Return what to call where a program has called code of the target: a subclass may have a method of its own."""
+    found = resolve(names, target, owner)
+    if owner is None or target.partition(".")[0] not in names or _runs(found, code):
+        return found
+    own = resolve(names, target, None)
+    return MethodType(own, owner) if _runs(own, code) else found
+
+
+def _runs(called: _Called, code: CodeType) -> bool:
+    inner: Any = called.forward if isinstance(called, torch.nn.Module) else called
+    return getattr(inspect.unwrap(inner), "__code__", None) is code
 
 
 def _reading(owner: Any, name: str) -> _Called | None:

@@ -15,6 +15,7 @@ BLOCK_OF = "__drygrad_block_of__"
 ASSIGNED = "__drygrad_assigned__"
 RETURNED = "__drygrad_returned__"
 SWALLOWED = "__drygrad_swallowed__"
+NAMES = (LOOP, BLOCK, BLOCK_OF, ASSIGNED, RETURNED, SWALLOWED)
 
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)

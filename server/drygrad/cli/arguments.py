@@ -129,6 +129,13 @@ def _run(run: argparse.ArgumentParser) -> None:
         "--search-time", type=_seconds, default=2.0, metavar="S", help="seconds to search inputs (default: 2)"
     )
     bounds.add_argument(
+        "--program-time",
+        type=_seconds_or_none,
+        default=10.0,
+        metavar="S",
+        help="seconds for a program of the project to call the function that is run (default: 10; 0: none is run)",
+    )
+    bounds.add_argument(
         "--experiment-time",
         type=_seconds_or_none,
         default=5.0,

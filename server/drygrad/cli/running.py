@@ -111,6 +111,7 @@ def _options(arguments: argparse.Namespace, buffers: dict[str, str]) -> RunOptio
         ranks=arguments.ranks,
         timeout=arguments.timeout,
         search_seconds=arguments.search_time,
+        program_seconds=arguments.program_time,
         seed=arguments.seed,
         inputs=arguments.inputs,
         gpu_memory=arguments.gpu_memory,

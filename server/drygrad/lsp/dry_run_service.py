@@ -26,6 +26,7 @@ class RunSettings:
     """GiB; 0: as the worker sees fit."""
     verify_time: float = 10.0
     search_time: float = 2.0
+    program_time: float = 10.0
     experiment_time: float = 5.0
     settings: Settings = field(default_factory=Settings)
     buffers: Mapping[Path, str] = field(default_factory=dict[Path, str])

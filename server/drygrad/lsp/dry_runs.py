@@ -395,6 +395,7 @@ class DryRuns:
             memory_limit=resolved.personal.memory_limit,
             verify_time=resolved.personal.verify_time,
             search_time=resolved.personal.search_time,
+            program_time=resolved.personal.program_time,
             experiment_time=resolved.personal.experiment_time,
             settings=resolved.settings,
             buffers=session.texts(),

@@ -151,6 +151,7 @@ def _options(how: RunSettings) -> RunOptions:
         root=how.root,
         buffers=buffers,
         search_seconds=how.search_time,
+        program_seconds=how.program_time,
         memory_limit=int(how.memory_limit * (1 << 30)) or None,
     )
 

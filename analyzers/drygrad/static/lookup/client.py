@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from drygrad.static.lookup.answers import UNKNOWN, Answer
+from drygrad.static.lookup.dependents import Dependent
 from drygrad.static.lookup.helper import Helper, HelperError, helper_command
 from drygrad.static.lookup.light import look_up_light
 from drygrad.static.lookup.modules import Modules
 from drygrad.static.lookup.users import User
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 HELPER_SHARE = 0.8
 """The helper gets less time than the server waits, so that it normally answers what it has instead of being killed."""
@@ -30,6 +33,8 @@ class Limits:
     """When to stop waiting, and when a helper has grown old."""
 
     timeout: float = 3.0
+    far: float = 8.0
+    """The same, for a question that takes reading many files."""
     each: float = 1.5
     """Seconds for a name that takes jedi."""
     answers: int = 5_000
@@ -128,12 +133,21 @@ class LookupClient:
 
     async def users(self, place: Place, name: str) -> list[User]:
         """Return the files of the workspace that use what a file defines; those that were found in time."""
+        return await self._files(place, _users_in, self._limits.timeout, users_of=name)
+
+    async def dependents(self, place: Place, name: str) -> list[Dependent]:
+        """Return the files of the workspace that come to what a file defines; those that were found in time."""
+        return await self._files(place, _dependents_in, self._limits.far, dependents_of=name)
+
+    async def _files(
+        self, place: Place, read: Callable[[dict[str, Any]], list[T]], timeout: float, **asked: object
+    ) -> list[T]:
         async with self._turn:
             if self._closed or self._failures.resting:
                 return []
             try:
-                reply = await asyncio.wait_for(self._exchange(place, users_of=name), self._limits.timeout)
-                users = _users_in(reply)
+                reply = await asyncio.wait_for(self._exchange(place, timeout, **asked), timeout)
+                found = read(reply)
             except (HelperError, asyncio.TimeoutError) as error:
                 await self._fail(error)
                 return []
@@ -142,7 +156,7 @@ class LookupClient:
                 raise
             self._failures.clear()
             await self._retire()
-            return users
+            return found
 
     def forget(self, path: Path) -> None:
         """Take note that a file changed: any answer may rest on it, and asking again is cheap."""
@@ -165,7 +179,9 @@ class LookupClient:
                 return
             generation = self._memory.generation
             try:
-                reply = await asyncio.wait_for(self._exchange(place, names=missing), self._limits.timeout)
+                reply = await asyncio.wait_for(
+                    self._exchange(place, self._limits.timeout, names=missing), self._limits.timeout
+                )
                 answers = _answers_in(reply)
             except (HelperError, asyncio.TimeoutError) as error:
                 await self._fail(error)
@@ -181,7 +197,7 @@ class LookupClient:
         await self._drop(kill=True)
         self._failures.add(str(error) or f"no answer within {self._limits.timeout} s")
 
-    async def _exchange(self, place: Place, **asked: object) -> dict[str, Any]:
+    async def _exchange(self, place: Place, timeout: float, **asked: object) -> dict[str, Any]:
         if self._helper is None:
             self._helper = await Helper.start(self._command)
         return await self._helper.exchange(
@@ -190,7 +206,7 @@ class LookupClient:
                 "root": str(place.root),
                 "interpreter_paths": place.interpreter_paths,
                 **asked,
-                "seconds": self._limits.timeout * HELPER_SHARE,
+                "seconds": timeout * HELPER_SHARE,
                 "each": self._limits.each,
             }
         )
@@ -220,6 +236,13 @@ def _users_in(reply: dict[str, Any]) -> list[User]:
     try:
         return [User.from_json(user) for user in reply["users"]]
     except (KeyError, TypeError) as error:
+        raise HelperError(f"it answered something else: {error}") from error
+
+
+def _dependents_in(reply: dict[str, Any]) -> list[Dependent]:
+    try:
+        return [Dependent.from_json(one) for one in reply["dependents"]]
+    except (KeyError, TypeError, ValueError) as error:
         raise HelperError(f"it answered something else: {error}") from error
 
 

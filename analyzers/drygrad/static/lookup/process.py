@@ -2,7 +2,8 @@
 
 A request is ``{"id", "path", "root", "interpreter_paths", "names", "seconds", "each"}``; its answer is ``{"id",
 "answers", "late", "errors"}``, where ``late`` lists the names that time did not suffice for. With ``users_of``, a name
-that the file defines, in the place of ``names``, the answer is ``{"id", "users"}``.
+that the file defines, in the place of ``names``, the answer is ``{"id", "users"}``; with ``dependents_of`` it is
+``{"id", "dependents"}``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import IO, Any
 
 from drygrad.static.lookup import guard
 from drygrad.static.lookup.answers import Answer, Question
+from drygrad.static.lookup.dependents import Dependents
 from drygrad.static.lookup.light import Definition, Search, look_up_light
 from drygrad.static.lookup.modules import Modules
 from drygrad.static.lookup.users import Defined, Reference, Users
@@ -42,7 +44,8 @@ def main() -> None:
     guard.install(_own_packages())
     for line in reader:
         request = json.loads(line)
-        reply = {"id": request["id"], **(users_of(request) if "users_of" in request else reply_to(request))}
+        answer = next((answer for asked, answer in _ANSWERS.items() if asked in request), reply_to)
+        reply = {"id": request["id"], **answer(request)}
         writer.write(json.dumps(reply).encode() + b"\n")
         writer.flush()
 
@@ -130,6 +133,17 @@ def users_of(request: dict[str, Any]) -> dict[str, Any]:
     users = _users(request["root"], tuple(request["interpreter_paths"]))
     defined = Defined(Path(request["path"]), request["users_of"])
     return {"users": [user.to_json() for user in users.of(defined, until, partial(_defined, users.modules, until))]}
+
+
+def dependents_of(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer which files of the workspace come to what a file defines."""
+    until = time.monotonic() + request["seconds"]
+    modules = _modules(request["root"], tuple(request["interpreter_paths"]))
+    found = Dependents(modules, until).of(Defined(Path(request["path"]), request["dependents_of"]))
+    return {"dependents": [one.to_json() for one in found]}
+
+
+_ANSWERS = {"users_of": users_of, "dependents_of": dependents_of}
 
 
 @lru_cache(maxsize=8)

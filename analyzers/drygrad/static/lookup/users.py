@@ -76,7 +76,7 @@ class Users:
         found: list[User] = []
         self.modules.deadline = until
         with suppress(OutOfTimeError):
-            for path in sorted(_files(self.modules.root), key=lambda path: _rank(path, at)):
+            for path in sorted(workspace_files(self.modules.root), key=lambda path: _rank(path, at)):
                 if len(found) == MAX_USERS or time.monotonic() > until:
                     break
                 user = self._user(path, at, deep)
@@ -182,7 +182,7 @@ def _mentions(text: bytes, at: Defined) -> bool:
     return at.name.encode() in text and any(name.encode() in text for name in folders if name)
 
 
-def _files(root: Path) -> Iterator[Path]:
+def workspace_files(root: Path) -> Iterator[Path]:
     """Yield the Python files of a workspace, those near its top first."""
     waiting, count = [str(root)], 0
     for folder in waiting:

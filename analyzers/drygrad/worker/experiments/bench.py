@@ -12,11 +12,9 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from drygrad.worker import errors, inputs
-from drygrad.worker.execute import Execution, finish, resolve, seed_all
+from drygrad.worker.execute import Execution, Give, finish, seed_all
 from drygrad.worker.experiments.relation import NotTried
 from drygrad.worker.run import Fault, Instrument, Place
-
-Give = Callable[[], "tuple[Any, list[inputs.Given]]"]
 
 
 @dataclass
@@ -135,7 +133,7 @@ class Bench:
     def _inputs(self) -> Inputs:
         seed_all(self.seed)
         owner, values = self._give()
-        function = resolve(self._names, self._target, owner)
+        function = self.execution.resolved(self._names, self._target, owner)
         told = [{"name": "self"}] if owner is not None else []
         described = inputs.described(function, [*((spec, owner) for spec in told), *values])
         positional, named = inputs.arguments(values)

@@ -121,7 +121,7 @@ class _Seeker:
     def _go_on(self, reached: through.Reached) -> None:
         """Call the target with what was passed on to it."""
         plan = self._execution.plan
-        owner, values = through.given_by(reached, plan.get("method_of"), "")
+        owner, values = through.given_by(reached.given, reached.code, plan.get("method_of"), "")
         function = resolve(self._namespace.names, str(plan["target"]), owner)
         positional, named = inputs.arguments(values)
         finish(function(*positional, **named), self._execution.loops.limit)

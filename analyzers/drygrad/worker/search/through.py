@@ -57,10 +57,10 @@ def passed_on(work: Callable[[], Any], code: CodeType) -> Reached:
     raise NotReached("it has not called the target")
 
 
-def given_by(reached: Reached, receiver: str | None, source: str) -> tuple[Any, list[Given]]:
-    """Return the object and the arguments of the call that was reached."""
-    names, rest, named, values = reached.given
-    count = reached.code.co_argcount
+def given_by(given: inspect.ArgInfo, code: CodeType, receiver: str | None, source: str) -> tuple[Any, list[Given]]:
+    """Return the object and the arguments of a call, of what the function's frame has where it begins."""
+    names, rest, named, values = given
+    count = code.co_argcount
     told = [(name, "", values[name]) for name in names[:count]]
     owner = None
     if receiver is not None and told and told[0][0] == receiver:

@@ -1,0 +1,64 @@
+"""A program of the project, which is run until it calls a target: what it passes are the target's inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drygrad.dryrun.launches.launch import Launch
+from drygrad.dryrun.layout import packages_around
+from drygrad.dryrun.targets import Target
+from drygrad.static.source import Source
+
+
+@dataclass(frozen=True)
+class Program:
+    """How a program of the project is started, and its text; ``shown`` is the path that it is shown by."""
+
+    launch: Launch
+    shown: str
+    source: Source
+    files: frozenset[Path] = frozenset()
+    """The files of the workspace that it executes, where it has given the inputs of a run."""
+
+    @classmethod
+    def plain(cls, path: Path, shown: str, source: Source) -> Program:
+        """Return a script that is started in its own folder, without arguments."""
+        return cls(Launch("script", str(path), path, folder=path.parent), shown, source)
+
+    @property
+    def path(self) -> Path:
+        """The file that has its text."""
+        return self.launch.file
+
+    @property
+    def package(self) -> str:
+        """The package that its relative imports start from, as where ``python -m`` runs it."""
+        return ".".join(folder.name for folder in reversed(packages_around(self.path, self.source)))
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that its imports are searched in first."""
+        packages = packages_around(self.path, self.source)
+        return (self.path.parent, *([packages[-1].parent] if packages else []))
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """How it is started, as that crosses the wire; and whether somebody has given its command line."""
+        return {**self.launch.as_json(), "given": self.launch.origin is not None}
+
+    def as_json(self, target: Target, seconds: float) -> dict[str, Any]:
+        """Return it as it crosses the wire, with what tells the first call of a target, and how long that may take."""
+        function = target.function
+        assert function is not None
+        return {
+            "path": str(self.path),
+            "text": self.source.text,
+            "module_name": "__main__",
+            "package": self.package,
+            "shown": self.shown,
+            "seconds": seconds,
+            "name": function.name,
+            "line": function.body[0].lineno,
+        }

@@ -1,0 +1,180 @@
+"""Which programs of a workspace come to a definition: they import its file, directly or not, and name what uses it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drygrad.files import read_file
+from drygrad.static.lookup.imports import files_imported
+from drygrad.static.lookup.modules import MAX_BYTES, Modules, OutOfTimeError
+from drygrad.static.lookup.users import Defined, workspace_files
+from drygrad.static.toplevel import is_main_block, runs_something
+
+MOST = 8
+_FARTHEST = 6
+_IMPORTED = re.compile(rb"^[ \t]*(?:from|import)\b(?:[^(\n]*\([^)]*\)|[^\n]*)", re.MULTILINE)
+_LOOPS = (ast.For, ast.While)
+_WORD = re.compile(rb"\w+")
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """A program that comes to a definition over so many imports; ``names`` says whether what it names leads there."""
+
+    path: Path
+    imports: int
+    names: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return {"path": str(self.path), "imports": self.imports, "names": self.names}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Dependent:
+        """Read what ``to_json`` wrote."""
+        return cls(Path(data["path"]), int(data["imports"]), data["names"] is True)
+
+
+@dataclass
+class _File:
+    """A file, and the words of its imports; ``tree`` is known of those whose words were of interest."""
+
+    text: bytes
+    words: frozenset[bytes]
+    tree: ast.Module | None = None
+    imports: frozenset[Path] | None = None
+
+
+class Dependents:
+    """Looks for them in one workspace, as far as the time goes that is given."""
+
+    def __init__(self, modules: Modules, until: float) -> None:
+        self._modules = modules
+        self._until = until
+        self._files: dict[Path, _File] = {}
+        self._names: dict[Path, frozenset[str]] = {}
+        """By the files that were found, the names in them that lead to the definition."""
+
+    def of(self, at: Defined) -> list[Dependent]:
+        """Return the programs that come to a definition, perhaps its own file, the likeliest to call it first."""
+        found = [Dependent(at.path, 0, names=True)]
+        self._modules.deadline = self._until
+        with suppress(OutOfTimeError):
+            self._read(at.path)
+            self._names[at.path] = _leading(self._tree(at.path), {at.name})
+            nearest = [at.path]
+            for count in range(1, _FARTHEST + 1):
+                nearest = self._importing(nearest)
+                found += [Dependent(path, count, names=bool(self._names[path])) for path in nearest]
+        self._modules.deadline = float("inf")
+        return sorted(filter(self._is_program, found), key=self._rank)[:MOST]
+
+    def _is_program(self, one: Dependent) -> bool:
+        return one.path in self._files and one.path.stem != "__init__" and runs_something(self._tree(one.path))
+
+    def _rank(self, one: Dependent) -> tuple[bool, bool, bool, int, str]:
+        body = self._tree(one.path).body
+        works = any(is_main_block(statement) or isinstance(statement, _LOOPS) for statement in body)
+        return not one.names, not works, is_test(one.path), one.imports, str(one.path)
+
+    def _read(self, own: Path) -> None:
+        for path in (own, *workspace_files(self._modules.root)):
+            self._look_at_the_clock()
+            with suppress(OSError):
+                text = read_file(path) if path.stat().st_size <= MAX_BYTES else b""
+                words = frozenset(_WORD.findall(b" ".join(_IMPORTED.findall(text))))
+                self._files.setdefault(path, _File(text, words))
+
+    def _importing(self, nearest: Sequence[Path]) -> list[Path]:
+        """Return the files that import one of those that were found last, and were not found before."""
+        words = {(path.parent.name if path.stem == "__init__" else path.stem).encode() for path in nearest}
+        found: list[Path] = []
+        for path, file in self._files.items():
+            if path not in self._names and not words.isdisjoint(file.words):
+                self._look_at_the_clock()
+                if not self._imports(path).isdisjoint(nearest):
+                    found.append(path)
+        self._names |= {path: self._leading(path) for path in found}
+        return found
+
+    def _imports(self, path: Path) -> frozenset[Path]:
+        file = self._files[path]
+        if file.imports is None:
+            file.imports = frozenset(files_imported(self._modules, path, self._tree(path)))
+        return file.imports
+
+    def _leading(self, path: Path) -> frozenset[str]:
+        """Return the names of a file that lead on: those that it imports, and what it makes of them."""
+        known = [other for other in self._imports(path) if other in self._names]
+        offered = {name for other in known for name in self._names[other]}
+        modules = {other.parent.name if other.stem == "__init__" else other.stem for other in known}
+        tree = self._tree(path)
+        aliases = [a for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names]
+        names = {a.asname or a.name for a in aliases if a.name in offered}
+        names |= offered if any(a.name == "*" for a in aliases) else set()
+        whole = {a.asname for a in aliases if a.asname and a.name.rpartition(".")[2] in modules}
+        return _leading(tree, names | {name for name in offered if _reads(tree, name, modules | whole)})
+
+    def _tree(self, path: Path) -> ast.Module:
+        file = self._files[path]
+        if file.tree is None:
+            file.tree = _parsed(file.text)
+        return file.tree
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self._until:
+            raise OutOfTimeError
+
+
+def _parsed(text: bytes) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the literals of somebody's text
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _leading(tree: ast.Module, names: set[str]) -> frozenset[str]:
+    """Return names, and those that the statements at top level bind which read one of them."""
+    parts = [(_bound(statement), _read_in(statement)) for statement in tree.body]
+    found, before = {*names}, 0
+    while len(found) > before:
+        before = len(found)
+        for bound, read in parts:
+            found |= bound if not read.isdisjoint(found) else set()
+    return frozenset(found)
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {statement.name}
+    if isinstance(statement, (ast.If, ast.Try)):
+        return {
+            name for inner in ast.iter_child_nodes(statement) if isinstance(inner, ast.stmt) for name in _bound(inner)
+        }
+    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _read_in(statement: ast.stmt) -> set[str]:
+    names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    return names | {n.attr for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
+
+
+def _reads(tree: ast.Module, name: str, modules: set[str]) -> bool:
+    """Say whether a text reads a name of one of some modules."""
+    attributes = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == name)
+    return any(ast.unparse(n.value).rpartition(".")[2] in modules for n in attributes)
+
+
+def is_test(path: Path) -> bool:
+    """Say whether a file has tests, by its name or that of its folder."""
+    return path.stem.startswith("test_") or path.stem.endswith("_test") or path.parent.name in ("test", "tests")

@@ -1,0 +1,294 @@
+"""Inputs from a program of the project, run until it calls the target, through whatever files lie between."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from plan_harness import source_of
+from worker_client import WorkerClient
+
+from drygrad.dryrun.conversation import OnPhase
+from drygrad.dryrun.findings import findings
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Experiments, Missing, Plan, RunOptions
+from drygrad.dryrun.planning import plan_runs
+from drygrad.dryrun.program import Program
+from drygrad.dryrun.result import Result
+from drygrad.dryrun.service import DryRuns, Home
+from drygrad.dryrun.targets import target_named
+from drygrad.settings import Settings
+
+NET = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.fc = nn.Linear(n, 3)
+        self.seen = 0
+
+    def forward(self, x, table):
+        self.seen += table["step"]
+        y = self.fc(x)
+        return y
+
+def checked(loss):
+    if loss.item() != loss.item():
+        raise ValueError
+    return loss * 2
+"""
+PARTS = """\
+from net import Net, checked
+
+class Trainer:
+    def __init__(self, width):
+        self.net = Net(width)
+
+    def step(self, x):
+        return checked(self.net(x, {"step": 1}).sum())
+"""
+TRAIN = "import torch\nfrom parts import Trainer\n"
+BEGUN = f"{TRAIN}if __name__ == '__main__':\n"
+
+
+def planned(folder: Path, program: str, qualname: str = "Net.forward", name: str = "train.py", **files: str) -> Plan:
+    for file, text in {"net": NET, "parts": PARTS, **files}.items():
+        (folder / f"{file}.py").write_text(text)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(program)
+    path = folder / "net.py" if name != "net.py" else folder / name
+    source = source_of(path.read_text())
+    target = target_named(source, qualname)
+    assert target is not None
+    given = Program.plain(folder / name, name, source_of(program))
+    plans = plan_runs(source, path, target, RunOptions(device="cpu", root=folder, programs=(given,)))
+    assert not isinstance(plans, Missing)
+    return plans[0]
+
+
+def result_of(worker: WorkerClient, plan: Plan) -> Result:
+    return Result.read(worker.run(plan.as_json()))
+
+
+def test_the_first_call_of_a_target_three_files_away(worker: WorkerClient, tmp_path: Path) -> None:
+    program = TRAIN + (
+        "import argparse\n"
+        "def main():\n"
+        "    parser = argparse.ArgumentParser()\n"
+        "    parser.add_argument('--width', type=int, default=6)\n"
+        "    args = parser.parse_args()\n"
+        "    data = torch.utils.data.TensorDataset(torch.arange(60.).reshape(10, args.width))\n"
+        "    trainer = Trainer(args.width)\n"
+        "    for epoch in range(100):\n"
+        "        for (x,) in torch.utils.data.DataLoader(data, batch_size=4):\n"
+        "            trainer.step(x)\n"
+        "            print('behind')\n"
+        "if __name__ == '__main__':\n"
+        "    print('before')\n"
+        "    main()\n"
+    )
+    result = result_of(worker, planned(tmp_path, program))
+    assert (result.outcome, result.backward) == ("passed", "probe")
+    source = "train.py, where `forward` was first called"
+    assert [(i.name, i.value, i.source) for i in result.inputs] == [
+        ("self", "Net with 21 parameters", source),
+        ("x", "float32 [4, 6] on cpu", source),
+        ("table", "dict of 1", source),
+    ]
+    assert result.output == "before\n"
+    assert [row.name for row in result.shapes] == ["y", "return"]
+
+
+STEP = "Trainer(2).step(torch.ones(1, 2))"
+MODES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "without gradients": (f"with torch.no_grad():\n    {STEP}", "Net.forward", {"backward": "none"}),
+    "in half": (f"with torch.autocast('cpu'):\n    {STEP}", "Net.forward", {"dtype": "bfloat16"}),
+    "with a default": (f"torch.set_default_dtype(torch.double)\n{STEP}", "Net.forward", {"dtype": "float64"}),
+    "of a tensor with a graph": (STEP, "checked", {"backward": "probe"}),
+}
+
+
+@pytest.mark.parametrize(("text", "qualname", "expected"), MODES.values(), ids=MODES.keys())
+def test_a_call_is_made_in_the_modes_of_the_program(
+    text: str, qualname: str, expected: dict[str, Any], worker: WorkerClient, tmp_path: Path
+) -> None:
+    result = result_of(worker, planned(tmp_path, f"{TRAIN}{text}\n", qualname))
+    seen = {"backward": result.backward, "dtype": result.shapes[0].dtype if result.shapes else None}
+    assert (result.outcome, seen | expected) == ("passed", seen)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"def go():\n    try:\n        {STEP}\n    except:\n        pass\n    torch.relu(None)\ngo()\n",
+        f"try:\n    {STEP}\nexcept BaseException:\n    print('caught')\n",
+        "import contextlib\n@contextlib.contextmanager\ndef held():\n    try:\n        yield\n    finally:\n"
+        f"        print('held')\nwith held():\n    {STEP}\n",
+    ],
+)
+def test_what_a_program_does_about_its_end_is_nothing_of_the_run(
+    text: str, worker: WorkerClient, tmp_path: Path
+) -> None:
+    result = result_of(worker, planned(tmp_path, TRAIN + text))
+    assert (result.outcome, result.error, result.faults) == ("passed", None, ())
+
+
+def test_a_method_that_a_subclass_calls_on_its_own_object(worker: WorkerClient, tmp_path: Path) -> None:
+    program = (
+        "import torch\nfrom net import Net\n"
+        "class Named(Net):\n    def forward(self, n):\n        return super().forward(torch.ones(5, n), {'step': 1})\n"
+        "Named(2)(2)\n"
+    )
+    result = result_of(worker, planned(tmp_path, program))
+    assert (result.outcome, result.inputs[1].value) == ("passed", "float32 [5, 2] on cpu")
+    assert 11 in result.blocks
+
+
+def test_a_function_of_the_program_itself(worker: WorkerClient, tmp_path: Path) -> None:
+    text = NET + "if __name__ == '__main__':\n    n = int('2')\n    Net(n)(torch.ones(7, n), {'step': n})\n"
+    plan = planned(tmp_path, text, name="net.py")
+    assert plan.source.text == text
+    result = result_of(worker, plan)
+    assert (result.outcome, result.inputs[1].value) == ("passed", "float32 [7, 2] on cpu")
+
+
+def test_a_script_in_a_folder_of_its_own_and_a_package(worker: WorkerClient, tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts/__init__.py").write_text(PARTS)
+    program = "from pathlib import Path\n" + TRAIN + "Trainer(len([*Path('.').glob('*.py')]) + 1).step(torch.ones(2))\n"
+    result = result_of(worker, planned(tmp_path, program, name="examples/train.py"))
+    assert (result.outcome, result.inputs[1].value) == ("passed", "float32 [2] on cpu")
+
+
+ENDS: dict[str, tuple[str, str]] = {
+    "an error": ("open('absent.txt')\n", "FileNotFoundError: [Errno 2] No such file or directory: 'absent.txt' ("),
+    "no arguments": (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\np.parse_args()\n",
+        "the following arguments are required: --data (train.py:6)",
+    ),
+    "a package": ("import nowhere\nnowhere.load()\n", "module `nowhere` is neither in the project"),
+    "no text of Python's": ("Trainer(\n", "SyntaxError"),
+    "a long time": ("import time\ntime.sleep(10_000)\n", "not within 0.1 s (train.py:4)"),
+    "one that it passes over": (
+        "import time\nwhile True:\n    try:\n        time.sleep(10_000)\n    except BaseException:\n        break\n"
+        "time.sleep(10_000)\n",
+        "not within 0.1 s (train.py:9)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "why"), ENDS.values(), ids=ENDS.keys())
+def test_a_program_that_ends_before_is_no_fault_of_the_target(
+    text: str, why: str, worker: WorkerClient, tmp_path: Path
+) -> None:
+    plan = planned(tmp_path, TRAIN)
+    asked = plan.as_json()
+    asked["program"] |= {"text": TRAIN + text, "seconds": 0.1}
+    result = Result.read(worker.run(asked))
+    assert result.outcome == "no-inputs"
+    assert result.reason is not None
+    assert result.reason.startswith("train.py does not come to the target: ")
+    assert why in result.reason
+    assert findings(result, plan, plan.source, Settings()) == []
+
+
+def test_a_program_that_does_not_call_the_target(worker: WorkerClient, tmp_path: Path) -> None:
+    result = result_of(worker, planned(tmp_path, TRAIN + "x = torch.ones(2)\n"))
+    assert (result.outcome, result.reason) == ("no-inputs", "train.py ends without a call of the target")
+
+
+def test_an_error_of_the_target_is_a_finding_there(worker: WorkerClient, tmp_path: Path) -> None:
+    program = TRAIN + "try:\n    Trainer(2).step(torch.ones(1, 5))\nexcept Exception:\n    pass\n"
+    plan = planned(tmp_path, program)
+    result = result_of(worker, plan)
+    (found,) = findings(result, plan, plan.source, Settings())
+    assert (result.outcome, found.severity, found.span.start.line) == ("failed", "error", 12)
+    assert found.path is None
+
+
+def test_experiments_are_made_with_the_inputs_of_the_program(worker: WorkerClient, tmp_path: Path) -> None:
+    total = "import torch\nSEEN = []\ndef total(x):\n    SEEN.append(x.sum())\n    return x + sum(SEEN)\n"
+    program = "from total import total, torch\ntotal(torch.ones(4, 3, requires_grad=True) * 2)\n"
+    plan = planned(tmp_path, program, total=total)
+    target = target_named(source_of(total), "total")
+    assert target is not None
+    options = replace(plan.options, experiments=Experiments(("DG929",), 60.0))
+    plan = replace(plan, source=source_of(total), path=tmp_path / "total.py", target=target, options=options)
+    result = worker.run(plan.as_json())
+    assert [(one["outcome"], one["why"]) for one in result["experiments"]] == [("broken", "")]
+    assert [(fault["code"], fault["at"]["line"]) for fault in result["faults"]] == [("DG929", 5)]
+
+
+DryRun: TypeAlias = "Callable[..., tuple[Record, list[str]]]"
+
+
+class Counting(DryRuns):
+    """Notes the programs that it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run: list[str] = []
+
+    async def _carry_out(self, plan: Plan, home: Home, settings: Settings, on_phase: OnPhase | None) -> Record:
+        self.run += [plan.program.shown] if plan.program else []
+        return await super()._carry_out(plan, home, settings, on_phase)
+
+
+class TestWorkspace:
+    """The whole way: look-up, plan, run, and what is done where a program does not come to the target."""
+
+    @pytest.fixture
+    def dry_run(self, tmp_path: Path) -> Iterator[DryRun]:
+        (tmp_path / "net.py").write_text(NET)
+        (tmp_path / "parts.py").write_text(PARTS)
+        loop, runs = asyncio.new_event_loop(), Counting()
+        home = Home(Path(sys.executable), tmp_path)
+
+        def run(qualname: str, seconds: float = 10.0, **files: str) -> tuple[Record, list[str]]:
+            for name, text in files.items():
+                (tmp_path / f"{name}.py").write_text(text)
+            source, runs.run = source_of(NET), []
+            target = target_named(source, qualname)
+            assert target is not None
+            options = RunOptions(device="cpu", program_seconds=seconds)
+            records = loop.run_until_complete(
+                runs.dry_run(source, tmp_path / "net.py", target, home, options, Settings())
+            )
+            assert isinstance(records, list)
+            return records[0], runs.run
+
+        yield run
+        loop.run_until_complete(runs.close())
+        loop.close()
+
+    def test_the_nearest_program_that_comes_to_it(self, dry_run: DryRun) -> None:
+        bad = f"{BEGUN}    open('absent')\n    {STEP}\n"
+        record, run = dry_run("checked", a=bad, b=f"{BEGUN}    {STEP}\n")
+        assert (record.result.outcome, run) == ("passed", ["a.py", "b.py"])
+        assert record.result.inputs[0].source == "b.py, where `checked` was first called"
+        assert record.result.notes[-1].startswith("a.py does not come to the target: FileNotFoundError")
+        assert {path.name for path in record.files} == {"b.py", "parts.py"}
+        assert record.comment is None
+
+    def test_where_none_does_the_inputs_are_searched(self, dry_run: DryRun) -> None:
+        record, _ = dry_run("checked", a=f"{BEGUN}    Trainer(2).net\n")
+        assert record.plan.proposal is not None
+        assert record.result.notes[-1] == "a.py ends without a call of the target"
+
+    def test_a_program_is_run_again_only_for_what_it_came_by(self, dry_run: DryRun) -> None:
+        text = f"{BEGUN}    Trainer(2).net(torch.ones(2), {{'step': 1}})\n    open('absent')\n"
+        assert dry_run("checked", a=text)[1] == ["a.py"]
+        record, run = dry_run("checked")
+        assert (run, record.result.notes[-1].partition(":")[0]) == ([], "a.py does not come to the target")
+        assert dry_run("Net.forward")[1] == ["a.py"]
+        assert dry_run("checked", a=f"{BEGUN}    {STEP}\n")[1] == ["a.py"]
+
+    def test_none_is_run_without_time_for_it(self, dry_run: DryRun) -> None:
+        assert dry_run("checked", 0.0, a=f"{BEGUN}    {STEP}\n")[1] == []
