@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +84,9 @@ def _row(rule: type[Rule]) -> str:
 
 def settings() -> str:
     """Return the page of the settings."""
-    shared = [option for option in OPTIONS if option.scope != "editor"]
-    personal = [option for option in OPTIONS if option.scope != "file"]
+    shared = [option for option in OPTIONS if option.stands_in("file")]
+    of_runs = [option for option in OPTIONS if option.stands_in("run")]
+    personal = [option for option in OPTIONS if option.stands_in("editor")]
     return "".join(
         [
             f"{NOTE}# Settings\n\n",
@@ -93,10 +94,16 @@ def settings() -> str:
             "The nearest one above a file holds. ",
             "What is wrong is reported where it stands, and the default is used instead.\n\n",
             *_section(shared),
+            "## For dry runs\n\n",
+            "What a project sets for its dry runs stands in `[tool.drygrad.run]`. An option of `drygrad run` goes ",
+            "before it, and it goes before what an editor sets.\n\n",
+            *_table(of_runs, lambda option: option.name),
+            '\n```toml\n[tool.drygrad.run]\nlaunch = "small"\nlaunches = { small = "torchrun --nproc-per-node 4 ',
+            'train.py --config small.yaml" }\nenvironment = { DATA = "data/small" }\ntimeout = 60\n```\n\n',
             "## In the editor\n\n",
             "An editor sends its settings under `drygrad`, in camelCase. Where a project sets one, too, the project's ",
             "holds, so that everyone sees the same findings.\n\n",
-            *_table(personal),
+            *_table(personal, lambda option: f"drygrad.{option.editor_name}"),
         ]
     )
 
@@ -107,17 +114,17 @@ def _section(options: list[Option]) -> Iterator[str]:
         yield f"Type: {option.kind} · default: `{option.default}`\n\n```toml\n{option.example}\n```\n\n"
 
 
-def _table(options: list[Option]) -> Iterator[str]:
+def _table(options: list[Option], name: Callable[[Option], str]) -> Iterator[str]:
     yield "| setting | type | default | |\n|---|---|---|---|\n"
     for option in options:
-        yield f"| `drygrad.{option.editor_name}` | {option.kind} | `{option.default}` | {option.description} |\n"
+        yield f"| `{name(option)}` | {option.kind} | `{option.default}` | {option.description} |\n"
 
 
 def manifest() -> str:
     """Return the extension's package.json with the settings of the table; its own settings stay behind them."""
     data = json.loads((DOCS.parent / MANIFEST).read_text(encoding="utf-8"))
     configuration = data["contributes"]["configuration"]
-    offered = {f"drygrad.{o.editor_name}": o for o in OPTIONS if o.scope != "file" and o.name not in EDITOR_ONLY}
+    offered = {f"drygrad.{o.editor_name}": o for o in OPTIONS if o.stands_in("editor") and o.name not in EDITOR_ONLY}
     own = {name: value for name, value in configuration["properties"].items() if "x-own" in value}
     configuration["properties"] = {name: _property(option) for name, option in offered.items()} | own
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
+from drygrad import option_values as values
 from drygrad.model import SEVERITIES
+from drygrad.option_values import OptionError, did_you_mean
 from drygrad.settings import Device, LogLevel
 
-Scope = Literal["file", "editor", "both"]
+Scope = Literal["file", "editor", "both", "run"]
+Place = Literal["file", "editor", "run"]
+"""Where settings stand: in ``[tool.drygrad]``, in an editor, in ``[tool.drygrad.run]``."""
 Reader: TypeAlias = Callable[[object], Any]
 
 
@@ -22,14 +25,6 @@ class Complaint:
     key: tuple[str, ...]
     message: str
     item: str | None = None
-
-
-class OptionError(Exception):
-    """A value that an option does not take; one complaint for each part that is wrong."""
-
-    def __init__(self, *complaints: tuple[str, str | None]) -> None:
-        super().__init__("; ".join(message for message, _ in complaints))
-        self.complaints = complaints
 
 
 @dataclass(frozen=True)
@@ -44,6 +39,14 @@ class Option:
     read: Reader
     schema: Mapping[str, Any]
     example: str
+    of_runs: bool = False
+    """Whether it stands in ``[tool.drygrad.run]``, too."""
+
+    def stands_in(self, place: Place) -> bool:
+        """Say whether it may be set there."""
+        if place == "run":
+            return self.of_runs or self.scope == "run"
+        return self.scope in (place, "both")
 
     @property
     def attribute(self) -> str:
@@ -64,20 +67,28 @@ class Validated:
     complaints: list[Complaint] = field(default_factory=list[Complaint])
 
 
-def validate(given: Mapping[str, object], place: Literal["file", "editor"]) -> Validated:
-    """Read the settings of a file (kebab-case) or of an editor (camelCase); what is wrong keeps its default."""
+def validate(given: Mapping[str, object], place: Place) -> Validated:
+    """Read the settings of a place: a file's (kebab-case), an editor's (camelCase); what is wrong keeps its default."""
     known = {(o.editor_name if place == "editor" else o.name): o for o in OPTIONS}
     result = Validated()
     for key, value in given.items():
         option = known.get(key)
         if option is None:
             result.complaints.append(Complaint((key,), f"unknown setting `{key}`{did_you_mean(key, known)}", key))
-        elif option.scope not in (place, "both"):
-            where = "the editor, not in a file" if place == "file" else "pyproject.toml, not in the editor"
-            result.complaints.append(Complaint((key,), f"`{key}` is set in {where}"))
+        elif not option.stands_in(place):
+            result.complaints.append(Complaint((key,), f"`{key}` is set in {_home(option, place)}"))
         elif value is not None:
             _read(option, key, value, result)
     return result
+
+
+def _home(option: Option, place: Place) -> str:
+    """Return where a setting stands that does not stand in a place."""
+    if option.stands_in("run") and place == "file":
+        return "[tool.drygrad.run]" + (" or the editor" if option.stands_in("editor") else "")
+    if place == "editor":
+        return "pyproject.toml, not in the editor"
+    return "[tool.drygrad]" if option.stands_in("file") else "the editor, not in a file"
 
 
 def _read(option: Option, key: str, value: object, result: Validated) -> None:
@@ -86,158 +97,6 @@ def _read(option: Option, key: str, value: object, result: Validated) -> None:
     except OptionError as error:
         result.complaints += [Complaint((key,), f"`{key}`: {message}", item) for message, item in error.complaints]
 
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a suggestion to append to a message; empty if nothing is near."""
-    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean `{near[0]}`?" if near else ""
-
-
-def code_problem(code: str) -> str | None:
-    """Say why a text is not the code of a rule or the beginning of one; None if it is."""
-    from drygrad.static.registry import all_rules  # noqa: PLC0415 - imports every rule; only a set list of codes needs it
-
-    rules = all_rules()
-    if re.fullmatch(r"DG\d{0,3}", code) and any(rule.code.startswith(code) for rule in rules):
-        return None
-    named = next((rule.code for rule in rules if rule.name == code), None)
-    if named:
-        return f"`{code}` is a name; write its code, `{named}`"
-    return f"no rule has the code `{code}`{did_you_mean(code.upper(), [rule.code for rule in rules])}"
-
-
-def _texts(value: object, what: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise OptionError((f"expected a list of {what}, got {_toml_type(value)}", None))
-    items = cast("list[object]", value)
-    strange = [item for item in items if not isinstance(item, str)]
-    if strange:
-        raise OptionError((f"expected a list of {what}, got one with {_toml_type(strange[0])}", None))
-    return tuple(str(item) for item in items)
-
-
-def _codes(value: object) -> tuple[str, ...]:
-    codes = _texts(value, "codes")
-    problems = [(problem, code) for code in codes if (problem := code_problem(code))]
-    if problems:
-        raise OptionError(*problems)
-    return codes
-
-
-def _patterns(value: object) -> tuple[str, ...]:
-    return _texts(value, "patterns")
-
-
-def _table(value: object, what: str) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise OptionError((f"expected a table of {what}, got {_toml_type(value)}", None))
-    return cast("dict[str, object]", value)
-
-
-def _severities(value: object) -> dict[str, str]:
-    table = _table(value, "codes and severities")
-    problems: list[tuple[str, str | None]] = []
-    for code, severity in table.items():
-        if problem := code_problem(code):
-            problems.append((problem, code))
-        elif severity not in SEVERITIES:
-            problems.append((f"{severity!r} is no severity; use one of {', '.join(SEVERITIES)}", code))
-    if problems:
-        raise OptionError(*problems)
-    return cast("dict[str, str]", table)
-
-
-def _per_file(value: object) -> dict[str, tuple[str, ...]]:
-    return {pattern: _codes(codes) for pattern, codes in _table(value, "patterns and lists of codes").items()}
-
-
-def _version(value: object) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+)\.(\d+)(\.\d+)?", value) if isinstance(value, str) else None
-    if match is None:
-        raise OptionError((f'expected a torch version such as "2.4", got {value!r}', None))
-    return int(match[1]), int(match[2])
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise OptionError((f"expected a text, got {_toml_type(value)}", None))
-    return value
-
-
-def _milliseconds(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10_000:
-        raise OptionError((f"expected a whole number from 0 to 10000, got {value!r}", None))
-    return value
-
-
-def _log_level(value: object) -> str:
-    return _one_of(value, get_args(LogLevel), "log level")
-
-
-def _device(value: object) -> str:
-    return _one_of(value, get_args(Device), "device")
-
-
-def _one_of(value: object, words: tuple[str, ...], what: str) -> str:
-    if value not in words:
-        raise OptionError((f"{value!r} is no {what}; use one of {', '.join(words)}", None))
-    return str(value)
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MAX_SECONDS:
-        raise OptionError((f"expected seconds, above 0 and up to {_MAX_SECONDS}, got {value!r}", None))
-    return float(value)
-
-
-def _seconds_or_none(value: object) -> float:
-    if value == 0 and not isinstance(value, bool):
-        return 0.0
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MAX_SECONDS:
-        raise OptionError((f"expected seconds, from 0 to {_MAX_SECONDS}, got {value!r}", None))
-    return float(value)
-
-
-def _experiments(value: object) -> tuple[str, ...]:
-    if isinstance(value, bool):
-        return ("DG",) if value else ()
-    if not isinstance(value, list):
-        raise OptionError((f"expected true, false or a list of codes, got {_toml_type(value)}", None))
-    codes = _codes(cast("list[object]", value))
-    from drygrad.static.registry import relations  # noqa: PLC0415 - as above
-
-    known = [*relations()]
-    strange = [code for code in codes if not any(relation.startswith(code) for relation in known)]
-    if strange:
-        problem = f"no experiment tries `{strange[0]}`; they try {', '.join(known)}"
-        raise OptionError((problem, strange[0]))
-    return codes
-
-
-def _gibibytes(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _MAX_GIBIBYTES:
-        raise OptionError((f"expected GiB, from 0 to {_MAX_GIBIBYTES}, got {value!r}", None))
-    return float(value)
-
-
-def _switch(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise OptionError((f"expected true or false, got {_toml_type(value)}", None))
-    return value
-
-
-def _words(value: object) -> tuple[str, ...]:
-    return _texts(value, "words")
-
-
-def _toml_type(value: object) -> str:
-    names = {"bool": "a boolean", "int": "a number", "float": "a number", "str": "a text", "dict": "a table"}
-    name = type(value).__name__
-    return names.get(name, f"a {name}")
-
-
-_MAX_SECONDS = 3600
-_MAX_GIBIBYTES = 65536
 
 _TEXT_LIST = {"type": "array", "items": {"type": "string"}}
 
@@ -249,7 +108,7 @@ OPTIONS: tuple[Option, ...] = (
         "The rules to report. A code may be a prefix: `DG3` is the family, `DG304` one rule. "
         "Where `select` and `ignore` both match a rule, the longer code decides.",
         "both",
-        _codes,
+        values.codes,
         _TEXT_LIST,
         'select = ["DG1", "DG3"]',
     ),
@@ -259,7 +118,7 @@ OPTIONS: tuple[Option, ...] = (
         "[]",
         "The rules not to report. Prefixes as in `select`.",
         "both",
-        _codes,
+        values.codes,
         _TEXT_LIST,
         'ignore = ["DG206"]',
     ),
@@ -269,7 +128,7 @@ OPTIONS: tuple[Option, ...] = (
         "{}",
         f"Another severity for a rule or a family: {', '.join(SEVERITIES)}.",
         "both",
-        _severities,
+        values.severities,
         {"type": "object", "additionalProperties": {"enum": list(SEVERITIES)}},
         'severity = { DG206 = "warning" }',
     ),
@@ -279,7 +138,7 @@ OPTIONS: tuple[Option, ...] = (
         "{}",
         "Rules not to report in some files. Patterns are those of .gitignore, relative to the file of the settings.",
         "file",
-        _per_file,
+        values.per_file,
         {"type": "object", "additionalProperties": _TEXT_LIST},
         'per-file-ignores = { "tests/**" = ["DG7"] }',
     ),
@@ -290,7 +149,7 @@ OPTIONS: tuple[Option, ...] = (
         "Files and folders that a check of a folder skips, besides hidden and ignored ones, unless they are "
         "named themselves. Patterns are those of .gitignore.",
         "both",
-        _patterns,
+        values.patterns,
         _TEXT_LIST,
         'exclude = ["third_party/"]',
     ),
@@ -300,7 +159,7 @@ OPTIONS: tuple[Option, ...] = (
         "the newest",
         "The torch version that the code is written for. Rules that do not hold for it are off.",
         "both",
-        _version,
+        values.version,
         {"type": "string", "pattern": r"^\d+\.\d+(\.\d+)?$"},
         'target-torch = "2.4"',
     ),
@@ -311,7 +170,7 @@ OPTIONS: tuple[Option, ...] = (
         "A file of findings to leave out, written by `drygrad check --write-baseline`; "
         "its path is relative to the file of the settings.",
         "file",
-        _text,
+        values.text,
         {"type": "string"},
         'baseline = "drygrad-baseline.json"',
     ),
@@ -322,7 +181,7 @@ OPTIONS: tuple[Option, ...] = (
         "The relations between two runs that experiments try after a dry run that passed: all, none, or those of some "
         "codes or prefixes. One that `ignore` names is not tried either.",
         "both",
-        _experiments,
+        values.experiments,
         {"type": ["boolean", "array"], "items": {"type": "string"}},
         'experiments = ["DG921"]',
     ),
@@ -332,7 +191,7 @@ OPTIONS: tuple[Option, ...] = (
         "120",
         "How long the server waits after the last keystroke before it checks a file.",
         "editor",
-        _milliseconds,
+        values.milliseconds,
         {"type": "integer", "minimum": 0, "maximum": 10_000},
         '"drygrad.debounce": 100',
     ),
@@ -343,7 +202,7 @@ OPTIONS: tuple[Option, ...] = (
         "Whether dry runs may execute the code of this workspace. Set it for code that you would run yourself; "
         "it may also be given once, in the initialization options.",
         "editor",
-        _switch,
+        values.switch,
         {"type": "boolean"},
         '"drygrad.trusted": true',
     ),
@@ -354,9 +213,10 @@ OPTIONS: tuple[Option, ...] = (
         "Where dry runs happen: on a GPU (`cuda`), a GPU simulated in host memory (`sim`), the CPU (`cpu`), "
         "or (`auto`) on the first of these that is there and has room.",
         "editor",
-        _device,
+        values.device,
         {"enum": list(get_args(Device))},
         '"drygrad.device": "sim"',
+        of_runs=True,
     ),
     Option(
         "interpreter",
@@ -366,9 +226,10 @@ OPTIONS: tuple[Option, ...] = (
         "or the virtual environment nearest to the file; else it is VIRTUAL_ENV, the project's .venv, CONDA_PREFIX, "
         "then PATH.",
         "editor",
-        _text,
+        values.text,
         {"type": "string"},
         '"drygrad.interpreter": "/opt/envs/train/bin/python"',
+        of_runs=True,
     ),
     Option(
         "launcher",
@@ -376,9 +237,62 @@ OPTIONS: tuple[Option, ...] = (
         "[]",
         "A command put in front of the interpreter, which starts it elsewhere: in a container, on another machine.",
         "editor",
-        _words,
+        values.words,
         _TEXT_LIST,
         '"drygrad.launcher": ["srun", "--gres=gpu:1"]',
+    ),
+    Option(
+        "launch",
+        "command, or the name of one",
+        "none",
+        "How the program is started that is dry-run: a command such as `torchrun --nproc-per-node 4 train.py`, or the "
+        "name of one of `launches` or of those that `drygrad launches` lists.",
+        "editor",
+        values.command,
+        {"type": "string"},
+        '"drygrad.launch": "python train.py --config small.yaml"',
+        of_runs=True,
+    ),
+    Option(
+        "launches",
+        "table: name = command",
+        "{}",
+        "Commands that start the project's programs, by names to be used with `launch` and `--launch`.",
+        "run",
+        values.commands,
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        'launches = { small = "python train.py --config small.yaml" }',
+    ),
+    Option(
+        "arguments",
+        "list of words",
+        "[]",
+        "What scripts are started with that are run without a command line.",
+        "run",
+        values.words,
+        _TEXT_LIST,
+        'arguments = ["--config", "small.yaml"]',
+    ),
+    Option(
+        "environment",
+        "table: name = text",
+        "{}",
+        "Variables that all dry runs have.",
+        "run",
+        values.texts_by_name,
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        'environment = { DATA = "data/small" }',
+    ),
+    Option(
+        "gpu-memory",
+        "GiB",
+        "0",
+        "How much memory the simulated GPU has, and how much a run may take of a real one; 0: as much as there is.",
+        "editor",
+        values.gibibytes,
+        {"type": "number", "minimum": 0, "maximum": values.MAX_GIBIBYTES},
+        '"drygrad.gpuMemory": 24',
+        of_runs=True,
     ),
     Option(
         "timeout",
@@ -386,9 +300,10 @@ OPTIONS: tuple[Option, ...] = (
         "30",
         "How long a dry run may take before it is ended. Its imports have a minute of their own beside that.",
         "editor",
-        _seconds,
-        {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},
+        values.seconds,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": values.MAX_SECONDS},
         '"drygrad.timeout": 10',
+        of_runs=True,
     ),
     Option(
         "memory-limit",
@@ -396,9 +311,10 @@ OPTIONS: tuple[Option, ...] = (
         "0",
         "How much memory a dry run may take before it is ended; 0: most of what is free when it begins.",
         "editor",
-        _gibibytes,
-        {"type": "number", "minimum": 0, "maximum": _MAX_GIBIBYTES},
+        values.gibibytes,
+        {"type": "number", "minimum": 0, "maximum": values.MAX_GIBIBYTES},
         '"drygrad.memoryLimit": 8',
+        of_runs=True,
     ),
     Option(
         "search-time",
@@ -406,9 +322,10 @@ OPTIONS: tuple[Option, ...] = (
         "2",
         "How long a dry run may search for inputs of a function, where neither a comment nor a call gives them.",
         "editor",
-        _seconds,
-        {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},
+        values.seconds,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": values.MAX_SECONDS},
         '"drygrad.searchTime": 5',
+        of_runs=True,
     ),
     Option(
         "program-time",
@@ -417,9 +334,10 @@ OPTIONS: tuple[Option, ...] = (
         "How long a program of the project (a script, an example) may compute until it calls a function that is to be "
         "run, where no call of it gives inputs; 0: none is run for that.",
         "editor",
-        _seconds_or_none,
-        {"type": "number", "minimum": 0, "maximum": _MAX_SECONDS},
+        values.seconds_or_none,
+        {"type": "number", "minimum": 0, "maximum": values.MAX_SECONDS},
         '"drygrad.programTime": 0',
+        of_runs=True,
     ),
     Option(
         "verify-time",
@@ -427,9 +345,10 @@ OPTIONS: tuple[Option, ...] = (
         "10",
         "How long fixes may be tried after a dry run, in the background, by running the repaired text.",
         "editor",
-        _seconds,
-        {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_SECONDS},
+        values.seconds,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": values.MAX_SECONDS},
         '"drygrad.verifyTime": 3',
+        of_runs=True,
     ),
     Option(
         "experiment-time",
@@ -438,9 +357,10 @@ OPTIONS: tuple[Option, ...] = (
         "How long experiments may follow a dry run that passed; 0: none do. Each runs the target again with one thing "
         "changed, and says where that shows a fault.",
         "editor",
-        _seconds_or_none,
-        {"type": "number", "minimum": 0, "maximum": _MAX_SECONDS},
+        values.seconds_or_none,
+        {"type": "number", "minimum": 0, "maximum": values.MAX_SECONDS},
         '"drygrad.experimentTime": 0',
+        of_runs=True,
     ),
     Option(
         "dry-run-on-save",
@@ -448,7 +368,7 @@ OPTIONS: tuple[Option, ...] = (
         "true",
         "Whether functions that you have dry-run once run again when their file, or one that it imports, is saved.",
         "editor",
-        _switch,
+        values.switch,
         {"type": "boolean"},
         '"drygrad.dryRunOnSave": false',
     ),
@@ -458,7 +378,7 @@ OPTIONS: tuple[Option, ...] = (
         "true",
         "Whether a lens above each function offers a dry run and shows how the last one ended.",
         "editor",
-        _switch,
+        values.switch,
         {"type": "boolean"},
         '"drygrad.codeLens": false',
     ),
@@ -468,7 +388,7 @@ OPTIONS: tuple[Option, ...] = (
         "true",
         "Whether the shapes, dtypes and devices that the last dry run saw stand behind the assignments.",
         "editor",
-        _switch,
+        values.switch,
         {"type": "boolean"},
         '"drygrad.inlayHints": false',
     ),
@@ -478,7 +398,7 @@ OPTIONS: tuple[Option, ...] = (
         "info",
         "How much the server writes into its log.",
         "editor",
-        _log_level,
+        values.log_level,
         {"enum": list(get_args(LogLevel))},
         '"drygrad.logLevel": "debug"',
     ),

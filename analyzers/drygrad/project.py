@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from drygrad.model import Position
 from drygrad.options import validate
-from drygrad.settings import Settings
+from drygrad.settings import RunSettings, Settings
 from drygrad.toml_places import Places
 
 if sys.version_info >= (3, 11):
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _TABLE = ("tool", "drygrad")
+_RUN = "run"
 _DECODE_ERROR = re.compile(r"(?P<message>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
 
 
@@ -48,6 +49,7 @@ class Project:
     settings: Settings
     problems: tuple[SettingsProblem, ...] = ()
     config: Path | None = None
+    runs: RunSettings = field(default_factory=RunSettings)
 
     def settings_for(self, path: Path) -> Settings:
         """Return the settings of one file: ``per-file-ignores`` applied."""
@@ -128,12 +130,19 @@ def _from_document(config: Path, text: str, document: dict[str, Any]) -> Project
     table = cast("dict[str, object]", tool)["drygrad"]
     if not isinstance(table, dict):
         return _broken(config, places.find(_TABLE), "`tool.drygrad` must be a table")
-    validated = validate(cast("dict[str, object]", table), "file")
+    settings = dict(cast("dict[str, object]", table))
+    runs = settings.pop(_RUN, None)
+    if runs is not None and not isinstance(runs, dict):
+        return _broken(config, places.find((*_TABLE, _RUN)), "`tool.drygrad.run` must be a table")
+    validated = validate(settings, "file")
+    of_runs = validate(cast("dict[str, object]", runs or {}), "run")
     problems: list[SettingsProblem] = []
-    for complaint in validated.complaints:
-        line, column = places.find(_TABLE + complaint.key, complaint.item)
-        problems.append(SettingsProblem(config, line, column, complaint.message))
-    return Project(config.parent, Settings(**validated.values), tuple(problems), config)
+    for complaints, home in ((validated.complaints, _TABLE), (of_runs.complaints, (*_TABLE, _RUN))):
+        for complaint in complaints:
+            line, column = places.find(home + complaint.key, complaint.item)
+            problems.append(SettingsProblem(config, line, column, complaint.message))
+    settings_read, runs_read = Settings(**validated.values), RunSettings(**of_runs.values)
+    return Project(config.parent, settings_read, tuple(problems), config, runs_read)
 
 
 def _broken(config: Path, position: Position, message: str) -> Project:

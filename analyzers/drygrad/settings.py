@@ -71,6 +71,25 @@ def _version(text: str) -> Version:
 
 
 @dataclass(frozen=True)
+class RunSettings:
+    """What a project sets for its dry runs (``[tool.drygrad.run]``); None: it does not say."""
+
+    launch: str | None = None
+    launches: Mapping[str, str] = field(default_factory=dict[str, str])
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    interpreter: str | None = None
+    device: Device | None = None
+    timeout: float | None = None
+    memory_limit: float | None = None
+    gpu_memory: float | None = None
+    search_time: float | None = None
+    program_time: float | None = None
+    verify_time: float | None = None
+    experiment_time: float | None = None
+
+
+@dataclass(frozen=True)
 class EditorSettings:
     """What one person sets in the editor; it never comes from a file of the project."""
 
@@ -78,9 +97,11 @@ class EditorSettings:
     trusted: bool = False
     device: Device = "auto"
     interpreter: str | None = None
+    launch: str | None = None
     launcher: tuple[str, ...] = ()
     timeout: float = 30.0
     memory_limit: float = 0.0
+    gpu_memory: float = 0.0
     verify_time: float = 10.0
     search_time: float = 2.0
     program_time: float = 10.0

@@ -110,7 +110,7 @@ def test_of_a_file_that_is_given_arguments_the_script_alone_is_run(folder: Path)
 def test_a_program_that_lacks_arguments_is_told_with_the_line_to_complete(folder: Path) -> None:
     outcome = call(folder, "train.py --")
     assert outcome.status == 2
-    assert "train.py:9:8: info[DG901]: the program does not take its command line: the following" in outcome.out
+    assert "train.py:9:8: info[DG901]: the program has no arguments of the command line: the following" in outcome.out
     assert "= usage: train.py [-h] --size SIZE" in outcome.out
     assert "= complete it: drygrad run train.py -- --size ...\n" in outcome.out
 
@@ -157,3 +157,15 @@ def test_launches_are_listed(cli: Cli) -> None:
     broken = cli("launches")
     assert (broken.status, "launch.json:1: it is not JSON with comments" in broken.err) == (2, True)
     assert "Makefile:2" in broken.out
+
+
+def test_what_the_project_sets_for_dry_runs_holds_where_no_option_speaks(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "pyproject.toml").write_text(
+        f'[tool.drygrad.run]\nlaunch = "python train.py --size 7"\ninterpreter = "{sys.executable}"\ndevice = "cpu"\n'
+        'experiment-time = 0\nverify-time = 0.1\nenvironment = { FLAVOUR = "umami" }\n'
+    )
+    outcome = run_here("run", cwd=tmp_path)
+    assert "started as pyproject.toml:2 has it: FLAVOUR=umami python train.py --size 7" in outcome.out
+    assert f"SEEN ['train.py', '--size', '7'] {tmp_path} umami None 0" in outcome.out
+    assert (outcome.status, "failed on the CPU" in outcome.out) == (1, True)

@@ -52,7 +52,7 @@ def test_every_rule_has_a_page_and_a_row(maker: ModuleType) -> None:
         assert rule.documentation().text in made[f"rules/{rule.code}.md"]
 
 
-@pytest.mark.parametrize("option", [o for o in OPTIONS if o.scope != "editor"], ids=lambda option: option.name)
+@pytest.mark.parametrize("option", [o for o in OPTIONS if o.stands_in("file")], ids=lambda option: option.name)
 def test_the_example_of_a_setting_is_one_that_holds(option: Option, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(f"[tool.drygrad]\n{option.example}\n")
     wrong = [p.message for p in load_project(tmp_path).problems if "no rule has the code" not in p.message]

@@ -10,7 +10,7 @@ import pytest
 from drygrad.model import Position
 from drygrad.options import OPTIONS, validate
 from drygrad.project import load_project
-from drygrad.settings import EditorSettings, Settings
+from drygrad.settings import EditorSettings, RunSettings, Settings
 from drygrad.toml_places import Places
 
 
@@ -22,7 +22,12 @@ def write(folder: Path, text: str) -> Path:
 
 def test_every_option_is_a_field_and_every_field_an_option() -> None:
     fields = set(Settings.__dataclass_fields__) | set(EditorSettings.__dataclass_fields__)
-    assert {option.attribute for option in OPTIONS} == fields
+    of_runs = set(RunSettings.__dataclass_fields__)
+    assert {option.attribute for option in OPTIONS} == fields | of_runs
+    assert {option.attribute for option in OPTIONS if option.stands_in("run")} == of_runs
+    assert {option.attribute for option in OPTIONS if option.stands_in("editor")} >= set(
+        EditorSettings.__dataclass_fields__
+    )
 
 
 def test_all_settings_are_read(tmp_path: Path) -> None:
@@ -171,3 +176,52 @@ def test_places_look_through_tables_dots_and_long_texts() -> None:
     assert places.find(("t", "c"), "two") == Position(9, 3)
     assert places.find(("quoted key", "u", "v")) == Position(12, 0)
     assert places.find(("nowhere",)) == Position(1, 0)
+
+
+def test_what_a_project_sets_for_dry_runs(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        """
+        [tool.drygrad]
+        ignore = ["DG9"]
+        [tool.drygrad.run]
+        launch = ["python", "train.py", "a b"]
+        launches = { small = "python train.py" }
+        arguments = ["--lr", "0.1"]
+        environment = { A = "1" }
+        device = "sim"
+        timeout = 60
+        gpu-memory = 24
+        """,
+    )
+    project = load_project(tmp_path)
+    assert (project.problems, project.settings.ignore) == ((), ("DG9",))
+    assert project.runs == RunSettings(
+        launch="python train.py 'a b'",
+        launches={"small": "python train.py"},
+        arguments=("--lr", "0.1"),
+        environment={"A": "1"},
+        device="sim",
+        timeout=60.0,
+        gpu_memory=24.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("[tool.drygrad]\nrun = 1\n", 2, "`tool.drygrad.run` must be a table"),
+        ("[tool.drygrad.run]\ndevise = 'sim'\n", 2, "unknown setting `devise`; did you mean `device`?"),
+        ("[tool.drygrad.run]\ndevice = 'tpu'\n", 2, "`device`: 'tpu' is no device; use one of auto, cuda, sim, cpu"),
+        ("[tool.drygrad.run]\n\ntrusted = true\n", 3, "`trusted` is set in the editor, not in a file"),
+        ("[tool.drygrad.run]\nselect = ['DG1']\n", 2, "`select` is set in [tool.drygrad]"),
+        ("[tool.drygrad]\ntimeout = 3\n", 2, "`timeout` is set in [tool.drygrad.run] or the editor"),
+        ("[tool.drygrad]\narguments = []\n", 2, "`arguments` is set in [tool.drygrad.run]"),
+        ("[tool.drygrad.run]\nenvironment = { A = 1 }\n", 2, "`environment`: expected a text for A, got a number"),
+    ],
+)
+def test_a_wrong_setting_for_dry_runs_is_reported_where_it_stands(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
+    (problem,) = load_project(write(tmp_path, text)).problems
+    assert (problem.line, problem.message) == (line, message)

@@ -128,14 +128,17 @@ class DryRuns:
         self, request: _Request, options: RunOptions, found: list[Record] | Missing
     ) -> list[Record] | None:
         """Run a target again as the project starts its program, where it lacks what that gives; None without such."""
-        is_script = request.target.function is None
-        if isinstance(found, Missing) or options.launch is not None:
-            return [_told(record) for record in found] if isinstance(found, list) and options.launch else None
+        is_script, given = request.target.function is None, options.launch
+        if isinstance(found, Missing):
+            return None
+        if given is not None and (given.arguments or given.origin is None):
+            return [_told(record) for record in found]
         if not lacks_a_launch(found[0].result, is_script=is_script):
             return None
         launches = await in_turn(_launches_of, request.path.absolute(), request.home.root)
         for one in launches[:_MOST_LAUNCHES]:
-            records = await self._first_made(request, started_by(one, options))
+            started = replace(one, environment={**(given.environment if given else {}), **one.environment})
+            records = await self._first_made(request, started_by(started, options))
             if isinstance(records, Missing) or lacks_a_launch(records[0].result, is_script=is_script):
                 continue
             return [_told(record) for record in records]

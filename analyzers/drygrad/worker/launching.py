@@ -56,7 +56,7 @@ class Launch:
     def enter(self, root: str) -> None:
         """Give the process the arguments, the variables and the folder of the program."""
         sys.argv = Arguments(self._arguments)
-        sys.argv.given = bool(self._given) and self._given.get("given") is not False
+        sys.argv.given = len(self._arguments) > 1 and self._given.get("given") is not False
         variables: dict[str, Any] = self._given.get("environment") or {}
         os.environ.update({str(name): str(value) for name, value in variables.items() if name not in offline.NAMES})
         folder = str(self._given.get("folder") or root)

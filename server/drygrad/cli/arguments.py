@@ -113,7 +113,7 @@ def _run(run: argparse.ArgumentParser) -> None:
     )
     where = run.add_argument_group("where to run it")
     where.add_argument("--python", metavar="P", help="the interpreter, or its environment (default: the project's)")
-    where.add_argument("--device", choices=("auto", "cuda", "sim", "cpu"), default="auto")
+    where.add_argument("--device", choices=("auto", "cuda", "sim", "cpu"))
     where.add_argument(
         "--launcher",
         type=_words,
@@ -123,27 +123,23 @@ def _run(run: argparse.ArgumentParser) -> None:
     )
     bounds = run.add_argument_group("bounds")
     bounds.add_argument(
-        "--timeout", type=_seconds, default=30.0, metavar="S", help="seconds for one run, beside imports (default: 30)"
+        "--timeout", type=_seconds, metavar="S", help="seconds for one run, beside imports (default: 30)"
     )
-    bounds.add_argument(
-        "--search-time", type=_seconds, default=2.0, metavar="S", help="seconds to search inputs (default: 2)"
-    )
+    bounds.add_argument("--search-time", type=_seconds, metavar="S", help="seconds to search inputs (default: 2)")
     bounds.add_argument(
         "--program-time",
         type=_seconds_or_none,
-        default=10.0,
         metavar="S",
         help="seconds for a program of the project to call the function that is run (default: 10; 0: none is run)",
     )
     bounds.add_argument(
         "--experiment-time",
         type=_seconds_or_none,
-        default=5.0,
         metavar="S",
         help="seconds for experiments after a run that passed (default: 5; 0: none)",
     )
     bounds.add_argument(
-        "--verify-time", type=_seconds, default=10.0, metavar="S", help="seconds to try fixes after a run (default: 10)"
+        "--verify-time", type=_seconds, metavar="S", help="seconds to try fixes after a run (default: 10)"
     )
     bounds.add_argument(
         "--memory-limit", type=_bytes, metavar="SIZE", help="that a run may take (default: most of what is free)"

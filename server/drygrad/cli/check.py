@@ -13,7 +13,7 @@ from pathlib import Path
 
 from drygrad.baseline import Baseline, BaselineError
 from drygrad.interpreters import find_interpreter, site_packages
-from drygrad.options import code_problem
+from drygrad.option_values import code_problem
 from drygrad.project import Project
 from drygrad.settings import Settings
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from drygrad.documentation import page
-from drygrad.options import did_you_mean
+from drygrad.option_values import did_you_mean
 from drygrad.static.registry import all_rules, rule_by_code
 
 from .errors import Failure

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from drygrad.dryrun.launches.configured import launches_of
 from drygrad.dryrun.launches.finding import find
 from drygrad.dryrun.launches.launch import Launch
 from drygrad.project import load_project
@@ -21,8 +22,8 @@ def run(arguments: argparse.Namespace) -> int:
     path = Path(arguments.path)
     if not path.exists():
         raise Failure(f"{path}: no such file or folder")
-    root = path.absolute() if path.is_dir() else load_project(path).root
-    found = find(root)
+    project = load_project(path)
+    found = find(path) if path.is_dir() and path.absolute() != project.root else launches_of(project)
     launches = [one for one in found.launches if path.is_dir() or one.file == path.absolute()]
     for problem in found.problems:
         complain(problem)

@@ -16,7 +16,7 @@ from drygrad.files import read_file
 from drygrad.interpreters import find_interpreter, site_packages
 from drygrad.model import Finding
 from drygrad.notebook import Notebook, in_cells
-from drygrad.options import did_you_mean
+from drygrad.option_values import did_you_mean
 from drygrad.project import Project
 from drygrad.settings import Settings
 from drygrad.static.rules.reports.no_inputs import NoInputs
@@ -160,7 +160,7 @@ def _refuted(merged: Merged, outcome: Record | Missing) -> tuple[Finding, ...]:
 
 def files_of(arguments: argparse.Namespace, projects: Projects) -> Iterator[File]:
     """Yield what is to be run. Failure where there is no such thing."""
-    launch = given_launch(arguments)
+    launch = given_launch(arguments, projects)
     if launch is not None:
         qualname = (arguments.target or "").partition("::")[2]
         yield replace(_file(place_of(launch), qualname or None, projects), launch=launch)

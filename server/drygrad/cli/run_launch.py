@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from drygrad.dryrun.launches.choosing import named, only
-from drygrad.dryrun.launches.finding import find
+from drygrad.dryrun.launches.choosing import only
+from drygrad.dryrun.launches.configured import chosen, launches_of
 from drygrad.dryrun.launches.launch import Launch, LaunchError
 from drygrad.dryrun.launches.programs import Programs
 from drygrad.dryrun.launches.reading import read
+from drygrad.project import Project
 
 from .errors import Failure
+from .walk import Projects
 
 
-def given_launch(arguments: argparse.Namespace) -> Launch | None:
+def given_launch(arguments: argparse.Namespace, projects: Projects) -> Launch | None:
     """Return the launch that a command line gives; None where it names functions or files alone. Failure."""
     target, module, words = arguments.target, arguments.module, arguments.words
     if module and target:
@@ -22,7 +24,7 @@ def given_launch(arguments: argparse.Namespace) -> Launch | None:
     if arguments.launch is not None and (module or words is not None):
         raise Failure(f"--launch {arguments.launch} is a whole command: leave out -m and what stands behind --")
     if arguments.launch is not None or (not target and not module and words is None):
-        return _found(arguments.launch)
+        return _found(arguments.launch, projects.of_folder(Path.cwd()))
     if not module and words is None:
         return None
     folder = Path.cwd()
@@ -38,14 +40,12 @@ def given_launch(arguments: argparse.Namespace) -> Launch | None:
         raise Failure(str(error)) from error
 
 
-def _found(name: str | None) -> Launch:
-    """Return the launch of the project here that has a name, without one the only one. Failure."""
-    folder = Path.cwd()
-    found = find(folder)
+def _found(name: str | None, project: Project) -> Launch:
+    """Return the launch that has a name; without one what the project sets, or the only one it has. Failure."""
     try:
-        return only(found, folder) if name is None else named(name, found, folder)
+        return chosen(project, name) or only(launches_of(project), project.root)
     except LaunchError as error:
-        raise Failure("\n".join([*found.problems, str(error)])) from error
+        raise Failure(str(error)) from error
 
 
 def place_of(launch: Launch) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from drygrad.dryrun.capacity import parallel_runs
 from drygrad.dryrun.lane import in_turn
+from drygrad.dryrun.launches.configured import for_file, with_variables
+from drygrad.dryrun.launches.launch import Launch, LaunchError
 from drygrad.dryrun.merge import Record, applied
 from drygrad.dryrun.plan import Missing, RunOptions, started_by
 from drygrad.dryrun.report import target_name
@@ -18,6 +20,7 @@ from drygrad.dryrun.supervisor import NO_TORCH
 from drygrad.dryrun.targets import Target
 from drygrad.interpreters import Interpreter, find_interpreter, python_in
 
+from .conditions import conditions
 from .errors import Failure
 from .run_files import File, Outcomes
 from .run_progress import Progress
@@ -59,30 +62,30 @@ class Runner:
 
     async def _outcomes(self, file: File, target: Target, buffers: dict[str, str], progress: Progress) -> Outcomes:
         path = file.path.absolute()
-        interpreter = interpreter_of(file.project.root, self._arguments.python, path)
+        interpreter = _interpreter(file, self._arguments.python)
         home = Home(interpreter.path, file.project.root.absolute(), self._arguments.launcher)
-        options = _options(self._arguments, {at: text for at, text in buffers.items() if at != str(path)})
-        options = started_by(file.launch, options)
+        options = _options(self._arguments, file, {at: text for at, text in buffers.items() if at != str(path)})
+        options = started_by(_launch(file, target), options)
         found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
         if isinstance(found, Missing):
             return [found]
         _must_work(found, interpreter)
-        seconds = self._arguments.experiment_time if len(found) == 1 else 0
+        seconds = conditions(self._arguments, file.project.runs).experiment_time if len(found) == 1 else 0
         varied = await self._runs.vary(found[0], home, file.settings, seconds, progress.phase)
         return [await self._followed(record, file, home, progress) for record in (*found, *varied)]
 
     async def _followed(self, record: Record, file: File, home: Home, progress: Progress) -> Record:
         """Return the record of a run with what experiments have found, and the fixes of all of it tried."""
-        seconds = self._arguments.experiment_time
+        bounds = conditions(self._arguments, file.project.runs)
 
         def more(known: Record) -> None:
             name = target_name(file.shown, known.plan.target)
             progress.found(name, sum(finding.severity != "hint" for finding in (*known.findings, *known.elsewhere)))
 
         more(record)
-        record = await self._runs.experiment(record, home, file.settings, seconds, progress.phase, more)
+        record = await self._runs.experiment(record, home, file.settings, bounds.experiment_time, progress.phase, more)
         progress.phase("verifying")
-        return await self._runs.verify(record, file.static, home, file.settings, self._arguments.verify_time)
+        return await self._runs.verify(record, file.static, home, file.settings, bounds.verify_time)
 
 
 def taken_over(file: File, before: File) -> None:
@@ -105,22 +108,43 @@ def _must_work(records: Sequence[Record], interpreter: Interpreter) -> None:
                 )
 
 
-def _options(arguments: argparse.Namespace, buffers: dict[str, str]) -> RunOptions:
+def _launch(file: File, target: Target) -> Launch | None:
+    """Return how a target's program is started, where that is given or set. Failure where what is set means nothing."""
+    if file.launch is not None:
+        return with_variables(file.launch, file.project)
+    try:
+        return for_file(file.project, file.path, is_script=target.function is None)
+    except LaunchError as error:
+        raise Failure(str(error)) from error
+
+
+def _interpreter(file: File, python: str | None) -> Interpreter:
+    """Return the interpreter of a file: the one that is named, or set, or the project's. Failure without one."""
+    project = file.project
+    chosen = project.runs.interpreter
+    if python or not chosen:
+        return interpreter_of(project.root, python, file.path.absolute())
+    inside = project.root / Path(chosen).expanduser()
+    return interpreter_of(project.root, str(inside) if inside.exists() else chosen, by="interpreter")
+
+
+def _options(arguments: argparse.Namespace, file: File, buffers: dict[str, str]) -> RunOptions:
+    bounds = conditions(arguments, file.project.runs)
     return RunOptions(
-        device=arguments.device,
+        device=bounds.device,
         ranks=arguments.ranks,
-        timeout=arguments.timeout,
-        search_seconds=arguments.search_time,
-        program_seconds=arguments.program_time,
+        timeout=bounds.timeout,
+        search_seconds=bounds.search_time,
+        program_seconds=bounds.program_time,
         seed=arguments.seed,
         inputs=arguments.inputs,
-        gpu_memory=arguments.gpu_memory,
-        memory_limit=arguments.memory_limit,
+        gpu_memory=bounds.gpu_memory,
+        memory_limit=bounds.memory_limit,
         buffers=buffers,
     )
 
 
-def interpreter_of(root: Path, chosen: str | None, file: Path | None = None) -> Interpreter:
+def interpreter_of(root: Path, chosen: str | None, file: Path | None = None, by: str = "--python") -> Interpreter:
     """Return the interpreter: of a name on PATH, of an environment's folder, or the project's. Failure without one."""
     found = find_interpreter(root, chosen, file)
     if not chosen:
@@ -128,9 +152,9 @@ def interpreter_of(root: Path, chosen: str | None, file: Path | None = None) -> 
     if found.path.is_dir():
         inside = python_in(found.path)
         if inside is None:
-            raise Failure(f"--python: there is no interpreter in {chosen}")
-        return Interpreter(inside.absolute(), "--python")
+            raise Failure(f"{by}: there is no interpreter in {chosen}")
+        return Interpreter(inside.absolute(), by)
     on_path = shutil.which(chosen)
     if on_path is None:
-        raise Failure(f"--python: {chosen}: no such interpreter")
-    return Interpreter(Path(on_path).absolute(), "--python")
+        raise Failure(f"{by}: {chosen}: no such interpreter")
+    return Interpreter(Path(on_path).absolute(), by)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from drygrad.dryrun.result import Result
 from drygrad.model import Edit, Finding, Position, Span
+from drygrad.project import Project
 from drygrad.settings import Settings
 from drygrad.static.source import Source
 
@@ -28,6 +29,11 @@ class RunSettings:
     search_time: float = 2.0
     program_time: float = 10.0
     experiment_time: float = 5.0
+    gpu_memory: float = 0.0
+    """GiB; 0: as much as there is."""
+    launch: str | None = None
+    """How the program is started, as a command or by a name; None: as the project sets it."""
+    project: Project | None = None
     settings: Settings = field(default_factory=Settings)
     buffers: Mapping[Path, str] = field(default_factory=dict[Path, str])
 

@@ -61,6 +61,7 @@ class Running:
     label: str
     choose: Choice
     device: str | None = None
+    launch: str | None = None
     asked: bool = True
     names: set[str | None] = field(default_factory=set[str | None])
     edited: set[Path] = field(default_factory=set[Path])
@@ -135,7 +136,12 @@ class DryRuns:
         return Sight(view, module, part) if module and part and view.source is module.source else None
 
     def ask(
-        self, uri: str, qualname: str | None, position: lsp.Position | None, device: str | None
+        self,
+        uri: str,
+        qualname: str | None,
+        position: lsp.Position | None,
+        device: str | None,
+        launch: str | None = None,
     ) -> dict[str, str | None]:
         """Start the run that a user asks for: of a target, of what stands at a position, or of the whole file."""
         checker = self._server.session.checker_of(uri)
@@ -146,6 +152,7 @@ class DryRuns:
             return _refused(UNTRUSTED)
         place = f"line {position.line + 1}" if position else Path(checker.uri).name
         run = Running(next(self._ids), checker, qualname or place, self._choice(uri, qualname, position), device)
+        run.launch = launch
         self._start(run)
         return {"runId": run.run_id}
 
@@ -385,7 +392,8 @@ class DryRuns:
     def _settings_of(self, run: Running, path: Path) -> RunSettings:
         session = self._server.session
         resolved = session.resolve(run.checker.uri)
-        root = session.settings.root_of(path)
+        project = session.settings.project_of(path)
+        root = project.root
         return RunSettings(
             root=root,
             interpreter=find_interpreter(root, resolved.personal.interpreter, path).path,
@@ -397,6 +405,9 @@ class DryRuns:
             search_time=resolved.personal.search_time,
             program_time=resolved.personal.program_time,
             experiment_time=resolved.personal.experiment_time,
+            gpu_memory=resolved.personal.gpu_memory,
+            launch=run.launch or resolved.personal.launch,
+            project=project,
             settings=resolved.settings,
             buffers=session.texts(),
         )

@@ -11,8 +11,10 @@ from drygrad.dryrun.conversation import made_result
 from drygrad.dryrun.findings import missing_finding
 from drygrad.dryrun.inputs.comment import comment_edit
 from drygrad.dryrun.lane import in_turn
+from drygrad.dryrun.launches.configured import for_file
+from drygrad.dryrun.launches.launch import LaunchError
 from drygrad.dryrun.merge import Record, applied, merge
-from drygrad.dryrun.plan import Missing, RunOptions
+from drygrad.dryrun.plan import Missing, Plan, RunOptions, started_by
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.report import missing_json, panel_json
 from drygrad.dryrun.result import Result
@@ -67,7 +69,7 @@ class LocalDryRuns:
         target = target_named(source, unplanned.missing.target.qualname)
         if target is None:
             return None
-        planned = plan_runs(source, unplanned.path, target, _options(unplanned.how))
+        planned = _planned(source, unplanned.path, target, unplanned.how)
         return _unplanned(planned, source, unplanned.path, unplanned.how) if isinstance(planned, Missing) else None
 
     def merge(
@@ -97,7 +99,10 @@ class LocalDryRuns:
         """Run a target; cancelling the caller ends the run. There is always something to tell."""
         home = Home(how.interpreter, how.root, how.launcher)
         planned = cast("PlannedTarget", target)
-        records = await self._runs.dry_run(source, path, planned, home, _options(how), how.settings, on_phase)
+        options = await in_turn(_started, path, planned, how)
+        if isinstance(options, Missing):
+            return [_unplanned(options, source, path, how)]
+        records = await self._runs.dry_run(source, path, planned, home, options, how.settings, on_phase)
         return [_unplanned(records, source, path, how)] if isinstance(records, Missing) else records
 
     async def experiment(
@@ -153,7 +158,25 @@ def _options(how: RunSettings) -> RunOptions:
         search_seconds=how.search_time,
         program_seconds=how.program_time,
         memory_limit=int(how.memory_limit * (1 << 30)) or None,
+        gpu_memory=int(how.gpu_memory * (1 << 30)) or None,
     )
+
+
+def _started(path: Path, target: PlannedTarget, how: RunSettings) -> RunOptions | Missing:
+    """Return the conditions of a run, with the launch that was chosen or set; Missing where that means nothing."""
+    project, options = how.project, _options(how)
+    if project is None:
+        return options
+    try:
+        launch = for_file(project, path, is_script=target.function is None, choice=how.launch)
+    except LaunchError as error:
+        return Missing(target, str(error), target.name_span)
+    return started_by(launch, options)
+
+
+def _planned(source: Source, path: Path, target: PlannedTarget, how: RunSettings) -> list[Plan] | Missing:
+    options = _started(path, target, how)
+    return options if isinstance(options, Missing) else plan_runs(source, path, target, options)
 
 
 def _unplanned(missing: Missing, source: Source, path: Path, how: RunSettings) -> Unplanned:

@@ -120,11 +120,15 @@ class SettingsStore:
             project = replace(project, settings=Settings(**editor.rules))
         settings = project.settings_for(path)
         baseline = project.root / settings.baseline if settings.baseline else None
-        return Resolved(settings, editor.personal, project.excludes(path), path, baseline)
+        return Resolved(settings, _with_runs(editor.personal, project), project.excludes(path), path, baseline)
 
     def _of_folder(self, path: Path | None) -> FromEditor:
         inside = [folder for folder in self._by_folder if path is not None and path.is_relative_to(folder)]
         return self._by_folder[max(inside, key=lambda folder: len(folder.parts))] if inside else self._default
+
+    def project_of(self, path: Path) -> Project:
+        """Return the project that a file belongs to."""
+        return self._project(path)
 
     def root_of(self, path: Path) -> Path:
         """Return the root of the project that a file belongs to."""
@@ -139,6 +143,15 @@ class SettingsStore:
                 log.warning("cannot look for settings above %s: %s", path, error)
                 self._projects[folder] = Project(folder, Settings())
         return self._projects[folder]
+
+
+def _with_runs(personal: EditorSettings, project: Project) -> EditorSettings:
+    """Return a person's settings with what the project sets for dry runs in their place."""
+    runs = {name: value for name, value in vars(project.runs).items() if name in _PERSONAL and value is not None}
+    if "interpreter" in runs:
+        inside = project.root / Path(runs["interpreter"]).expanduser()
+        runs["interpreter"] = str(inside) if inside.exists() else runs["interpreter"]
+    return replace(personal, **runs)
 
 
 def path_of(uri: str) -> Path | None:

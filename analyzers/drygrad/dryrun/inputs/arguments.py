@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from drygrad.model import Span
-from drygrad.options import did_you_mean
+from drygrad.option_values import did_you_mean
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _TOLD = frozenset(("typer.Option", "typer.Argument", "Option", "Argument"))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 
+from drygrad.dryrun.lane import in_turn
+from drygrad.dryrun.launches.configured import launches_of
+from drygrad.lsp.settings import path_of
+from drygrad.project import Project
 from drygrad.settings import Device
 
 if TYPE_CHECKING:
@@ -19,6 +24,7 @@ PIN = "drygrad.pin"
 UNPIN = "drygrad.unpin"
 CLEAR = "drygrad.clear"
 RESTART_WORKERS = "drygrad.restartWorkers"
+LAUNCHES = "drygrad.launches"
 RUN = "drygrad/run"
 
 
@@ -81,6 +87,17 @@ class Argument:
         return self.position if self.text("qualname") is None else None
 
 
+def offered(project: Project) -> list[dict[str, Any]]:
+    """Return the launches that a project offers: ``id`` is what ``drygrad.dryRun`` and the setting take for one."""
+    found: list[dict[str, Any]] = []
+    for launch in launches_of(project).launches:
+        place = launch.origin.shown(project.root) if launch.origin else ""
+        name = launch.origin.name if launch.origin else ""
+        told = {"id": place, "name": name or None, "command": launch.shown, "file": str(launch.file)}
+        found.append({**told, "ranks": launch.ranks, "toFillIn": list(launch.blanks)})
+    return found
+
+
 def register(server: DrygradServer) -> None:
     """Register the commands and the request."""
     runs = server.dry_runs
@@ -90,7 +107,12 @@ def register(server: DrygradServer) -> None:
         position = given.place
         if position is not None and given.version not in (None, server.session.version_of(given.uri)):
             return {"runId": None, "message": "The text has changed since; ask again."}
-        return runs.ask(given.uri, given.text("qualname"), position, given.device)
+        return runs.ask(given.uri, given.text("qualname"), position, given.device, given.text("launch"))
+
+    async def launches(argument: Any) -> list[dict[str, Any]]:
+        given = Argument(argument)
+        project = server.session.settings.project_of(path_of(given.uri) or Path.cwd())
+        return await in_turn(offered, project)
 
     def cancel(argument: Any = None) -> bool:
         return runs.cancel(Argument(argument).text("runId"))
@@ -117,6 +139,6 @@ def register(server: DrygradServer) -> None:
         return report
 
     commands = {DRY_RUN: dry_run, CANCEL: cancel, PIN: pin, UNPIN: unpin, CLEAR: clear}
-    for name, command in {**commands, RESTART_WORKERS: restart_workers}.items():
+    for name, command in {**commands, RESTART_WORKERS: restart_workers, LAUNCHES: launches}.items():
         server.command(name)(command)
     server.feature(RUN)(run)
