@@ -18,6 +18,8 @@ from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.naming import locals_of, parts
 from drygrad.worker.watch import Op
 
+_make: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType]
+"""Makes a named tuple in a third of the time, for what is made at each operation."""
 _LINES = 8
 _LOOKS = 16
 _COPIES = frozenset({"aten::_to_copy", "aten::clone", "aten::lift_fresh"})
@@ -45,7 +47,7 @@ class Descent:
         if op.phase in ("backward", "optimizer") and not from_nothing and op.name not in _COPIES:
             held.source = held.joined = None
             held.moved = held.flat = False
-            held.origin, held.roots = made, Roots(made, made)
+            held.origin, held.roots = made, _make(Roots, (made, made))
             return
         given: Any = None
         first: Held | None = None
@@ -53,14 +55,13 @@ class Descent:
         where, kind = tensor.device, tensor.dtype
         for operand in op.tensors():
             known = self._of(operand)
-            if known is None:
-                continue
-            if first is None:
-                given, first = operand, known
-            if device is None and operand.device == where:
-                device = known.roots
-            if dtype is None and operand.dtype is kind and not _is_cell(operand):
-                dtype = known.roots
+            if known is not None:
+                if first is None:
+                    given, first = operand, known
+                if device is None and operand.device == where:
+                    device = known.roots
+                if dtype is None and operand.dtype is kind and not _is_cell(operand):
+                    dtype = known.roots
         copied = first if op.name == "aten::_to_copy" else None
         held.source = first if op.name in _COPIES else None
         held.moved = False
@@ -71,11 +72,11 @@ class Descent:
         if device is not None and device is dtype:
             held.roots = device
         else:
-            held.roots = Roots(device.device if device else made, dtype.dtype if dtype else made)
+            held.roots = _make(Roots, (device.device if device else made, dtype.dtype if dtype else made))
+        held.flat, held.joined = False, None
         nested = first is not None and (given.is_nested or tensor.is_nested)  # those have no shape
-        shaped = first if first is not None and not nested and given.shape == tensor.shape else None
-        held.flat = shaped is not None and (shaped.flat or was_flattened(given))
-        held.joined = shaped.joined if shaped is not None else None
+        if first is not None and not nested and given.shape == tensor.shape:
+            held.flat, held.joined = first.flat or was_flattened(given), first.joined
         if op.name == "aten::cat":
             shapes = tuple(tuple(operand.shape) for operand in op.tensors())
             held.joined = Joined(op.instruction, int(op.argument("dim")) % max(tensor.dim(), 1), shapes)
@@ -105,7 +106,7 @@ class Descent:
     def _origin(self, op: Op, from_nothing: bool) -> Origin:
         here = op.instruction
         if here is None or op.phase == "backward" or not (from_nothing or op.name in _COPIES):
-            return Origin(here, op.name, from_nothing, within=self.within)
+            return _make(Origin, (here, op.name, from_nothing, (), None, self.within))
         frames = self._frames()
         lines = tuple(Instruction(frame.f_code, frame.f_lasti) for frame in frames)
         return Origin(here, op.name, from_nothing, lines, self._awareness(here, frames), self.within)

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from drygrad.worker.lines import Instruction
-from drygrad.worker.reading import is_readable, quietly, storage_of
+from drygrad.worker.reading import address_of, is_readable, quietly
 from drygrad.worker.watch import Op
 
 WRITING = frozenset(
@@ -42,16 +42,16 @@ class Infinities:
         """Remember of a result that may be infinite who has written that: the operation, or the latest before it."""
         if writes and op.instruction is not None and _gives_infinity(op):
             self._turn += 1
-            self._written[_memory(result)] = _Written(self._turn, op.instruction)
+            self._written[address_of(result)] = _Written(self._turn, op.instruction)
         elif self._written:
             before = self._latest(op.tensors())
             if before is not None:
-                self._written[_memory(result)] = before
+                self._written[address_of(result)] = before
 
     def forget(self, tensor: torch.Tensor) -> None:
         """Hear that all values of a tensor are finite now."""
         if self._written:
-            self._written.pop(_memory(tensor), None)
+            self._written.pop(address_of(tensor), None)
 
     def behind(self, tensors: Iterable[torch.Tensor]) -> Instruction | None:
         """Return the line that has last written an infinity which is still in one of these tensors."""
@@ -61,7 +61,7 @@ class Infinities:
         return latest.at if latest is not None else None
 
     def _latest(self, tensors: Iterable[torch.Tensor]) -> _Written | None:
-        found = (self._written.get(_memory(t)) for t in tensors)
+        found = (self._written.get(address_of(t)) for t in tensors)
         return max((w for w in found if w is not None), default=None, key=lambda w: w.turn)
 
 
@@ -77,8 +77,3 @@ def _gives_infinity(op: Op) -> bool:
 def _is_infinite(tensor: torch.Tensor) -> bool:
     with quietly():
         return bool(torch.isinf(tensor).any())
-
-
-def _memory(tensor: Any) -> int:
-    storage = storage_of(tensor)
-    return storage._cdata if storage is not None else 0

@@ -19,7 +19,7 @@ import threading
 from collections import defaultdict
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from drygrad.worker.run import Place
 
@@ -27,11 +27,31 @@ _this_thread = threading.get_ident
 _WORKER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-class Instruction(NamedTuple):
-    """An instruction of the user's code, cheap to take from a frame; ``Lines.place`` makes a place of it."""
+class Instruction:
+    """An instruction of the user's code, cheap to take from a frame; ``Lines.place`` makes a place of it.
 
+    There is one object for each: the hash of a code object is computed of all that it holds, its identity is at hand.
+    """
+
+    __slots__ = ("code", "offset")
     code: CodeType
     offset: int
+
+    def __new__(cls, code: CodeType, offset: int) -> Instruction:
+        """Return the one object of this instruction."""
+        known = _INSTRUCTIONS[id(code)]
+        found = known.get(offset)
+        if found is None:
+            found = known[offset] = super().__new__(cls)
+            found.code, found.offset = code, offset
+        return found
+
+
+_INSTRUCTIONS: defaultdict[int, dict[int, Instruction]] = defaultdict(dict)
+"""By the identity of the code, which they keep, and the offset."""
+_FOREIGN: dict[int, Instruction] = {}
+_ENGINE: dict[int, Instruction] = {}
+"""What stands for the instructions of code that is not the user's, and of what starts the autograd engine."""
 
 
 class Lines:
@@ -43,14 +63,15 @@ class Lines:
         self.path = path
         self._root = os.path.join(os.path.abspath(root), "") if root else None
         self._foreign = _installed_folders()
-        self._is_user: dict[int, bool] = {}
-        """By the identity of the code: its hash is computed of all that it holds, for each frame of each operation."""
+        self._known: dict[int, dict[int, Instruction]] = {}
+        """The instructions of each code, by its identity and their offsets."""
         self._codes: list[CodeType] = []
         """Kept, so that their identities stay their own."""
         self._by_node: defaultdict[int, dict[int, tuple[Instruction | None, str]]] = defaultdict(dict)
         """By thread, and the number in it."""
         self._main = threading.get_ident()
-        self._engine = torch.autograd.graph._engine_run_backward.__code__
+        engine = torch.autograd.graph._engine_run_backward.__code__
+        self._known[id(engine)] = _ENGINE
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._source: dict[str, list[str]] = {}
 
@@ -69,10 +90,15 @@ class Lines:
 
     def is_user(self, code: CodeType) -> bool:
         """Say whether the code stands in a file of the user's."""
-        known = self._is_user.get(id(code))
+        known = self._known.get(id(code))
         if known is None:
-            known = self._is_user[id(code)] = self.is_user_file(code.co_filename)
-            self._codes.append(code)
+            known = self._learn(code)
+        return known is not _FOREIGN and known is not _ENGINE
+
+    def _learn(self, code: CodeType) -> dict[int, Instruction]:
+        self._codes.append(code)
+        known = _INSTRUCTIONS[id(code)] if self.is_user_file(code.co_filename) else _FOREIGN
+        self._known[id(code)] = known
         return known
 
     def is_user_file(self, name: str) -> bool:
@@ -86,14 +112,16 @@ class Lines:
     def frame(self, depth: int = 1) -> FrameType | None:
         """Return the nearest frame of the user's that the caller runs in; None outside, and in the autograd engine."""
         frame: FrameType | None = sys._getframe(depth)
-        is_user = self._is_user
+        known = self._known
         while frame is not None:
-            code = frame.f_code
-            if code is self._engine:
-                return None
-            known = is_user.get(id(code))
-            if known or (known is None and self.is_user(code)):
-                return frame
+            instructions = known.get(id(frame.f_code))
+            if instructions is not _FOREIGN:
+                if instructions is None:
+                    instructions = self._learn(frame.f_code)
+                if instructions is _ENGINE:
+                    return None
+                if instructions is not _FOREIGN:
+                    return frame
             frame = frame.f_back
         return None
 
@@ -109,8 +137,21 @@ class Lines:
 
     def here(self, depth: int = 1) -> Instruction | None:
         """Return the instruction of the user's that the caller serves; not across the autograd engine."""
-        frame = self.frame(depth + 1)
-        return Instruction(frame.f_code, frame.f_lasti) if frame is not None else None
+        # On the path of every operation, so it is not put together from what is above.
+        frame: FrameType | None = sys._getframe(depth)
+        known = self._known
+        while frame is not None:
+            instructions = known.get(id(frame.f_code))
+            if instructions is not _FOREIGN:
+                if instructions is None:
+                    instructions = self._learn(frame.f_code)
+                if instructions is _ENGINE:
+                    return None
+                if instructions is not _FOREIGN:
+                    offset = frame.f_lasti
+                    return instructions.get(offset) or Instruction(frame.f_code, offset)
+            frame = frame.f_back
+        return None
 
     def caller(self, depth: int = 1) -> Place | None:
         """Return the place of the nearest frame of the user's, also when the autograd engine lies between."""
@@ -154,7 +195,7 @@ class Lines:
         """Return the place of an instruction; its columns from Python 3.11 on."""
         if instruction is None:
             return None
-        code, offset = instruction
+        code, offset = instruction.code, instruction.offset
         line, end_line, column, end_column = _position(code, offset)
         return Place(
             code.co_filename,

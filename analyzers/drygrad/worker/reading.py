@@ -62,13 +62,25 @@ def storage_of(tensor: torch.Tensor) -> Any:
     """Return the storage that holds a tensor's values; None where there is none of its own."""
     if type(tensor) not in _EXACT and not is_plain(tensor):
         return None
-    return tensor.untyped_storage() if _has_storage(tensor) else None
+    try:
+        return tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):  # on the path of every operation, so that it is not asked before
+        return None
+
+
+def address_of(tensor: Any) -> int:
+    """Return what tells the memory under a tensor from all other; 0 where there is none of its own."""
+    if type(tensor) not in _EXACT and not is_plain(tensor):
+        return 0
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return 0
 
 
 def share_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Say whether two tensors are views of the same memory."""
-    mine, its = storage_of(one), storage_of(other)
-    return mine is not None and its is not None and mine._cdata == its._cdata
+    return address_of(one) == address_of(other) != 0
 
 
 def extremes(tensor: torch.Tensor) -> tuple[Any, Any] | None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from torch._ops import HigherOrderOperator as _HigherOrderOperator
+from torch._ops import OpOverload as _OpOverload
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -27,6 +28,7 @@ _current_node: Any = torch._C._current_autograd_node
 _modes_below: Any = torch._C._len_torch_dispatch_stack
 _EXACT = (torch.Tensor, torch.nn.Parameter)
 _HIGHER: Any = _HigherOrderOperator
+_NOTHING: dict[str, Any] = {}
 _KERNELS = "drygrad.worker.devices.sim.registration"
 
 
@@ -97,6 +99,10 @@ class _Heard(NamedTuple):
     after: tuple[Hook, ...]
     kernel: Callable[..., Any] | None
     """What torch's dispatcher would come to where the first argument is a tensor on the simulated device."""
+    call: Callable[..., Any]
+    """What executes the operation: the function in C++ that ``func`` calls."""
+    instead: Callable[[Any, Any, Any], Any] | None
+    """What is done in place of all that."""
 
 
 class Watch(TorchDispatchMode):
@@ -120,12 +126,8 @@ class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Execute one operation between the instruments' hooks; in peace where tensors stand for others."""
         run = self._run
-        if run.transforms or (types and dispatch_themselves(types)) or isinstance(func, _HIGHER):
-            run.op = None
-            result = func(*args, **(kwargs or {}))
-            for hook in run.hooks("passed_over"):
-                hook()
-            return result
+        if run.transforms or (types and dispatch_themselves(types)):
+            return self._pass_over(func, args, kwargs)
         node = _current_node()
         if node is None:
             phase, here = run.phase, run.step_call or self._lines.here(1)
@@ -133,13 +135,14 @@ class Watch(TorchDispatchMode):
             here = self._lines.here(1)
             phase = "backward" if here is None else "recompute"
         heard = self._heard[phase].get(id(func)) or self._learn(func, phase)
-        if heard.name.startswith(_MARKS):  # they end while an error passes, which is about another operation
-            return func(*args, **(kwargs or {}))
+        if heard.instead is not None:
+            return heard.instead(func, args, kwargs)
+        named = kwargs or _NOTHING
         if phase == "backward":
-            op = Op(func, heard.name, args, kwargs or {}, phase, node, self._lines)
+            op = Op(func, heard.name, args, named, phase, node, self._lines)
         else:
             self._lines.created(here, heard.name)
-            op = Op(func, heard.name, args, kwargs or {}, phase, node, here)
+            op = Op(func, heard.name, args, named, phase, node, here)
         run.op = op
         for hook in heard.before:
             try:
@@ -148,10 +151,11 @@ class Watch(TorchDispatchMode):
                 raise
             except Exception as error:  # noqa: BLE001 - as in Run.tell; a call for each operation would cost too much
                 run.switch_off(hook, error)
-        on_device = heard.kernel is not None and args and _is_on_device(args[0]) and not _modes_below()
-        kernel = heard.kernel if heard.kernel is not None and on_device else func
+        kernel = heard.kernel
+        if kernel is None or not args or not _is_on_device(args[0]) or _modes_below():
+            kernel = heard.call
         try:
-            result = kernel(*args, **op.kwargs)
+            result = kernel(*args, **named)
         except RuntimeError as error:
             if run.forgive is None:
                 raise
@@ -163,15 +167,33 @@ class Watch(TorchDispatchMode):
                 run.switch_off(hook, error)
         return result
 
+    def _pass_over(self, func: Any, args: Any, kwargs: Any) -> Any:
+        self._run.op = None
+        result = func(*args, **(kwargs or {}))
+        for hook in self._run.hooks("passed_over"):
+            hook()
+        return result
+
     def _learn(self, func: Any, phase: str) -> _Heard:
-        before, after = (
-            tuple(hook for hook in self._run.hooks(name) if cast("Any", hook).__self__.wants(name, func, phase))
-            for name in ("before_op", "after_op")
-        )
-        simulation: Any = sys.modules.get(_KERNELS) if self._run.device == "sim" else None
-        kernel = simulation.KERNELS.get(func) if simulation is not None else None
-        heard = self._heard[phase][id(func)] = _Heard(func, func._schema.name, before, after, kernel)
+        if isinstance(func, _HIGHER):
+            return _Heard(func, "", (), (), None, func, self._pass_over)
+        name: str = func._schema.name
+        if name.startswith(_MARKS):  # they end while an error passes, which is about another operation
+            heard = _Heard(func, name, (), (), None, func, _call)
+        else:
+            before, after = (
+                tuple(hook for hook in self._run.hooks(kind) if cast("Any", hook).__self__.wants(kind, func, phase))
+                for kind in ("before_op", "after_op")
+            )
+            simulation: Any = sys.modules.get(_KERNELS) if self._run.device == "sim" else None
+            kernel = simulation.KERNELS.get(func) if simulation is not None else None
+            heard = _Heard(func, name, before, after, kernel, func._op if type(func) is _OpOverload else func, None)
+        self._heard[phase][id(func)] = heard
         return heard
+
+
+def _call(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*args, **(kwargs or {}))
 
 
 def _is_on_device(value: Any) -> bool:

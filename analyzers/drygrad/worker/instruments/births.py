@@ -25,7 +25,7 @@ from drygrad.worker.infinities import WRITING, Infinities
 from drygrad.worker.lines import Instruction
 from drygrad.worker.listening import Heard, Listening
 from drygrad.worker.naming import call_here, within
-from drygrad.worker.reading import at_hand, is_plain, is_readable, quietly, storage_of
+from drygrad.worker.reading import address_of, at_hand, is_plain, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import text_of
 from drygrad.worker.watch import Op
@@ -216,7 +216,7 @@ class Births(Instrument):
             self._bounds.keep(tensor, bound)
         self._infinities.forget(tensor)
         if self._births:
-            self._births.pop(_memory(tensor), None)
+            self._births.pop(address_of(tensor), None)
 
     def _not_finite(self, op: Op, result: Any, look: Look) -> None:
         level = _level(result)
@@ -230,7 +230,7 @@ class Births(Instrument):
         if birth is None and level == _INFINITE:
             self._infinities.follow(op, result, writes=look.writes)
         if birth is not None:
-            self._births[_memory(result)] = birth
+            self._births[address_of(result)] = birth
 
     def _new(self, op: Op, result: Any, level: int, given: int) -> Birth | None:
         """Return the birth of what is worse than the operands, and of NaN that was there before."""
@@ -243,8 +243,8 @@ class Births(Instrument):
 
     def _worst(self, op: Op, result: Any) -> int:
         """Return how bad the operands were; the operation has overwritten the one that it works in place on."""
-        memory = _memory(result)
-        others = (_level(t) for t in op.tensors() if _is_float(t) and _memory(t) != memory)
+        memory = address_of(result)
+        others = (_level(t) for t in op.tensors() if _is_float(t) and address_of(t) != memory)
         return max(others, default=_FINITE) if not op.func._schema.is_mutable else max((self._overwritten, *others))
 
     def _loss_scaled(self, heard: Heard) -> None:
@@ -285,7 +285,7 @@ class Births(Instrument):
         """Return the birth that an operand comes from."""
         if self._births:
             for tensor in op.tensors():
-                birth = self._births.get(_memory(tensor)) if _is_float(tensor) else None
+                birth = self._births.get(address_of(tensor)) if _is_float(tensor) else None
                 if birth is not None:
                     return birth
         return None
@@ -313,7 +313,7 @@ class Births(Instrument):
         """Look whether the loss is finite."""
         lost = [r for r in roots if is_readable(r) and _is_float(r) and not math.isfinite(_sum(r))]
         for root in lost if not self._spoilt else ():
-            birth = self._births.get(_memory(root)) or self._written(root)
+            birth = self._births.get(address_of(root)) or self._written(root)
             if birth is not None or not self.run.probing:  # a mask that is returned has its infinity on purpose
                 self._report(birth, f"the loss is {kind_of(root)}", place, "error")
         self._backwards.append((roots, place, bool(lost)))
@@ -334,7 +334,7 @@ class Births(Instrument):
         names = call.parameters() if call else {}
         for leaf in graphs.leaves(roots):
             gradient = leaf.grad
-            birth = self._births.get(_memory(gradient)) if _is_float(gradient) else None
+            birth = self._births.get(address_of(gradient)) if _is_float(gradient) else None
             if birth is not None:
                 name = f"`{names[id(leaf)]}`" if id(leaf) in names else "a leaf"
                 self._report(birth, f"the gradient of {name} is {kind_of(gradient)}", place, "error")
@@ -359,7 +359,7 @@ class Births(Instrument):
     def returned(self, value: Any, place: Place | None) -> None:
         """Look whether what the target returns is finite, and what it has left in its inputs."""
         for tensor in _tensors(value):
-            birth = self._births.get(_memory(tensor)) if _is_float(tensor) and _level(tensor) != _FINITE else None
+            birth = self._births.get(address_of(tensor)) if _is_float(tensor) and _level(tensor) != _FINITE else None
             if birth is not None:
                 known = "NaN" if kind_of(tensor) == "NaN" else "an infinite value"
                 self._report(birth, f"{known} is returned", place, "warning" if _is_lost(tensor) else "info")
@@ -371,7 +371,7 @@ class Births(Instrument):
         """Look whether what the next call meets is finite: an attribute, a buffer, an element of a list."""
         owned = {id(tensor) for tensor in _owned(held)}
         for path, tensor in within(name, held):
-            birth = self._births.get(_memory(tensor)) if _is_float(tensor) else None
+            birth = self._births.get(address_of(tensor)) if _is_float(tensor) else None
             if birth is not None and isinstance(tensor, torch.Tensor) and _level(tensor) != _FINITE:
                 known = kind_of(tensor)
                 is_state = known == "NaN" and (id(tensor) in owned or tensor.requires_grad)
@@ -467,8 +467,3 @@ def _tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
         items = cast("Iterable[Any]", value.values() if isinstance(value, Mapping) else value)
         for item in items:
             yield from _tensors(item, depth - 1)
-
-
-def _memory(tensor: Any) -> int:
-    storage = storage_of(tensor)
-    return storage._cdata if storage is not None else 0

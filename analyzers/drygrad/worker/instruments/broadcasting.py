@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
+from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -129,15 +131,18 @@ def is_outer(first: Any, second: Any) -> bool:
     one, other = _distinct(first), _distinct(second)
     if one < 2 or other < 2:
         return False
-    try:
-        return _together(first, second).numel() > max(one, other)
-    except RuntimeError:
-        return False
+    shape = _together(first, second)
+    return shape is not None and math.prod(shape) > max(one, other)
 
 
-def _together(first: torch.Tensor, second: torch.Tensor) -> torch.Size:
-    shape: Any = torch.broadcast_shapes  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return shape(first.shape, second.shape)
+def _together(first: torch.Tensor, second: torch.Tensor) -> list[int] | None:
+    """Return the shape that two operands broadcast to, without the imports of torch's own; None where they do not."""
+    shape: list[int] = []
+    for one, other in zip_longest(reversed(first.shape), reversed(second.shape), fillvalue=1):
+        if 1 not in (one, other) and one != other:
+            return None
+        shape.append(other if one == 1 else one)
+    return shape[::-1]
 
 
 def _distinct(tensor: torch.Tensor) -> int:

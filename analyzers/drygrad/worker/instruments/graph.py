@@ -19,7 +19,7 @@ from drygrad.worker.departures import Departure, Departures, visible_tensors
 from drygrad.worker.explain.carrying import carried_names, first_kept
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import call_here, call_of_error, tensors_in
-from drygrad.worker.reading import at_hand, is_readable, quietly, storage_of
+from drygrad.worker.reading import address_of, at_hand, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import operands, spelled, whole_text_of
 from drygrad.worker.watch import Op
@@ -30,7 +30,7 @@ _NAMES = 5
 _STEPS = 16
 _NO_GRAPH = "does not require grad"
 _FROM_NUMBERS = "aten::lift_fresh"
-_LEAVING = (_FROM_NUMBERS, "aten::detach")
+_LEAVING = frozenset({_FROM_NUMBERS, "aten::detach"})
 GRADIENT = "autograd::grad"
 """What an ``autograd.grad`` is called where operations are named."""
 _COPIES = ("torch.tensor(", "Tensor(", "new_tensor(", "as_tensor(")
@@ -41,6 +41,7 @@ _BY_TEXT = {
         "NumPy cannot record a graph, and this tensor requires grad: `.detach()` belongs before `.numpy()`",
     ),
 }
+_is_grad_enabled = torch.is_grad_enabled
 _NON_LEAF = "can't optimize a non-leaf Tensor"
 
 
@@ -98,35 +99,44 @@ class Graph(Instrument):
 
     def after_op(self, op: Op, result: Any) -> None:
         """Remember results that have left the graph, and what is computed from them."""
-        recording = torch.is_grad_enabled()
+        # On the path of every operation.
+        recording, known = _is_grad_enabled(), self._cuts
         tensor: Any = result if type(result) is torch.Tensor else _first(result)
-        usual = recording and not self._cuts and op.name not in _LEAVING
-        if usual and isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
-            return  # on the path of every operation
+        is_tensor = isinstance(tensor, torch.Tensor)
+        stays = recording and op.name not in _LEAVING and is_tensor and tensor.is_floating_point()
+        if stays and not known:
+            return
         if op.name == _FROM_NUMBERS:
             self._copied(op, result, recording=recording)
             self._remember(tensor, Cut(op.instruction, op.name, recording))
             return
-        leaves = not recording or op.name == "aten::detach" or not isinstance(tensor, torch.Tensor)
-        operands = [t for t in op.tensors() if t.requires_grad and t is not tensor]
-        if operands and (leaves or not tensor.is_floating_point()):
+        operands: list[torch.Tensor] = []
+        cuts: list[Cut] = []
+        for given in op.tensors():
+            if given.requires_grad:
+                if given is not tensor:
+                    operands.append(given)
+            elif known:
+                cut = known.get(address_of(given))
+                if cut is not None:
+                    cuts.append(cut)
+        if operands and not stays:
             self._departures.left(op.instruction, op.name, operands, recording=recording)
-            lost_at = op.instruction if any(t.grad_fn is not None for t in operands) else self._lost_at(op)
+            lost_at = op.instruction if any(t.grad_fn is not None for t in operands) else _lost_at(cuts)
             self._remember(tensor, Cut(op.instruction, op.name, recording, lost_at))
-            return
-        if self._cuts and isinstance(tensor, torch.Tensor):
-            cuts = [cut for cut in map(self._cut_of, op.tensors()) if cut is not None]
-            if operands:
-                for cut in cuts:
-                    self._departures.joined(cut.instruction)
-            if cuts:
-                self._remember(tensor, min(cuts, key=self._doubt)._replace(lost_at=self._lost_at(op)))
-            else:
-                self._forget(tensor, op)
+        elif known and is_tensor:
+            self._pass_on(tensor, op, cuts, joins=bool(operands))
 
-    def _lost_at(self, op: Op) -> Instruction | None:
-        cuts = map(self._cut_of, op.tensors()) if self._cuts else ()
-        return next((cut.lost_at for cut in cuts if cut is not None and cut.lost_at is not None), None)
+    def _pass_on(self, tensor: torch.Tensor, op: Op, cuts: list[Cut], *, joins: bool) -> None:
+        """Remember what is computed from tensors that have left their graphs; ``joins`` where others have not."""
+        if joins:
+            for cut in cuts:
+                self._departures.joined(cut.instruction)
+        if not cuts:
+            self._forget(tensor, op)
+            return
+        cut, lost_at = cuts[0] if len(cuts) == 1 else min(cuts, key=self._doubt), _lost_at(cuts)
+        self._remember(tensor, cut if cut.lost_at is lost_at else cut._replace(lost_at=lost_at))
 
     def _doubt(self, cut: Cut) -> int:
         """Return how little a cut tells of a missing graph: most tensors made of numbers never had one."""
@@ -149,25 +159,22 @@ class Graph(Instrument):
         if not isinstance(result, torch.Tensor):
             self._number = cut
             return
-        storage = storage_of(result)
-        if storage is not None:
-            self._cuts[storage._cdata] = cut
+        address = address_of(result)
+        if address:
+            self._cuts[address] = cut
             if len(self._cuts) > _CUTS:
                 del self._cuts[next(iter(self._cuts))]
 
     def _forget(self, result: Any, op: Op) -> None:
         """Forget what had the memory before that an operation has just taken for its result."""
-        storage = storage_of(result)
-        if storage is not None and storage._cdata in self._cuts:
-            given = filter(None, map(storage_of, op.tensors()))
-            if all(other._cdata != storage._cdata for other in given):
-                del self._cuts[storage._cdata]
+        address = address_of(result)
+        if address in self._cuts and address not in map(address_of, op.tensors()):
+            del self._cuts[address]
 
     def _cut_of(self, tensor: Any) -> Cut | None:
         if tensor.requires_grad:
             return None
-        storage = storage_of(tensor)
-        return self._cuts.get(storage._cdata) if storage is not None else None
+        return self._cuts.get(address_of(tensor))
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Remember what backward starts from."""
@@ -422,6 +429,10 @@ def _may_hold(copy: Any, tensor: Any) -> bool:
     with quietly():
         first = at_hand(tensor)[(0,) * tensor.dim()]
         return bool((at_hand(copy).cpu() == first.cpu().to(copy.dtype)).any())
+
+
+def _lost_at(cuts: list[Cut]) -> Instruction | None:
+    return next((cut.lost_at for cut in cuts if cut.lost_at is not None), None)
 
 
 def _first(result: Any) -> Any:

@@ -18,7 +18,7 @@ from drygrad.worker.explain.holders import find_holders, recorded
 from drygrad.worker.graphs import leaves
 from drygrad.worker.ledger import Held, Key, Ledger, Origin
 from drygrad.worker.lines import Instruction
-from drygrad.worker.reading import bytes_text, storage_of
+from drygrad.worker.reading import address_of, bytes_text, storage_of
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import Op
 
@@ -42,6 +42,7 @@ class Memory(Instrument):
         self._held: dict[int, Held] = {}
         self._fresh: dict[int, str] = {}
         self._instructions: dict[tuple[int, int], Instruction] = {}
+        self._keys: dict[tuple[Instruction | None, str], Key] = {}
         self._step = 0
         self._parameters: defaultdict[tuple[int, int], int] = defaultdict(int)
         self._parameters_known = False
@@ -88,17 +89,20 @@ class Memory(Instrument):
         held.ledger = self._host
         if tensor.is_cuda:
             held.size, held.ledger = -(-held.size // _GRANULE) * _GRANULE, self._device
-        instruction = op.instruction
-        if instruction is None:
-            held.key = (0, 0, _PHASES.get(op.phase, kind))
-        else:
-            where = (id(instruction.code), instruction.offset)
-            if where not in self._instructions:
-                self._instructions[where] = instruction
-            held.key = (*where, _PHASES.get(op.phase, kind))
+        what, instruction = _PHASES.get(op.phase, kind), op.instruction
+        held.key = self._keys.get((instruction, what)) or self._key(instruction, what)
         self._descent.enter(held, op, tensor, from_nothing=kind == "inputs")
         self._held[address] = held
         held.ledger.enter(held, op.phase)
+
+    def _key(self, instruction: Instruction | None, what: str) -> Key:
+        """Return what storages are counted by that an instruction makes; the same object each time."""
+        code, offset = 0, 0
+        if instruction is not None:
+            code, offset = id(instruction.code), instruction.offset
+            self._instructions[code, offset] = instruction
+        key = self._keys[instruction, what] = (code, offset, what)
+        return key
 
     def _left(self, held: Held) -> None:
         self._held.pop(held.address, None)
@@ -133,8 +137,7 @@ class Memory(Instrument):
                 self._parameters[held.key[:2]] += held.size
 
     def _of(self, tensor: torch.Tensor) -> Held | None:
-        storage = storage_of(tensor)
-        return self._held.get(storage._cdata) if storage is not None else None
+        return self._held.get(address_of(tensor))
 
     def step_ends(self, optimizer: Any) -> None:
         """Compare what is live after each step."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 
-from drygrad.worker.reading import is_plain, storage_of
+from drygrad.worker.reading import address_of, is_plain
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import Op
 
@@ -324,5 +324,4 @@ def _writes(name: str) -> bool:
 
 
 def _memory(tensor: Any) -> int:
-    storage = storage_of(tensor)
-    return storage._cdata if storage is not None else id(tensor)  # sparse gradients have none
+    return address_of(tensor) or id(tensor)  # sparse gradients have none
