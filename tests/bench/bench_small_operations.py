@@ -1,8 +1,8 @@
 """What a dry run costs where operations are small: processor time of whole programs, run by drygrad and by Python.
 
-``python tests/bench/bench_small_operations.py [--rounds N] [--only NAME]`` runs each program of ``small_programs.py`` in
-a plain process, and by a worker on the CPU and on the simulated device, with all its instruments and on one thread. The
-ratio of the medians is the figure. Every loop runs to its end: nothing here is gained by ending one early.
+``python tests/bench/bench_small_operations.py [--rounds N] [--only NAME]`` runs each program of ``small_programs.py``
+in a plain process, and by a worker on the CPU and on the simulated device, with all its instruments and on one thread.
+The ratio of the medians is the figure. Every loop runs to its end: nothing here is gained by ending one early.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Programs of small operations and one of large ones, each a function as users write them; they print what they took.
 
-``python tests/bench/small_programs.py NAME`` runs one as plain Python does. What is printed is the processor time of the
-loop alone: imports, and what torch does once in a process, come before.
+``python tests/bench/small_programs.py NAME`` runs one as plain Python does. What is printed is the processor time of
+the loop alone: imports, and what torch does once in a process, come before.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.naming import locals_of, parts
 from drygrad.worker.watch import Op
 
-_make: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType]
+_make = cast("Callable[..., Any]", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
 """Makes a named tuple in a third of the time, for what is made at each operation."""
 _LINES = 8
 _LOOKS = 16

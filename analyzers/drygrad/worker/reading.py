@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -25,11 +24,25 @@ _dispatch_of = attrgetter("__torch_dispatch__")
 _plain_dispatch: Any = _dispatch_of(_Tensor)
 
 
-@contextmanager
-def quietly() -> Generator[None]:
+class quietly:
     """Compute something of our own: no instrument hears of it, autograd records nothing, no override interferes."""
-    with torch.no_grad(), _torch_c._DisableTorchDispatch(), _torch_c.DisableTorchFunction():
-        yield
+
+    __slots__ = ("_dispatch", "_function", "_grad")
+
+    def __enter__(self) -> None:
+        self._function: Any = _torch_c.DisableTorchFunction()
+        self._function.__enter__()
+        self._dispatch: Any = _torch_c._DisableTorchDispatch()
+        self._dispatch.__enter__()
+        self._grad: bool = torch.is_grad_enabled()
+        if self._grad:
+            _torch_c._set_grad_enabled(False)
+
+    def __exit__(self, *error: object) -> None:
+        if self._grad:
+            _torch_c._set_grad_enabled(True)
+        self._dispatch.__exit__(*error)
+        self._function.__exit__(*error)
 
 
 def dispatch_themselves(types: Iterable[type]) -> bool:

@@ -61,7 +61,7 @@ class Absorbed(Instrument):
     def before_op(self, op: Op) -> None:
         """Compute a change of a parameter in float32, too, and see whether anything would be left of it."""
         weights = op.args[0]
-        if not isinstance(weights, torch.nn.Parameter) or weights.dtype not in HALVES or not is_readable(weights):
+        if weights.dtype not in HALVES or not isinstance(weights, torch.nn.Parameter) or not is_readable(weights):
             return
         self._looks += 1
         if self._looks > _MOST or not 0 < weights.numel() <= _LARGEST:

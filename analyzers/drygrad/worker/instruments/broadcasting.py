@@ -126,7 +126,9 @@ class _Found(NamedTuple):
 
 def is_outer(first: Any, second: Any) -> bool:
     """Say whether two operands broadcast in both directions."""
-    if not is_plain(first) or not is_plain(second) or min(first.dim(), second.dim()) == 0:
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+        return False
+    if not first.dim() or not second.dim() or _are_alike(first, second) or not (is_plain(first) and is_plain(second)):
         return False
     one, other = _distinct(first), _distinct(second)
     if one < 2 or other < 2:
@@ -143,6 +145,12 @@ def _together(first: torch.Tensor, second: torch.Tensor) -> list[int] | None:
             return None
         shape.append(other if one == 1 else one)
     return shape[::-1]
+
+
+def _are_alike(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Say of most pairs that do not broadcast at all, at a glance."""
+    nested = first.is_nested or second.is_nested  # those have no shape
+    return not nested and first.shape == second.shape and first.is_contiguous() and second.is_contiguous()
 
 
 def _distinct(tensor: torch.Tensor) -> int:

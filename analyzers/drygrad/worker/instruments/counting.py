@@ -76,8 +76,12 @@ class Counting(Instrument):
             return
         if op.name == _ARGMAX:
             self._note_index(op, result)
-        elif len(op.args) > 1 and all(isinstance(side, torch.Tensor) and is_plain(side) for side in op.args[:2]):
+        elif len(op.args) > 1:
             first, second = op.args[0], op.args[1]
+            if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+                return
+            if (op.name == _PRODUCT and first.dim() and second.dim()) or not (is_plain(first) and is_plain(second)):
+                return
             fault = self._weighed(first, second) if op.name == _PRODUCT else self._compared(first, second)
             held = self.run.held_of(result) if fault is not None else None
             if fault is not None and held is not None and len(self._made) < _MOST:

@@ -41,8 +41,8 @@ class Integers(Instrument):
     def before_op(self, op: Op) -> None:
         """Look at arithmetic of uint8 tensors alone."""
         tensors = op.tensors()
-        if not tensors or any(t.dtype is not torch.uint8 for t in tensors):
-            return
+        if not tensors or tensors[0].dtype is not torch.uint8 or any(t.dtype is not torch.uint8 for t in tensors):
+            return  # the first alone tells of most
         numbers = [value for value in op.args if isinstance(value, (int, float)) and not isinstance(value, bool)]
         if any(isinstance(number, float) for number in numbers) or not all(map(is_readable, tensors)):
             return

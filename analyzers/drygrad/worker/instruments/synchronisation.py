@@ -27,6 +27,7 @@ _WAITS = frozenset(
         " repeat_interleave _assert_scalar is_nonzero"
     ).split()
 )
+_INDEX = "aten::index"
 _SYNCHRONIZE = "torch.cuda.synchronize"
 _NEEDS_IT = re.compile(r"\btime\b|perf_counter|Stream\(|Event\(|non_blocking|distributed|CUDAGraph|timeit")
 _OURS = ("drygrad.worker.instruments", "drygrad.worker.explain")
@@ -93,7 +94,12 @@ class Synchronisation(Instrument):
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Leave out what a backward pass or an optimizer does, but for copies and waits."""
-        return phase == "forward" or func._schema.name in _COPIES or self.run.device != "sim"
+        name, device = func._schema.name, self.run.device
+        if name in _COPIES:
+            return True
+        if device == "cpu":  # nothing is away from the device there
+            return name in _WAITS or name == _INDEX
+        return phase == "forward" or device != "sim"
 
     def after_op(self, op: Op, result: Any) -> None:
         """Follow copies to the host and back; on a device without a hook of its own, count by the table."""
@@ -184,6 +190,6 @@ class Synchronisation(Instrument):
 
 def _waits(op: Op) -> bool:
     """Say whether the host must wait for the device to know the operation's result, or the size of it."""
-    if op.name == "aten::index":
+    if op.name == _INDEX:
         return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in op.args[1])
     return op.name in _WAITS

@@ -43,10 +43,12 @@ class Terms(Instrument):
         """Remember a sum of two numbers of which one has a graph and the other has left its own."""
         if len(op.args) < 2 or not torch.is_grad_enabled():
             return
-        terms = [value for value in op.args[:2] if isinstance(value, torch.Tensor)]
-        constants = [term for term in terms if not term.requires_grad]
-        cut = self.run.cut_of(constants[0]) if len(terms) == 2 and len(constants) == 1 else None
-        if cut is None:
+        terms: tuple[Any, ...] = op.args[:2]
+        first, second = terms
+        if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+            return
+        cut = self.run.cut_of(second if first.requires_grad else first)
+        if cut is None or first.requires_grad == second.requires_grad:
             return
         if not cut.recording:
             self._of_function(op, cut)
