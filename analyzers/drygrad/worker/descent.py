@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from drygrad.worker.explain.blame import COMPREHENSIONS
 from drygrad.worker.ledger import Held, Joined, Origin, Roots
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.naming import locals_of, parts
+from drygrad.worker.reading import address_of
 from drygrad.worker.watch import Op
 
 _make = cast("Callable[..., Any]", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
@@ -26,11 +27,11 @@ _COPIES = frozenset({"aten::_to_copy", "aten::clone", "aten::lift_fresh"})
 
 
 class Descent:
-    """Follows devices and dtypes from tensor to tensor; ``of`` finds what is known of a tensor's memory."""
+    """Follows devices and dtypes from tensor to tensor; ``held`` is what is known of memory, by its address."""
 
-    def __init__(self, lines: Lines, of: Callable[[Any], Held | None]) -> None:
+    def __init__(self, lines: Lines, held: Mapping[int, Held]) -> None:
         self._lines = lines
-        self._of = of
+        self._held = held
         self.within = False
         """Whether the target has been called."""
         self._looked: Counter[Instruction] = Counter()
@@ -43,47 +44,52 @@ class Descent:
         """Say what memory that an operation has made comes from."""
         # On the path of every operation: one pass over the operands, and roots are shared where they are the same.
         # What backward and an optimizer compute follows the devices of what the forward pass has made.
-        made = self._origin(op, from_nothing)
-        if op.phase in ("backward", "optimizer") and not from_nothing and op.name not in _COPIES:
-            held.source = held.joined = None
-            held.moved = held.flat = False
+        copies = op.name in _COPIES
+        if op.phase in ("backward", "optimizer") and not from_nothing and not copies:
+            made = _make(Origin, (op.instruction, op.name, False, (), None, self.within))
             held.origin, held.roots = made, _make(Roots, (made, made))
             return
+        made = self._origin(op, from_nothing)
         given: Any = None
         first: Held | None = None
         device = dtype = None
-        where, kind = tensor.device, tensor.dtype
         for operand in op.tensors():
-            known = self._of(operand)
+            known = self._held.get(address_of(operand))
             if known is not None:
                 if first is None:
                     given, first = operand, known
-                if device is None and operand.device == where:
+                if device is None and operand.device == tensor.device:
                     device = known.roots
-                if dtype is None and operand.dtype is kind and not _is_cell(operand):
+                if dtype is None and operand.dtype is tensor.dtype and not _is_cell(operand):
                     dtype = known.roots
-        copied = first if op.name == "aten::_to_copy" else None
-        held.source = first if op.name in _COPIES else None
-        held.moved = False
-        if copied is not None and where.type != "cpu":
-            copied.moved = True
-            self._leave_behind(op.instruction, given)
-        held.origin = copied.origin if copied is not None else made
+        held.origin = made
+        if copies:
+            self._copied(held, op, tensor, given, first)
         if device is not None and device is dtype:
             held.roots = device
         else:
             held.roots = _make(Roots, (device.device if device else made, dtype.dtype if dtype else made))
-        held.flat, held.joined = False, None
-        nested = first is not None and (given.is_nested or tensor.is_nested)  # those have no shape
-        if first is not None and not nested and given.shape == tensor.shape:
-            held.flat, held.joined = first.flat or was_flattened(given), first.joined
+        if first is not None and not (given.is_nested or tensor.is_nested) and given.shape == tensor.shape:
+            if first.flat or was_flattened(given):
+                held.flat = True
+            if first.joined is not None:
+                held.joined = first.joined
         if op.name == "aten::cat":
             shapes = tuple(tuple(operand.shape) for operand in op.tensors())
             held.joined = Joined(op.instruction, int(op.argument("dim")) % max(tensor.dim(), 1), shapes)
 
+    def _copied(self, held: Held, op: Op, tensor: torch.Tensor, given: Any, first: Held | None) -> None:
+        """Follow a copy to what it was made of; a move takes its origin along."""
+        held.source = first
+        if op.name == "aten::_to_copy" and first is not None:
+            held.origin = first.origin
+            if tensor.device.type != "cpu":
+                first.moved = True
+                self._leave_behind(op.instruction, given)
+
     def left_behind(self, tensor: torch.Tensor) -> Instruction | None:
         """Return the line of a function that had a host tensor at hand, and moved another to the accelerator."""
-        held = self._of(tensor)
+        held = self._held.get(address_of(tensor))
         found = self._left.get(id(held.roots.device)) if held is not None else None
         return found[1] if found is not None else None
 
@@ -97,7 +103,9 @@ class Descent:
                 return
             at = Instruction(frame.f_code, frame.f_lasti)
             for beside in _tensors_of(frame):
-                known = self._of(beside) if beside is not moved and beside.device.type == "cpu" else None
+                known = (
+                    self._held.get(address_of(beside)) if beside is not moved and beside.device.type == "cpu" else None
+                )
                 if known is not None:
                     self._left.setdefault(id(known.roots.device), (known.roots.device, at))
             if frame.f_code.co_name not in COMPREHENSIONS:

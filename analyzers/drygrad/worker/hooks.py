@@ -15,6 +15,7 @@ from drygrad.worker.loops import Loops
 from drygrad.worker.run import Instrument, Run
 
 _PLAIN: Any = frozenset((bool, int, float, str, bytes, type(None), type, type(sys), type(len), type(lambda: None)))  # pyright: ignore
+_overriding_modes: Any = torch._C._len_torch_function_stack  # pyright: ignore
 _quiet: Any = torch._C._DisableTorchDispatch  # pyright: ignore
 
 
@@ -81,8 +82,17 @@ class Hooks:
 
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Tell the instruments of a name that was bound."""
-        if type(value) not in _PLAIN and not self._run.transforms:
-            self._run.tell("assigned", line, name, value)
+        run = self._run
+        if type(value) in _PLAIN or run.transforms:
+            return
+        if type(value) is not torch.Tensor or _overriding_modes():
+            run.tell("assigned", line, name, value)
+            return
+        for hook in run.hooks("assigned"):  # as in Run.call, but for what would cost most: nothing is computed with
+            try:
+                hook(line, name, value)
+            except Exception as error:  # noqa: BLE001 - as there
+                run.switch_off(hook, error)
 
     def returned(self, line: int, value: Any) -> Any:
         """Tell the instruments of a value that is returned, and pass it on."""

@@ -46,21 +46,21 @@ class Joined(NamedTuple):
 class Held(weakref.ref):  # pyright: ignore[reportMissingTypeArgument]
     """A live storage: its bytes, what made it, and in which step of the optimizer it was made."""
 
-    __slots__ = ("address", "born", "flat", "joined", "key", "ledger", "moved", "origin", "roots", "size", "source")
+    __slots__ = ("__dict__", "address", "born", "key", "ledger", "origin", "roots", "size")
 
     address: int
     born: int
-    flat: bool
-    """Whether it has the shape of a tensor that was flattened."""
-    joined: Joined | None
     key: Key
     ledger: Ledger
-    moved: bool
-    """Whether its values were copied to the accelerator since."""
     origin: Origin
     roots: Roots
     size: int
-    source: Held | None
+    flat: bool = False
+    """Whether it has the shape of a tensor that was flattened. What stands from here on is of few."""
+    joined: Joined | None = None
+    moved: bool = False
+    """Whether its values were copied to the accelerator since."""
+    source: Held | None = None
     """What it is a copy of."""
 
 
@@ -79,13 +79,14 @@ class Ledger:
 
     def enter(self, held: Held, phase: str) -> None:
         """Count a new storage."""
-        self.by_key[held.key] += held.size
-        self.live += held.size
-        if self.live > self.peak:
-            self.peak, self._at_peak = self.live, None
-        phase = phase if phase in self.by_phase else "backward"
-        self.by_phase[phase] = max(self.by_phase[phase], self.live)
-        self.timeline.add(self.live, phase)
+        size, by_phase = held.size, self.by_phase
+        self.by_key[held.key] += size
+        self.live = live = self.live + size
+        if live > self.peak:
+            self.peak, self._at_peak = live, None
+        phase = phase if phase in by_phase else "backward"
+        by_phase[phase] = max(by_phase[phase], live)
+        self.timeline.add(live, phase)
 
     def leave(self, held: Held) -> None:
         """Count a storage no more."""

@@ -50,8 +50,7 @@ class Instruction:
 _INSTRUCTIONS: defaultdict[int, dict[int, Instruction]] = defaultdict(dict)
 """By the identity of the code, which they keep, and the offset."""
 _FOREIGN: dict[int, Instruction] = {}
-_ENGINE: dict[int, Instruction] = {}
-"""What stands for the instructions of code that is not the user's, and of what starts the autograd engine."""
+"""What stands for the instructions of code that is not the user's."""
 
 
 class Lines:
@@ -64,20 +63,23 @@ class Lines:
         self._root = os.path.join(os.path.abspath(root), "") if root else None
         self._foreign = _installed_folders()
         self._known: dict[int, dict[int, Instruction]] = {}
-        """The instructions of each code, by its identity and their offsets."""
+        """The instructions of each code of the user's, by its identity and their offsets."""
+        self._passed: set[str] = set()
+        """Files that are not the user's; the one that holds the autograd engine is none of them."""
         self._codes: list[CodeType] = []
         """Kept, so that their identities stay their own."""
         self._by_node: defaultdict[int, dict[int, tuple[Instruction | None, str]]] = defaultdict(dict)
         """By thread, and the number in it."""
         self._main = threading.get_ident()
-        engine = torch.autograd.graph._engine_run_backward.__code__
-        self._known[id(engine)] = _ENGINE
+        self._engine = torch.autograd.graph._engine_run_backward.__code__
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._source: dict[str, list[str]] = {}
+        self._places: dict[Instruction, Place] = {}
 
     def give_source(self, path: str, text: str) -> None:
         """Tell the text of a file, so that columns can be counted in characters."""
         self._source[path] = text.splitlines()
+        self._places.clear()
 
     def source(self, path: str) -> list[str] | None:
         """Return the lines of a file whose text is known."""
@@ -90,15 +92,19 @@ class Lines:
 
     def is_user(self, code: CodeType) -> bool:
         """Say whether the code stands in a file of the user's."""
-        known = self._known.get(id(code))
-        if known is None:
-            known = self._learn(code)
-        return known is not _FOREIGN and known is not _ENGINE
+        return code.co_filename not in self._passed and self._of(code) is not _FOREIGN
 
-    def _learn(self, code: CodeType) -> dict[int, Instruction]:
+    def _of(self, code: CodeType) -> dict[int, Instruction]:
+        """Return the instructions of a code that are known; ``_FOREIGN`` where it is not the user's."""
+        known, name = self._known.get(id(code)), code.co_filename
+        if known is not None:
+            return known
+        if not self.is_user_file(name):
+            if name != self._engine.co_filename:
+                self._passed.add(name)
+            return _FOREIGN
         self._codes.append(code)
-        known = _INSTRUCTIONS[id(code)] if self.is_user_file(code.co_filename) else _FOREIGN
-        self._known[id(code)] = known
+        known = self._known[id(code)] = _INSTRUCTIONS[id(code)]
         return known
 
     def is_user_file(self, name: str) -> bool:
@@ -112,15 +118,13 @@ class Lines:
     def frame(self, depth: int = 1) -> FrameType | None:
         """Return the nearest frame of the user's that the caller runs in; None outside, and in the autograd engine."""
         frame: FrameType | None = sys._getframe(depth)
-        known = self._known
+        passed = self._passed
         while frame is not None:
-            instructions = known.get(id(frame.f_code))
-            if instructions is not _FOREIGN:
-                if instructions is None:
-                    instructions = self._learn(frame.f_code)
-                if instructions is _ENGINE:
+            code = frame.f_code
+            if code.co_filename not in passed:
+                if code is self._engine:
                     return None
-                if instructions is not _FOREIGN:
+                if self.is_user(code):
                     return frame
             frame = frame.f_back
         return None
@@ -139,17 +143,15 @@ class Lines:
         """Return the instruction of the user's that the caller serves; not across the autograd engine."""
         # On the path of every operation, so it is not put together from what is above.
         frame: FrameType | None = sys._getframe(depth)
-        known = self._known
+        passed = self._passed
         while frame is not None:
-            instructions = known.get(id(frame.f_code))
-            if instructions is not _FOREIGN:
-                if instructions is None:
-                    instructions = self._learn(frame.f_code)
-                if instructions is _ENGINE:
+            code = frame.f_code
+            if code.co_filename not in passed:
+                if code is self._engine:
                     return None
-                if instructions is not _FOREIGN:
-                    offset = frame.f_lasti
-                    return instructions.get(offset) or Instruction(frame.f_code, offset)
+                known = self._of(code)
+                if known is not _FOREIGN:
+                    return known.get(frame.f_lasti) or Instruction(code, frame.f_lasti)
             frame = frame.f_back
         return None
 
@@ -195,15 +197,13 @@ class Lines:
         """Return the place of an instruction; its columns from Python 3.11 on."""
         if instruction is None:
             return None
-        code, offset = instruction.code, instruction.offset
-        line, end_line, column, end_column = _position(code, offset)
-        return Place(
-            code.co_filename,
-            line,
-            self._in_characters(code.co_filename, line, column),
-            end_line,
-            self._in_characters(code.co_filename, end_line, end_column),
-        )
+        place = self._places.get(instruction)
+        if place is None:
+            name = instruction.code.co_filename
+            line, end_line, column, end_column = _position(instruction.code, instruction.offset)
+            start, end = self._in_characters(name, line, column), self._in_characters(name, end_line, end_column)
+            place = self._places[instruction] = Place(name, line, start, end_line, end)
+        return place
 
     def place_of_node(self, path: str, node: ast.expr) -> Place:
         """Return the place of an expression of a file's syntax tree."""
@@ -252,7 +252,6 @@ def _installed_folders() -> tuple[str, ...]:
     return tuple(os.path.join(place, "") for place in places if place)
 
 
-@lru_cache(maxsize=4096)
 def _position(code: CodeType, offset: int) -> tuple[int, int | None, int | None, int | None]:
     """Return line, end line, column and end column of an instruction; only the line before Python 3.11."""
     positions: Any = getattr(code, "co_positions", None)

@@ -274,7 +274,7 @@ class Instrument:
         """Hear of a wait of the host for the device, or a copy between them: ``sync``, ``h2d``, ``d2h``."""
 
     def assigned(self, line: int, name: str, value: Any) -> None:
-        """Hear of a value that a statement of the user's text has bound to a name."""
+        """Hear of a value that a statement of the user's text has bound to a name. It is computed with ``quietly``."""
 
     def begins(self, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
         """Hear of the names of the target's module, and of what the target is to be called with."""

@@ -106,6 +106,8 @@ class Graph(Instrument):
         stays = recording and op.name not in _LEAVING and is_tensor and tensor.is_floating_point()
         if stays and not known:
             return
+        if op.func.is_view and op.name not in _LEAVING and not op.args[0].requires_grad:
+            return  # what is known of its memory is known of the view
         if op.name == _FROM_NUMBERS:
             self._copied(op, result, recording=recording)
             self._remember(tensor, Cut(op.instruction, op.name, recording))
@@ -135,8 +137,10 @@ class Graph(Instrument):
         if not cuts:
             self._forget(tensor, op)
             return
-        cut, lost_at = cuts[0] if len(cuts) == 1 else min(cuts, key=self._doubt), _lost_at(cuts)
-        self._remember(tensor, cut if cut.lost_at is lost_at else cut._replace(lost_at=lost_at))
+        cut = cuts[0]
+        if len(cuts) > 1:
+            cut = min(cuts, key=self._doubt)._replace(lost_at=_lost_at(cuts))
+        self._remember(tensor, cut)
 
     def _doubt(self, cut: Cut) -> int:
         """Return how little a cut tells of a missing graph: most tensors made of numbers never had one."""

@@ -50,7 +50,7 @@ class Memory(Instrument):
         self._next_number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
         self._growth: dict[int, list[Fault]] = {}
         self._chains: defaultdict[int, Chains] = defaultdict(Chains)
-        self._descent = Descent(run.lines, self._of)
+        self._descent = Descent(run.lines, self._held)
         run.origin_of, run.held_of, run.left_behind = self._origin_of, self._of, self._descent.left_behind
         run.allocated_at = self._allocated_at
         self._leaves = self._left
