@@ -167,6 +167,23 @@ def test_a_script_in_a_folder_of_its_own_and_a_package(worker: WorkerClient, tmp
     assert (result.outcome, result.inputs[1].value) == ("passed", "float32 [2] on cpu")
 
 
+def test_tests_with_what_pytest_gives_them(worker: WorkerClient, tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef width():\n    return 3\n")
+    text = (
+        f"import pytest\n{TRAIN}"
+        "def test_before():\n    assert 1 == 2\n"
+        "@pytest.mark.parametrize('n', [8, 9])\n"
+        "def test_step(width, n):\n    Trainer(width).step(torch.ones(n, width))\n"
+        "def test_behind():\n    print('behind')\n"
+    )
+    plan = planned(tmp_path, text)
+    names = ("test_before", "test_step", "test_behind")
+    tests = Program.tests(tmp_path / "train.py", "train.py", source_of(text), names, tmp_path)
+    result = result_of(worker, replace(plan, program=tests))
+    assert (result.outcome, result.inputs[1].value) == ("passed", "float32 [8, 3] on cpu")
+    assert "behind" not in result.output
+
+
 ENDS: dict[str, tuple[str, str]] = {
     "an error": ("open('absent.txt')\n", "FileNotFoundError: [Errno 2] No such file or directory: 'absent.txt' ("),
     "no arguments": (
@@ -211,6 +228,25 @@ def test_an_error_of_the_target_is_a_finding_there(worker: WorkerClient, tmp_pat
     (found,) = findings(result, plan, plan.source, Settings())
     assert (result.outcome, found.severity, found.span.start.line) == ("failed", "error", 12)
     assert found.path is None
+
+
+def test_an_error_behind_a_loop_that_was_left_early_is_a_hint(worker: WorkerClient, tmp_path: Path) -> None:
+    program = (
+        "import torch\nfrom total import total\n"
+        "def made():\n    kept = []\n    w = torch.zeros(2, requires_grad=True)\n"
+        "    optimizer = torch.optim.SGD([w], 0.1)\n"
+        "    for n in range(100):\n        w.sum().backward()\n        optimizer.step()\n        optimizer.zero_grad()\n"
+        "        if n == 50:\n            kept.append(w)\n    return kept\n"
+        "def main():\n    total(made())\nmain()\n"
+    )
+    total = "import torch\ndef total(kept):\n    return torch.stack(kept)\n"
+    plan = planned(tmp_path, program, total=total)
+    target = target_named(source_of(total), "total")
+    assert target is not None
+    plan = replace(plan, source=source_of(total), path=tmp_path / "total.py", target=target)
+    (found,) = findings(result_of(worker, plan), plan, plan.source, Settings())
+    assert (found.severity, found.span.start.line) == ("hint", 3)
+    assert found.message.endswith("(after the loop at line 7, which a dry run leaves early)")
 
 
 def test_experiments_are_made_with_the_inputs_of_the_program(worker: WorkerClient, tmp_path: Path) -> None:
@@ -289,6 +325,11 @@ class TestWorkspace:
         assert (run, record.result.notes[-1].partition(":")[0]) == ([], "a.py does not come to the target")
         assert dry_run("Net.forward")[1] == ["a.py"]
         assert dry_run("checked", a=f"{BEGUN}    {STEP}\n")[1] == ["a.py"]
+
+    def test_a_test_comes_before_a_script(self, dry_run: DryRun) -> None:
+        text = f"{TRAIN}def test_step():\n    {STEP}\n"
+        record, run = dry_run("checked", a=f"{BEGUN}    {STEP}\n", test_a=text)
+        assert (record.result.outcome, run) == ("passed", ["test_a.py"])
 
     def test_none_is_run_without_time_for_it(self, dry_run: DryRun) -> None:
         assert dry_run("checked", 0.0, a=f"{BEGUN}    {STEP}\n")[1] == []

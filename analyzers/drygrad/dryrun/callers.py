@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from drygrad.dryrun.inputs.callers import Caller
@@ -47,8 +48,9 @@ class Callers:
         """Return the programs that come to a target, directly or not, the likeliest first."""
         if target.function is None or target.is_special:
             return ()
-        found = await self._asked().dependents(*_question(path, target, root, interpreter))
-        return await in_turn(_programs, found, root, options)
+        place, name = _question(path, target, root, interpreter)
+        found = await self._asked().dependents(place, name)
+        return await in_turn(_programs, found, root, options, place.interpreter_paths)
 
     def _asked(self) -> LookupClient:
         self._client = self._client or LookupClient(Limits(timeout=SECONDS))
@@ -66,18 +68,22 @@ def _question(path: Path, target: Target, root: Path, interpreter: Path) -> tupl
     return place, str(target.qualname).partition(".")[0]
 
 
-def _programs(found: list[Dependent], root: Path, options: RunOptions) -> tuple[Program, ...]:
-    """Return how the programs are started: as the project starts them, else without arguments."""
+def _programs(found: list[Dependent], root: Path, options: RunOptions, installed: Sequence[str]) -> tuple[Program, ...]:
+    """Return how the programs are started: as the project starts them, else without arguments; tests by ``pytest``."""
     launches = find(root) if found else Found()
+    has_pytest = any(Path(folder, "pytest").is_dir() for folder in installed)
     programs: list[Program] = []
-    for path in (one.path for one in found):
-        source = _source(path, options)
-        if source is None or not _is_text(source):
+    for one in found:
+        source = _source(one.path, options)
+        if source is None or not (one.tests or _is_text(source)):
             continue
-        shown = _shown(path, root)
-        known = [one for one in launches.of(path) if one.kind in _KINDS]
-        programs += [Program(one, shown, source) for one in known[:_MOST_LAUNCHES]]
-        programs += [] if known else [Program.plain(path, shown, source)]
+        shown = _shown(one.path, root)
+        if one.tests:
+            programs += [Program.tests(one.path, shown, source, one.tests, root)] if has_pytest else []
+            continue
+        known = [each for each in launches.of(one.path) if each.kind in _KINDS]
+        programs += [Program(each, shown, source) for each in known[:_MOST_LAUNCHES]]
+        programs += [] if known else [Program.plain(one.path, shown, source)]
     return tuple(programs[:MOST_PROGRAMS])
 
 

@@ -222,9 +222,10 @@ def is_without_inputs(plan: Plan, result: Result) -> bool:
 
     However the program ends before that, it is nothing that the target has done.
     """
-    if result.outcome in ("no-inputs", "cancelled"):
+    if result.outcome in ("no-inputs", "cancelled") or result.data.get("called") is True:
         return result.outcome == "no-inputs"
-    return plan.program is not None and result.data.get("called") is not True
+    absent = result.outcome == "blocked" or (result.error is not None and result.error.type in _ABSENT)
+    return plan.program is not None or (plan.elsewhere is not None and absent)
 
 
 def is_of_devices(result: Result) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,12 @@ class Program:
     def plain(cls, path: Path, shown: str, source: Source) -> Program:
         """Return a script that is started in its own folder, without arguments."""
         return cls(Launch("script", str(path), path, folder=path.parent), shown, source)
+
+    @classmethod
+    def tests(cls, path: Path, shown: str, source: Source, names: Sequence[str], root: Path) -> Program:
+        """Return some tests of a file, as ``pytest`` runs them in the project's folder."""
+        arguments = ("-q", *(f"{path}::{name}" for name in names))
+        return cls(Launch("tests", "pytest", path, arguments, folder=root), shown, source)
 
     @property
     def path(self) -> Path:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from drygrad.worker import errors, surroundings
+from drygrad.worker import errors, pytest_run, surroundings
 from drygrad.worker.elsewhere import CallFailed
 from drygrad.worker.inputs import Given, InputError
 from drygrad.worker.namespace import Namespace, give_source
@@ -37,6 +37,10 @@ _AGAIN = 0.5
 
 class Over(BaseException):
     """The run of the target is over, and with it the program; no handler of the user's shall catch it."""
+
+
+class OverInTests(Over, KeyboardInterrupt):
+    """The same, for ``pytest``: it lets nothing else end its session."""
 
 
 class Call:
@@ -87,11 +91,15 @@ def _copy_of(given: tuple[Any, list[Given]]) -> tuple[Any, list[Given]]:
 class Program:
     """The program of a plan; ``go_on`` runs in its place from the first call of the target on."""
 
-    def __init__(self, plan: dict[str, Any], run: Run, hooks: Hooks, go_on: Callable[[Call], None]) -> None:
+    def __init__(
+        self, plan: dict[str, Any], run: Run, hooks: Hooks, tests: list[str] | None, go_on: Callable[[Call], None]
+    ) -> None:
         self._plan = plan
         self._asked: dict[str, Any] = plan["program"]
         self._run = run
         self._hooks = hooks
+        self._tests = tests
+        """What ``pytest`` is started with, where the program is one of tests."""
         self._go_on = go_on
         self._called = False
         self._error: BaseException | None = None
@@ -129,7 +137,10 @@ class Program:
             self._begun = time.monotonic(), self._run.imports.seconds
             self._hooks.wait(self._entered)
             with self._in_time():
-                namespace.execute_each()
+                if self._tests is not None:
+                    pytest_run.run(self._run, self._tests)
+                else:
+                    namespace.execute_each()
         except Over:
             pass
         except (Exception, SystemExit, Overdue) as error:
@@ -173,13 +184,15 @@ class Program:
         self.seconds = time.monotonic() - begun - (self._run.imports.seconds - imported)
         _quiet()
         self._run.faults.clear()
+        self._run.cuts.begin()
         self._hooks.go_on(elsewhere=self._plan.get("compare") is True)
         try:
             self._go_on(Call(frame, self._plan, self.source))
         except BaseException as error:  # noqa: BLE001 - it is raised again behind the program
             self._error = error
-        self._hooks.end(Over)
-        raise Over
+        over = Over if self._tests is None else OverInTests
+        self._hooks.end(over)
+        raise over
 
     @contextmanager
     def _in_time(self) -> Generator[None]:

@@ -27,6 +27,11 @@ class Cuts:
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self._stacks: dict[Stack, int] = {}
+        self._begun: Stack = ()
+
+    def begin(self) -> None:
+        """Take note that the target is called now, in the midst of a program: no error passes what is above."""
+        self._begun = self._users(_frames())
 
     def add(self, line: int) -> None:
         """Remember that the loop at a line is left now."""
@@ -40,7 +45,7 @@ class Cuts:
         """
         if not self._stacks:
             return None
-        here = self._users(_raised(trace) if trace is not None else _frames())
+        here = (*self._begun, *self._users(_raised(trace))) if trace is not None else self._users(_frames())
         found = [(line, good) for stack, line in self._stacks.items() for good in self._parted(stack, here)]
         if not found:
             return None
@@ -54,7 +59,8 @@ class Cuts:
         """Yield whether no loop goes around both stacks, if the second one stands further on."""
         alone = True
         for (code, left_at), (other, line) in zip(loop, here):
-            if code is not other:
+            if code is not other:  # one line has called both: what has the loop is over
+                yield alone
                 return
             loops = self._loops(code)
             if left_at != line:

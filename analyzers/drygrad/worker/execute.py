@@ -56,7 +56,9 @@ class Execution:
         self.hooks = Hooks(self.run, self.loops, self.instruments)
         self.launch = Launch(plan, self.run.note)
         self.absences = Absences(self.run)
-        self.program = Program(plan, self.run, self.hooks, self._in_program) if plan.get("program") else None
+        self.program: Program | None = None
+        if plan.get("program"):
+            self.program = Program(plan, self.run, self.hooks, self.launch.tests, self._in_program)
         self._code: CodeType | None = None
         """The code that the program has called, where one gives the inputs."""
         self.backward = "none"

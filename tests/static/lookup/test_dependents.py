@@ -24,6 +24,10 @@ PROJECT = {
     "library.py": "from pkg import make\ndef two():\n    return make(1), make(2)\n",
     "deep.py": "from library import (\n    two,\n)\n" + MAIN.replace("main()", "two()"),
     "tests/test_it.py": "from pkg.nets import Net\n" + MAIN.replace("main()", "Net()"),
+    "tests/test_that.py": (
+        "from library import two\ndef helper(): ...\ndef test_other(): ...\n"
+        "def test_two():\n    two()\nclass TestTwo:\n    def test_it(self):\n        two()\n"
+    ),
     "apart.py": "def main(): ...\n" + MAIN,
     "broken.py": "from pkg import make\ndef (\n",
 }
@@ -40,17 +44,28 @@ def shown(programs: list[Dependent], place: Place) -> list[tuple[str, int, bool]
 
 def test_programs_by_names_then_what_they_are_then_nearness(write: Write) -> None:
     assert found(write(PROJECT)) == [
+        ("tests/test_that.py", 5, True),
+        ("tests/test_it.py", 2, True),
         ("train.py", 4, True),
         ("deep.py", 5, True),
-        ("tests/test_it.py", 2, True),
         ("near.py", 1, True),
         ("other.py", 1, False),
     ]
 
 
-def test_the_own_file_comes_first(write: Write) -> None:
+def test_only_the_tests_that_name_it_are_of_interest(write: Write) -> None:
+    place = write(PROJECT)
+    looked = Dependents(Modules(place.root, place.interpreter_paths), time.monotonic() + 60.0)
+    programs = looked.of(Defined(place.root / "pkg/nets/net.py", "Net"))
+    assert [one.tests for one in programs[:2]] == [("test_two", "TestTwo"), ()]
+
+
+def test_the_own_file_comes_before_other_scripts(write: Write) -> None:
     own = PROJECT["pkg/nets/net.py"] + MAIN
-    assert found(write({**PROJECT, "pkg/nets/net.py": own}))[0] == ("pkg/nets/net.py", 0, True)
+    assert found(write({**PROJECT, "pkg/nets/net.py": own}))[:2] == [
+        ("tests/test_that.py", 5, True),
+        ("pkg/nets/net.py", 0, True),
+    ]
 
 
 def test_without_time_there_are_none(write: Write) -> None:

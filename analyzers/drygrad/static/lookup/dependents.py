@@ -6,9 +6,9 @@ import ast
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +27,25 @@ _WORD = re.compile(rb"\w+")
 
 @dataclass(frozen=True)
 class Dependent:
-    """A program that comes to a definition over so many imports; ``names`` says whether what it names leads there."""
+    """A program that comes to a definition over so many imports; ``names`` says whether what it names leads there.
+
+    ``tests`` are those of its tests that name it, where it is a file of tests for ``pytest``.
+    """
 
     path: Path
     imports: int
     names: bool
+    tests: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        return {"path": str(self.path), "imports": self.imports, "names": self.names}
+        return {"path": str(self.path), "imports": self.imports, "names": self.names, "tests": self.tests}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Dependent:
         """Read what ``to_json`` wrote."""
-        return cls(Path(data["path"]), int(data["imports"]), data["names"] is True)
+        tests = tuple(map(str, data["tests"]))
+        return cls(Path(data["path"]), int(data["imports"]), data["names"] is True, tests)
 
 
 @dataclass
@@ -75,15 +80,23 @@ class Dependents:
                 nearest = self._importing(nearest)
                 found += [Dependent(path, count, names=bool(self._names[path])) for path in nearest]
         self._modules.deadline = float("inf")
-        return sorted(filter(self._is_program, found), key=self._rank)[:MOST]
+        programs = map(self._with_tests, (one for one in found if one.path in self._files))
+        return sorted(filter(self._is_program, programs), key=self._rank)[:MOST]
+
+    def _with_tests(self, one: Dependent) -> Dependent:
+        body = self._tree(one.path).body
+        if not is_test(one.path) or any(map(is_main_block, body)):
+            return one
+        names = self._names[one.path]
+        return replace(one, tests=tuple(name for s in body for name in _tests(s) if not names.isdisjoint(_read_in(s))))
 
     def _is_program(self, one: Dependent) -> bool:
-        return one.path in self._files and one.path.stem != "__init__" and runs_something(self._tree(one.path))
+        return bool(one.tests) or (one.path.stem != "__init__" and runs_something(self._tree(one.path)))
 
     def _rank(self, one: Dependent) -> tuple[bool, bool, bool, int, str]:
         body = self._tree(one.path).body
         works = any(is_main_block(statement) or isinstance(statement, _LOOPS) for statement in body)
-        return not one.names, not works, is_test(one.path), one.imports, str(one.path)
+        return not one.names, not one.tests, not works, one.imports, str(one.path)
 
     def _read(self, own: Path) -> None:
         for path in (own, *workspace_files(self._modules.root)):
@@ -132,6 +145,15 @@ class Dependents:
     def _look_at_the_clock(self) -> None:
         if time.monotonic() > self._until:
             raise OutOfTimeError
+
+
+def _tests(statement: ast.stmt) -> Iterator[str]:
+    """Yield the name of what ``pytest`` takes for a test, or for a class of tests."""
+    if isinstance(statement, ast.FunctionDef) and statement.name.startswith("test"):
+        yield statement.name
+    if isinstance(statement, ast.ClassDef):
+        methods = (inner.name for inner in statement.body if isinstance(inner, ast.FunctionDef))
+        yield from [statement.name] if any(name.startswith("test") for name in methods) else []
 
 
 def _parsed(text: bytes) -> ast.Module:
