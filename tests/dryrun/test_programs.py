@@ -216,8 +216,9 @@ def test_a_program_that_ends_before_is_no_fault_of_the_target(
     assert findings(result, plan, plan.source, Settings()) == []
 
 
-def test_a_program_that_does_not_call_the_target(worker: WorkerClient, tmp_path: Path) -> None:
-    result = result_of(worker, planned(tmp_path, TRAIN + "x = torch.ones(2)\n"))
+@pytest.mark.parametrize("end", ["", "raise SystemExit\n", "import sys\nsys.exit(False)\n"])
+def test_a_program_that_does_not_call_the_target(end: str, worker: WorkerClient, tmp_path: Path) -> None:
+    result = result_of(worker, planned(tmp_path, f"{TRAIN}x = torch.ones(2)\n{end}"))
     assert (result.outcome, result.reason) == ("no-inputs", "train.py ends without a call of the target")
 
 
@@ -235,7 +236,8 @@ def test_an_error_behind_a_loop_that_was_left_early_is_a_hint(worker: WorkerClie
         "import torch\nfrom total import total\n"
         "def made():\n    kept = []\n    w = torch.zeros(2, requires_grad=True)\n"
         "    optimizer = torch.optim.SGD([w], 0.1)\n"
-        "    for n in range(100):\n        w.sum().backward()\n        optimizer.step()\n        optimizer.zero_grad()\n"
+        "    for n in range(100):\n        w.sum().backward()\n        optimizer.step()\n"
+        "        optimizer.zero_grad()\n"
         "        if n == 50:\n            kept.append(w)\n    return kept\n"
         "def main():\n    total(made())\nmain()\n"
     )

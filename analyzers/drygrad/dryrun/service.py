@@ -151,7 +151,7 @@ class DryRuns:
         """
         source, path, target, home, settings, on_phase = request
         evidence = [(gives_nothing, self._with_callers), (invents, self._with_programs)]
-        notes: tuple[str, ...] = ()
+        notes, spent = tuple[str, ...](), 0.0
         while True:
             plans = await in_turn(plan_runs, source, path, target, options)
             while evidence and evidence[0][0](plans):
@@ -170,7 +170,8 @@ class DryRuns:
             ended = records[0].result
             await in_turn(self._ways.learn, plans[0], ended)
             notes += (ended.reason,) if ended.reason else ended.notes
-            options = rest
+            spent += ended.seconds if plans[0].program else 0.0
+            options = rest if spent < options.program_seconds else replace(rest, programs=())
 
     async def _with_callers(self, request: _Request, options: RunOptions) -> RunOptions:
         path, home = request.path.absolute(), request.home

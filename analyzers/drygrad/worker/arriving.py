@@ -148,14 +148,17 @@ class Program:
                 del self._run.faults[known:]
                 if errors.outcome_of(error, self._run) == "unsupported":
                     raise  # another device may do
-                raise self._failed(error) from error
+                raise (self._ended() if _is_the_end(error) else self._failed(error)) from error
         finally:
             self._hooks.install()
         if self._error is not None:
             raise self._error
         if not self._called:
             del self._run.faults[known:]
-            raise CallFailed(f"{self._asked['shown']} ends without a call of the target")
+            raise self._ended()
+
+    def _ended(self) -> CallFailed:
+        return CallFailed(f"{self._asked['shown']} ends without a call of the target")
 
     def _failed(self, error: BaseException) -> CallFailed:
         """Return the sentence about a program that did not come to the target."""
@@ -215,6 +218,11 @@ class Program:
             yield
         finally:
             _quiet()
+
+
+def _is_the_end(error: BaseException) -> bool:
+    """Say whether a program has ended itself as one does that has done its work."""
+    return isinstance(error, SystemExit) and not error.code
 
 
 def _quiet() -> None:
