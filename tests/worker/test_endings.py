@@ -398,3 +398,63 @@ def test_a_request_that_is_none_ends_alone(worker: WorkerClient, tmp_path: Path,
     assert result["outcome"] == "error"
     assert next(iter(wrong)) in result["notes"][0]
     assert worker.run(plan(tmp_path, "x = 1\n"))["outcome"] == "passed"
+
+
+READERS = """
+import sys
+
+class UsageError(Exception):
+    def show(self):
+        print(self)
+
+def parse(fields):
+    words = sys.argv[1:]
+    return build(fields, words)
+
+def build(fields, words):
+    if len(words) < fields:
+        raise ValueError("Missing field: lr")
+
+def call(function):
+    words = sys.argv[1:]
+    return function()
+
+def main():
+    report = None
+    try:
+        raise UsageError("Missing option --lr")
+    except UsageError as error:
+        report = error.show
+    report()
+    sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "argv", "outcome", "words"),
+    [
+        ("readers.parse(1)", [], "no-inputs", "the program has no arguments of the command line: Missing field: lr"),
+        ("readers.parse(2)", ["x"], "no-inputs", "the program does not take its command line: Missing field: lr"),
+        ("readers.call(lambda: readers.build(1, []))", [], "failed", "ValueError: Missing field: lr"),
+        ("readers.build(1, [])", [], "failed", "ValueError: Missing field: lr"),
+        ("readers.main()", [], "no-inputs", "the program has no arguments of the command line: Missing option --lr"),
+        (
+            "import sys; sys.argv[3]",
+            ["x"],
+            "no-inputs",
+            "the program does not take its command line, of which it reads",
+        ),
+        ("import sys; len(sys.argv); sys.exit(1)", ["x"], "failed", "the program ends itself with status 1"),
+    ],
+)
+def test_what_a_program_has_not_been_given_is_no_error_of_its_own(
+    worker: WorkerClient, tmp_path: Path, body: str, argv: list[str], outcome: str, words: str
+) -> None:
+    installed = str(Path(sysconfig.get_path("purelib"), "readers", "__init__.py"))
+    begin = (
+        f"import sys, types\nreaders = types.ModuleType('readers')\ncode = compile({READERS!r}, {installed!r}, 'exec')"
+    )
+    text = f"{begin}\nexec(code, vars(readers))\n{body}\n"
+    launched = {"kind": "script", "argv": ["x.py", *argv]}
+    result = worker.run({**plan(tmp_path, text), "launch": launched})
+    assert (result["outcome"], [f["message"][: len(words)] for f in result["faults"]]) == (outcome, [words])

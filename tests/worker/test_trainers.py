@@ -10,9 +10,10 @@ from worker_client import WorkerClient, plan
 
 TRAINER = """\
 class Trainer:
-    def __init__(self, *, max_epochs=1, limit_train_batches=None, limit_val_batches=None,
+    def __init__(self, *, max_epochs=None, min_epochs=None, limit_train_batches=None, limit_val_batches=None,
                  accumulate_grad_batches=1, val_check_interval=None, fast_dev_run=False):
         self.seen = (limit_train_batches, limit_val_batches, val_check_interval)
+        self.epochs = (max_epochs, min_epochs)
 """
 
 
@@ -46,3 +47,15 @@ def test_a_trainer_of_lightning_is_told_how_many_batches_there_are(
     text += f"from {name}.trainer.trainer import Trainer\nprint(Trainer({arguments}).seen)\n"
     result = worker.run(plan(tmp_path, text, loop_limit=3))
     assert (result["outcome"], result["output"]["text"]) == ("passed", seen + "\n"), result["faults"]
+
+
+def test_a_trainer_of_lightning_takes_few_epochs(worker: WorkerClient, tmp_path: Path) -> None:
+    folder = tmp_path / "lightning" / "pytorch" / "trainer"
+    folder.mkdir(parents=True)
+    (folder / "trainer.py").write_text(TRAINER)
+    asked = ["", "max_epochs=1", "max_epochs=-1", "max_epochs=90, min_epochs=4", "max_epochs=9, fast_dev_run=True"]
+    made = ", ".join(f"Trainer({arguments}).epochs" for arguments in asked)
+    text = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nfrom lightning.pytorch.trainer.trainer import Trainer\n"
+    result = worker.run(plan(tmp_path, f"{text}print([{made}])\n"))
+    expected = "[(2, None), (1, None), (2, None), (2, 2), (9, None)]\n"
+    assert result["output"]["text"] == expected, result["faults"]

@@ -25,6 +25,8 @@ from drygrad.static.statements import Block, own_lines, statement_at
 
 _log = logging.getLogger(__name__)
 
+_MOST_USAGE = 6
+"""So many lines of what a program has printed may be its usage."""
 USER_ERROR = "DG907"
 """The code of an error in the user's code that no other rule explains."""
 
@@ -165,12 +167,13 @@ class Telling:
     def _detail(self, fault: Fault) -> str | None:
         """Return what is told beside a fault: of a program that lacks arguments, its usage and how to run it."""
         plan = self.plan
-        if fault.code != NoInputs.code or plan.target.function is not None:
+        if fault.code != NoInputs.code:
             return fault.detail
         root = plan.options.root
         path = plan.path.relative_to(root) if root and plan.path.is_relative_to(root) else plan.path
-        complete = f"complete it: {completed(fault.message, str(path), plan.options.launch)}"
-        return f"{fault.detail}\n{complete}" if fault.detail else complete
+        usage = fault.detail or "\n".join(self.result.output.strip().splitlines()[-_MOST_USAGE:])
+        complete = f"complete it: {completed(fault.message, usage, str(path), plan.options.launch)}"
+        return f"{usage}\n{complete}" if usage else complete
 
     def _places(self, fault: Fault, source: Source) -> tuple[Span, list[Related]]:
         """Return the span of a fault in this file, and what explains it."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from drygrad.worker import errors, pytest_run, surroundings
+from drygrad.worker import command_line, errors, pytest_run, surroundings
 from drygrad.worker.elsewhere import CallFailed
 from drygrad.worker.inputs import Given, InputError
 from drygrad.worker.namespace import Namespace, give_source
@@ -169,7 +169,7 @@ class Program:
     def _reason(self, error: BaseException) -> str:
         if isinstance(error, Overdue):
             return f"not within {self._asked['seconds']:g} s"
-        known = surroundings.missing_package(error) or surroundings.misused(error) or surroundings.lacking(error)
+        known = surroundings.missing_package(error) or command_line.misused(error) or surroundings.lacking(error)
         said = errors.first_line(error)
         return errors.shortened(known or (f"{type(error).__name__}: {said}" if said else type(error).__name__))
 

@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import Any
 
-from drygrad.worker import frames, surroundings
+from drygrad.worker import command_line, frames, surroundings
 from drygrad.worker.run import Fault, Instrument, Place, Run
 
 MAX_MESSAGE = 300
@@ -46,9 +46,9 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
         run.result["error"].update(type=outcome, message=f"cannot run here: {run.result['reason']}")
         return outcome
     if outcome == "no-inputs":
-        sentence = shortened(str(surroundings.misused(error)))
+        sentence = shortened(str(command_line.misused(error)))
         run.because(sentence)
-        run.report(Fault("DG901", sentence, place, detail=surroundings.usage(error) or None))
+        run.report(Fault("DG901", sentence, place, detail=command_line.usage(error) or None))
         return outcome
     if outcome == "blocked":
         run.report(Fault("DG903", _blocked_sentence(error), place, detail=text_of(error)))
@@ -86,7 +86,7 @@ def outcome_of(error: BaseException, run: Run) -> str:
         return "unsupported"
     if run.ranks is None and surroundings.wants_more_processes(error):
         return "unsupported"
-    if surroundings.misused(error) is not None:
+    if command_line.misused(error) is not None:
         return "no-inputs"
     if surroundings.lacking(error) is not None:
         return "blocked"

@@ -8,8 +8,8 @@ import os
 import sys
 from typing import Any, Callable, cast
 
+from drygrad.worker.command_line import Arguments
 from drygrad.worker.sandbox import offline
-from drygrad.worker.surroundings import Arguments
 
 _VARIABLES = {
     "RANK": "0",

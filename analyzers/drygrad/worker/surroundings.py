@@ -1,8 +1,7 @@
-"""What the surroundings of a run lack: network, a command line, variables, packages: no fault of the program's."""
+"""What the surroundings of a run lack: network, variables, packages: no fault of the program's."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
@@ -10,7 +9,6 @@ import traceback
 from collections.abc import Iterator
 from importlib.util import find_spec
 from types import FrameType
-from typing import Any
 
 from drygrad.worker.modules import third_party_folders
 
@@ -22,11 +20,6 @@ _NO_NETWORK = re.compile(
 )
 """What libraries say because a run has no network, and tells them so."""
 _ASKING = "EOF when reading a line"
-_MISUSED = 2
-"""The status with which a parser of command lines ends a program by convention."""
-_UNSET = "MissingMandatoryValue"
-_USAGE = ("UsageError", "MissingParameter", "FireExit", _UNSET)
-"""The errors of click, typer, absl, fire and omegaconf for what a command line leaves out."""
 _RANKS = re.compile(r"\b(?:world[ _]size|ranks?)\b")
 _TO_INSTALL = re.compile(r"\b(?:pip3?|conda|mamba|apt|apt-get|brew|uv|poetry) (?:pip )?(?:install|add)\b")
 _ABSENT = re.compile(r"No module named '?([\w.]+)")
@@ -49,28 +42,6 @@ _DISTRIBUTIONS = {
 """What to install for modules that are called otherwise than their package."""
 
 
-class Arguments(list[str]):
-    """``sys.argv`` of a run; it knows whether the program has counted on more than it has.
-
-    ``given`` says that somebody has given it, else it has the script alone.
-    """
-
-    asked = False
-    given = False
-
-    def __len__(self) -> int:
-        self.asked = True
-        return super().__len__()
-
-    def __getitem__(self, index: Any) -> Any:
-        """Return an argument, or a plain list of them."""
-        try:
-            return super().__getitem__(index)  # pyright: ignore[reportUnknownVariableType]
-        except IndexError:
-            self.asked = True
-            raise
-
-
 def chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error, what it was raised from, what was handled when it was raised, and what it carries: each once."""
     waiting = [error]
@@ -91,22 +62,22 @@ _NOT_DOWNLOADED = "WeightsNotDownloaded"
 
 def lacking(error: BaseException) -> str | None:
     """Return what a run does not have or do that the error comes from, in a sentence; None for other errors."""
-    asked = isinstance(error, EOFError) and _ASKING in _said(error)
+    asked = isinstance(error, EOFError) and _ASKING in words_of(error)
     unasked = "input() has nobody to ask in a dry run" if asked else None
     return _refusal(error) or unasked or _unset(error) or _unloaded(error)
 
 
 def _unloaded(error: BaseException) -> str | None:
     """Return the sentence for an error of weights that are used as values, and were not downloaded."""
-    known = any(_NOT_DOWNLOADED in _said(each) for each in chain(error))
+    known = any(_NOT_DOWNLOADED in words_of(each) for each in chain(error))
     return "a dry run does not download weights, of which the program uses the values" if known else None
 
 
 def wants_more_processes(error: BaseException) -> bool:
     """Say whether torch refuses ranks or sizes that a group of more processes would have."""
-    frame = _innermost(error)
+    frame = innermost(error)
     inside = frame is not None and str(frame.f_globals.get("__name__")).startswith("torch.distributed.")
-    return inside and isinstance(error, (RuntimeError, ValueError)) and _RANKS.search(_said(error)) is not None
+    return inside and isinstance(error, (RuntimeError, ValueError)) and _RANKS.search(words_of(error)) is not None
 
 
 def missing_package(error: BaseException) -> str | None:
@@ -114,15 +85,15 @@ def missing_package(error: BaseException) -> str | None:
     for each in chain(error):
         if not isinstance(each, ImportError):
             continue
-        said = _ABSENT.search(_said(each))
+        said = _ABSENT.search(words_of(each))
         name = (each.name or (said.group(1) if said else "")).partition(".")[0]
         if isinstance(each, ModuleNotFoundError) and name and not _is_there(name):
             package = _DISTRIBUTIONS.get(name, name.replace("_", "-"))
             where = sys.prefix if sys.prefix != sys.base_prefix else sys.executable
             how = f"if it is a package, `{sys.executable} -m pip install {package}` installs it"
             return f"module `{name}` is neither in the project nor in the environment {where}; {how}"
-        if _TO_INSTALL.search(_said(each)):
-            return _said(each).strip().splitlines()[0]
+        if _TO_INSTALL.search(words_of(each)):
+            return words_of(each).strip().splitlines()[0]
     return None
 
 
@@ -130,77 +101,31 @@ def _refusal(error: BaseException) -> str | None:
     """Return what the sandbox has refused, however the refusal was wrapped."""
     inmost_first = sorted(chain(error), key=lambda each: type(each).__name__ != "Blocked")
     for each in inmost_first:
-        refused = _REFUSED.search(_said(each))
+        refused = _REFUSED.search(words_of(each))
         if refused is not None:
             return refused.group(1)
     for each in chain(error):
-        if isinstance(each, (OSError, RuntimeError)) and _NO_NETWORK.search(_said(each)):
+        if isinstance(each, (OSError, RuntimeError)) and _NO_NETWORK.search(words_of(each)):
             return "a dry run downloads nothing"
     return None
 
 
-def misused(error: BaseException) -> str | None:
-    """Return what is wrong with the command line that a program was given, in a sentence; None for other errors."""
-    ends = isinstance(error, SystemExit)
-    argv = sys.argv if isinstance(sys.argv, Arguments) else None
-    none = "the program has no arguments of the command line"
-    said = "the program does not take its command line" if argv is not None and argv.given else none
-    for each in chain(error):
-        wanted = _wanted(each) if ends or type(each).__name__ == _UNSET else None
-        if wanted is not None:
-            return f"{said}: {wanted}"
-    if isinstance(error, SystemExit) and error.code == _MISUSED and _is_installed(_innermost(error)):
-        return f"{said}, and wants some" if said is none else said
-    if argv is not None and argv.asked and (_reads_command_line(error) or (ends and not argv.given)):
-        return f"{said}, of which it reads more" if argv.given else f"{said}, which it counts"
-    return None
-
-
-def usage(error: BaseException) -> str:
-    """Return the usage that the parser of a command line tells, where it is at hand."""
-    for each in chain(error):
-        for frame, _ in traceback.walk_tb(each.__traceback__):
-            parser = frame.f_locals.get("self")
-            if frame.f_code.co_name == "error" and isinstance(parser, argparse.ArgumentParser):
-                return parser.format_usage().strip()
-        context: Any = getattr(each, "ctx", None)
-        tell: Any = getattr(context, "get_usage", None)
-        if callable(tell):
-            return str(tell()).strip()
-    return ""
-
-
-def _wanted(error: BaseException) -> str | None:
-    """Return what a parser of command lines has missed before it ended the program."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if frame.f_code.co_name == "error" and isinstance(frame.f_locals.get("self"), argparse.ArgumentParser):
-            return str(frame.f_locals.get("message"))
-    if any(kind.__name__ in _USAGE for kind in type(error).__mro__):
-        words: Any = getattr(error, "format_message", None)
-        said = str(words()) if callable(words) else _said(error)
-        return said.strip().partition("\n")[0] or "some are required"
-    return None
-
-
-def _reads_command_line(error: BaseException) -> bool:
-    frame = _innermost(error)
-    return isinstance(error, IndexError) and frame is not None and frame.f_code is Arguments.__getitem__.__code__
-
-
 def _unset(error: BaseException) -> str | None:
     """Return that a variable of the environment is not set here, where the program reads one that it needs."""
-    frame = _innermost(error)
+    frame = innermost(error)
     if isinstance(error, KeyError) and frame is not None and isinstance(frame.f_locals.get("self"), type(os.environ)):
         return f"the environment variable {error.args[0]} is not set here"
     return None
 
 
-def _innermost(error: BaseException) -> FrameType | None:
+def innermost(error: BaseException) -> FrameType | None:
+    """Return the frame that has raised an error."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return frames[-1] if frames else None
 
 
-def _is_installed(frame: FrameType | None) -> bool:
+def is_installed(frame: FrameType | None) -> bool:
+    """Say whether a frame is of an installed package."""
     return frame is not None and frame.f_code.co_filename.startswith(third_party_folders())
 
 
@@ -213,7 +138,8 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _said(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
+    """Return the words of an error."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - the user's __str__ may raise anything

@@ -1,4 +1,7 @@
-"""Trainers that loop by themselves: they are told how many batches there are, for they do more after the last one."""
+"""Trainers that loop by themselves: they are told how many batches and epochs there are.
+
+For they do more after the last of either.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
+from drygrad.worker.loops import PASSES
 from drygrad.worker.run import Run
 
 _MODULES = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
@@ -69,5 +73,18 @@ class _Late(MetaPathFinder):
         every = given.get("val_check_interval")
         if isinstance(every, int) and every > limit:
             given["val_check_interval"] = limit
-        self._run.note(f"the trainer was told to take {limit} batches of each loader")
-        return given
+        self._run.note(f"the trainer was told to take {limit} batches of each loader, in {PASSES} epochs at most")
+        return {**given, **_few_epochs(given, known)}
+
+
+def _few_epochs(given: dict[str, Any], known: Any) -> dict[str, Any]:
+    """Return how many epochs a trainer takes that has none, or more: a second one shows what the first has left."""
+    found: dict[str, Any] = {}
+    asked = given.get("max_epochs", getattr(known.get("max_epochs"), "default", None))
+    if "max_epochs" in known and (asked is None or (isinstance(asked, int) and not 0 <= asked <= PASSES)):
+        found["max_epochs"] = PASSES
+    for name in ("min_epochs", "check_val_every_n_epoch"):
+        asked = given.get(name)
+        if isinstance(asked, int) and asked > PASSES:
+            found[name] = PASSES
+    return found

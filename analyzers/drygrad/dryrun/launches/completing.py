@@ -11,13 +11,13 @@ _LISTED = re.compile(r"arguments are required: (.+)|Missing (?:option|argument|p
 _MANDATORY = re.compile(r"mandatory value: ([\w.]+)")
 
 
-def completed(message: str, path: str, launch: Launch | None) -> str:
+def completed(message: str, usage: str, path: str, launch: Launch | None) -> str:
     """Return the command that runs a script with what it lacks left open, by what a parser has said of that."""
     begun = launch.completed if launch is not None else f"drygrad run {shlex.quote(path)} --"
-    return " ".join([begun, *(_open(message) or ["..."])])
+    return " ".join([begun, *(_open(message, usage) or ["..."])])
 
 
-def _open(message: str) -> list[str]:
+def _open(message: str, usage: str) -> list[str]:
     setting = _MANDATORY.search(message)
     if setting:
         return [f"{setting[1]}=..."]
@@ -25,4 +25,5 @@ def _open(message: str) -> list[str]:
     if match is None:
         return []
     names = [name.partition("/")[0].strip() for name in (match[1] or match[2]).split(",")]
+    names = [f"--{name}" if f"--{name} " in usage else name for name in names]
     return [f"{name} ..." if name.startswith("-") else f"{name.upper()}" for name in names if name]
