@@ -304,6 +304,9 @@ def _literal_dtype(frame: Frame, call: TorchCall) -> str | None:
 
 
 def _factory_device(frame: Frame, call: TorchCall, inherits: Tensor | None) -> str | None:
+    if "out" in call.keyword_values:
+        out = call.keyword_values["out"]
+        return out.device if isinstance(out, Tensor) else None
     given = call.keyword_values.get("device")
     if given is not None and not (isinstance(given, Constant) and given.value is None):
         return device_name(given)

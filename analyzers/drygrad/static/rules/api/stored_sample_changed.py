@@ -49,6 +49,22 @@ class StoredSampleChanged(Rule):
     VALID = [
         Valid(
             """
+            class Extended(torch.utils.data.Dataset):
+                def __init__(self, samples, extra, key):
+                    self.samples = [dict(sample) for sample in samples]
+                    self.extra, self.key = extra, key
+
+                def __len__(self):
+                    return len(self.samples)
+
+                def __getitem__(self, index):
+                    sample = self.samples[index]
+                    sample[self.key] = self.extra[index]
+                    return sample
+            """
+        ),
+        Valid(
+            """
             class Specs(torch.utils.data.Dataset):
                 def __init__(self, specs):
                     self.specs = [s / s.std() for s in specs]
@@ -267,6 +283,8 @@ def _changes(node: ast.AST, name: str, ctx: Context) -> bool:
             return target == name
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=target), slice=ast.Constant(value=str(key)))]):
             return target == name and _reads_entry(node.value, name, key)
+        case ast.Subscript(ctx=ast.Store(), slice=ast.Name() | ast.Attribute()):
+            return not _is_repeatable(node, name, ctx) and writes_to(name, [ast.Expr(node)]) is node
         case ast.Call():
             return _is_changed_by(node, name, ctx)
         case ast.stmt():
@@ -285,6 +303,14 @@ def _reads_entry(value: ast.expr, name: str, key: str) -> bool:
         and n.slice.value == key
         for n in walk(value)
     )
+
+
+def _is_repeatable(entry: ast.Subscript, name: str, ctx: Context) -> bool:
+    """Say whether an entry is given what nothing of the sample tells: done again, it stays as it is."""
+    statement = ctx.parent(entry)
+    if not isinstance(statement, ast.Assign):
+        return False
+    return not any(isinstance(n, ast.Name) and n.id == name for n in walk(statement.value))
 
 
 def _is_changed_by(node: ast.Call, name: str, ctx: Context) -> bool:

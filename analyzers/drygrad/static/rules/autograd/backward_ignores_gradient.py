@@ -151,6 +151,31 @@ class BackwardIgnoresGradient(Rule):
         ),
         Valid(
             """
+            class Portal(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, portal, phony):
+                    ctx.portal = portal
+                    return portal.use(phony)
+
+                @staticmethod
+                def backward(ctx, grad_phony):
+                    return None, ctx.portal.gradient()
+
+            class Recompute(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, phony, *inputs):
+                    ctx.save_for_backward(*inputs)
+                    return phony
+
+                @staticmethod
+                def backward(ctx, grad_phony):
+                    gradients = [None]
+                    gradients.extend(None for _ in ctx.saved_tensors)
+                    return tuple(gradients)
+            """
+        ),
+        Valid(
+            """
             class Wait(torch.autograd.Function):
                 @staticmethod
                 def forward(ctx, request, x):
@@ -247,7 +272,10 @@ class BackwardIgnoresGradient(Rule):
         if any(called(call) == "wait" for call in calls_in(backward)):
             return  # a request of another function brings the gradient
         returned = [r for r in own_nodes(*backward.body) if isinstance(r, ast.Return)]
+        saved = _saved(node)
         gradients = {r: [g for g in _gradients(r) if not _is_nothing(g, backward)] for r in returned}
+        if any(_is_from_elsewhere(g, saved, backward) for each in gradients.values() for g in each):
+            return
         first = next((r for r in returned if gradients[r]), None)
         if first is None:
             return
@@ -298,11 +326,40 @@ def _is_nothing(gradient: ast.expr, backward: FunctionNode) -> bool:
             return False
 
 
+def _saved(cls: ast.ClassDef) -> set[str]:
+    """Return the attributes of ``ctx`` to which the class itself assigns what it has computed."""
+    return {"saved_tensors"} | {
+        target.attr
+        for node in walk(cls)
+        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Name)
+        for target in node.targets
+        if isinstance(target, ast.Attribute)
+    }
+
+
+def _is_from_elsewhere(gradient: ast.expr, saved: set[str], backward: FunctionNode) -> bool:
+    """Say whether a gradient may have come by another way: nothing that the forward has saved is in it."""
+    context = backward.args.args[0].arg if backward.args.args else None
+    waiting, seen = [gradient], set[str]()
+    while waiting:
+        for node in walk(waiting.pop()):
+            match node:
+                case ast.Attribute(value=ast.Name(id=owner), attr=attr) if owner == context and attr in saved:
+                    return False
+                case ast.Name(id=name) if name not in seen:
+                    seen.add(name)
+                    waiting += [value for target, value in _assignments(backward) if target == name]
+                case _:
+                    pass
+    return True
+
+
 def _assignments(backward: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
     for node in own_nodes(*backward.body):
         match node:
             case ast.Assign(targets=targets, value=value):
-                yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
+                names = (n for target in targets for n in walk(target))
+                yield from ((n.id, value) for n in names if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
             case _:
                 pass
 

@@ -110,12 +110,16 @@ def _is_array_of_tensor(node: ast.AST) -> bool:
 
 
 def _is_for_beginning(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) -> bool:
-    """Say whether methods call a function only where their object is made: nobody has moved a module then."""
-    around = [ctx.function(site.node) for site in ctx.callers(node)]
-    return bool(around) and all(
-        isinstance(caller, ast.FunctionDef) and BEGINS.match(caller.name) is not None and class_around(caller, ctx)
-        for caller in around
-    )
+    """Say whether only methods that make their object name a function: nobody has moved a module then."""
+    named = [n for n in ctx.nodes(ast.Attribute) if n.attr == node.name]
+    named += [n for n in ctx.nodes(ast.Name) if n.id == node.name]
+    return bool(named) and all(_is_in_beginning(n, ctx) for n in named)
+
+
+def _is_in_beginning(node: ast.expr, ctx: Context) -> bool:
+    around = ctx.function(node)
+    begins = isinstance(around, ast.FunctionDef) and BEGINS.match(around.name) is not None
+    return begins and class_around(node, ctx) is not None
 
 
 def _is_of_images(node: ast.AST, ctx: Context) -> bool:

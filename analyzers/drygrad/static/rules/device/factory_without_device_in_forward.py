@@ -48,7 +48,8 @@ class FactoryWithoutDeviceInForward(Rule):
             class Masked(nn.Linear):
                 def __init__(self, degrees, features):
                     super().__init__(len(degrees), features)
-                    self.register_buffer("mask", self._mask(degrees, features))
+                    makers = {"greater": self._mask}
+                    self.register_buffer("mask", makers["greater"](degrees, features))
 
                 def _mask(self, degrees, features):
                     return (torch.arange(features)[:, None] >= degrees.long()).float()

@@ -70,6 +70,16 @@ class GraphKeptInList(Rule):
                 return hessian(y, x).detach()
             """
         ),
+        Valid(
+            """
+            def masters(model: nn.Linear):
+                copies = []
+                for p in model.parameters():
+                    copy = nn.Parameter(p.data.float()).to(p.device)
+                    copies.append(copy)
+                return [id(copy) for copy in copies]
+            """
+        ),
         Valid("""
             def train(model, loader, criterion, optimizer):
                 losses = []

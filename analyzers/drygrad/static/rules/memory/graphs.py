@@ -10,6 +10,7 @@ from drygrad.model import Fix
 from drygrad.static.context import Context, FunctionNode, Loop
 from drygrad.static.datasets import called_by
 from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.saving import keeps_tensors
 from drygrad.static.facts.values import Constant, Number, Origin, Tensor, Value
 from drygrad.static.loops import Backward, backwards_in, trains
@@ -30,6 +31,7 @@ from drygrad.static.tree import walk
 
 Step = Loop | FunctionNode | ast.ListComp | ast.GeneratorExp
 """What runs again and again: a loop, a function that a loop calls, a comprehension."""
+_CONVERSIONS = frozenset({"to", "cpu", "cuda", "float", "half", "double", "bfloat16", "type"}) | VIEWS
 _DEPTH = 6
 
 
@@ -52,8 +54,8 @@ def graph_of(node: ast.expr, step: Step, ctx: Context, depth: int = _DEPTH) -> G
         return None
     if isinstance(value, Tensor) and (value.requires_grad is False or value.leaf or value.parameter):
         return None
-    if isinstance(value, Tensor) and value.made_by("autograd_grad"):
-        return None  # a gradient has a graph only where create_graph asked for it
+    if isinstance(value, Tensor) and (value.made_by("autograd_grad") or _is_converted(value)):
+        return None  # a gradient has a graph only where create_graph asked for it, and a conversion saves nothing
     if not isinstance(node, (ast.Name, ast.Attribute)) and recorded(ctx, node) is False:
         return None
     roots = [backward for backward in backwards_in(step, ctx) if not backward.keeps_graph]
@@ -71,6 +73,16 @@ def graph_of(node: ast.expr, step: Step, ctx: Context, depth: int = _DEPTH) -> G
     if isinstance(value, Tensor) and value.requires_grad:
         return Graph("freed" if any(_made_from(value, ctx.value(r)) for b in roots for r in b.roots) else "whole")
     return Graph("whole", certain=False) if isinstance(node, ast.Call) and _is_of_model(node, ctx) else None
+
+
+def _is_converted(value: Tensor) -> bool:
+    """Say whether a value is a leaf that was only moved, cast or viewed: its graph holds no tensor of the step."""
+    while value.origin is not None and not (value.leaf or value.parameter):
+        operands = [operand for operand in value.origin.operands if isinstance(operand, Tensor)]
+        if len(operands) != 1 or value.origin.operation not in _CONVERSIONS:
+            return False
+        (value,) = operands
+    return bool(value.leaf or value.parameter)
 
 
 def _is_part_of(node: ast.expr, backwards: list[Backward], step: Step, ctx: Context) -> bool:

@@ -11,6 +11,7 @@ from drygrad.static.editing import written_as
 from drygrad.static.facts.values import Reference, TorchCall
 from drygrad.static.rules.modules.made_in_forward import is_only_called, made_module, moved
 from drygrad.static.rules.modules.methods import module_around, self_name
+from drygrad.static.syntax import argument, parameter_names
 from drygrad.static.tree import walk
 
 _FUNCTIONAL = "torch.nn.functional"
@@ -84,6 +85,13 @@ class DropoutIgnoresEval(Rule):
                     if rate > 0 and not deterministic:
                         x = F.dropout(x, rate)
                     return x
+            """
+        ),
+        Valid(
+            """
+            class Net(nn.Module):
+                def forward(self, x, dropout_p=0.0):
+                    return F.dropout(x, p=dropout_p) if dropout_p > 0.0 else x
             """
         ),
         Valid(
@@ -185,7 +193,7 @@ class DropoutIgnoresEval(Rule):
         call = ctx.call(node)
         always_on = call is not None and _is_function_always_on(call)
         around = module_around(node, ctx) if always_on or _is_new_dropout(node, ctx) else None
-        if around is None or _asks_for_mode(around[1]) or _is_switched(node, ctx):
+        if around is None or _asks_for_mode(around[1]) or _is_switched(node, ctx) or _is_callers(node, around[1]):
             return
         owner = self_name(around[1])
         if always_on:
@@ -210,9 +218,15 @@ def _asks_for_mode(function: ast.FunctionDef) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "training" for test in tests for n in walk(test))
 
 
+def _is_callers(node: ast.Call, function: ast.FunctionDef) -> bool:
+    """Say whether a parameter is the rate: callers pass 0 in evaluation, as torch's attention wants it."""
+    rate = argument(node, "p", 1 if len(node.args) > 1 else 0)
+    return isinstance(rate, ast.Name) and rate.id in parameter_names(function)
+
+
 def _is_switched(node: ast.Call, ctx: Context) -> bool:
     """Say whether a variable other than the rate decides whether anything is dropped: it may stand for the mode."""
-    rates = {argument.id for argument in walk(node) if isinstance(argument, ast.Name)}
+    rates = {name.id for name in walk(node) if isinstance(name, ast.Name)}
     tests = [a.test for a in ctx.ancestors(node) if isinstance(a, (ast.If, ast.IfExp))]
     return any(isinstance(n, ast.Name) and n.id not in rates for test in tests for n in _truths(test))
 

@@ -10,7 +10,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Number, Sequence, Tensor
 from drygrad.static.rules.modules.methods import methods_of
-from drygrad.static.syntax import called
+from drygrad.static.syntax import called, class_around
 from drygrad.static.tree import walk
 
 _PARAMETER = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
@@ -28,7 +28,8 @@ class ParameterUninitialised(Rule):
     """
     ## What it does
     Finds `nn.Parameter(torch.empty(...))` and `nn.Parameter(torch.Tensor(rows, columns))` as an attribute of a module,
-    where nothing in the file writes into it or loads a checkpoint.
+    where nothing in the file writes into it or loads a checkpoint. An info where only other files make such modules:
+    what holds them may fill all its parameters.
 
     ## Why is this bad?
     Both are memory as it comes: zeros today, numbers like 1e30 or NaN tomorrow. Training starts from garbage, differs
@@ -156,6 +157,8 @@ class ParameterUninitialised(Rule):
 
                 def forward(self, x, y):
                     return (x @ self.weight * y).sum(-1) + self.bias
+
+            layer = Bilinear(3, 4)
             """,
             """
             class Bilinear(nn.Module):
@@ -167,6 +170,8 @@ class ParameterUninitialised(Rule):
 
                 def forward(self, x, y):
                     return (x @ self.weight * y).sum(-1) + self.bias
+
+            layer = Bilinear(3, 4)
             """,
             at=(4, 22, 4, 54),
         ),
@@ -179,7 +184,8 @@ class ParameterUninitialised(Rule):
 
                 def forward(self, x):
                     return x + self.tokens
-            """
+            """,
+            severity="info",
         ),
     ]
 
@@ -193,7 +199,9 @@ class ParameterUninitialised(Rule):
                         targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as made
                     ) if _is_empty(made, ctx) and not _is_written(name, statement, ctx):
                         message = f"self.{name} holds whatever was in memory: nothing in this file gives it values"
-                        yield ctx.finding(self, made, message, fixes=[self._fix(ctx, statement, name, made)])
+                        severity = None if _is_made_here(node, ctx) else "info"  # else a module elsewhere may hold it
+                        fixes = [self._fix(ctx, statement, name, made)]
+                        yield ctx.finding(self, made, message, severity=severity, fixes=fixes)
                     case _:
                         pass
 
@@ -280,6 +288,12 @@ def _is_extended(node: ast.ClassDef, ctx: Context) -> bool:
     if cls is None or any(cls in other.bases for other in ctx.classes()):
         return True
     return not cls.known_bases or ctx.derived(_fills_from_outside)
+
+
+def _is_made_here(node: ast.ClassDef, ctx: Context) -> bool:
+    """Say whether the file itself makes a module of the class outside of others, which could fill its parameters."""
+    made = (call for call in ctx.nodes(ast.Call) if called(call) == node.name)
+    return any(class_around(call, ctx) is None for call in made)
 
 
 def _fills_from_outside(ctx: Context) -> bool:
