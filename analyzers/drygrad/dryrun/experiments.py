@@ -20,7 +20,7 @@ from drygrad.static.registry import relations
 
 RANKS = "DG940"
 """The relation between several ranks of a program."""
-_FEWEST, _MOST = 2, 8
+_FEWEST, MOST_RANKS = 2, 8
 _ALONE = ("failed", "unsupported")
 """How a program may end only because it needs other ranks."""
 _SHARE = 0.6
@@ -45,14 +45,14 @@ def _owed(record: Record, settings: Settings) -> tuple[str, ...]:
 
 
 def _ranks(record: Record) -> int:
-    """Return how many ranks of a program are to be compared; 0 where it begins no process group."""
+    """Return how many ranks of a program are to be compared; 0 where nobody launches any, and it begins no group."""
     plan, data = record.plan, record.result.data
-    if not data.get("distributed") or is_invented(plan) or plan.partial:
-        return 0
     launch = plan.options.launch
     asked = plan.options.ranks or (launch.ranks if launch is not None else 0)
+    if not (data.get("distributed") or asked > 1) or is_invented(plan) or plan.partial:
+        return 0
     asked = asked if asked > 1 else int(data.get("ranks") or 0)
-    return min(max(asked, _FEWEST), _MOST)
+    return min(max(asked, _FEWEST), MOST_RANKS)
 
 
 async def experiment(
@@ -106,8 +106,8 @@ async def experiment(
 
 def _with_ranks(asked: Experiments, record: Record, ranks: int) -> Experiments:
     """Return experiments with the comparison of so many ranks, which take turns, and the time that they have."""
-    most = _SHARE * record.plan.options.timeout
-    seconds = min(most, max(asked.seconds, 3 * ranks * record.result.own_seconds))
+    most, took = _SHARE * record.plan.options.timeout, record.result.own_seconds
+    seconds = min(most, max(asked.seconds, 4 * ranks * took)) if record.result.outcome == "passed" else most
     return replace(asked, ranks=ranks, launched=record.plan.options.ranks is not None, rank_seconds=seconds)
 
 

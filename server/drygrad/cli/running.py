@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from drygrad.dryrun.capacity import parallel_runs
+from drygrad.dryrun.experiments import MOST_RANKS
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launches.configured import for_file, with_variables
 from drygrad.dryrun.launches.launch import Launch, LaunchError
@@ -132,6 +133,7 @@ def _options(arguments: argparse.Namespace, file: File, buffers: dict[str, str])
     bounds = conditions(arguments, file.project.runs)
     return RunOptions(
         device=bounds.device,
+        devices=min(arguments.ranks or 1, MOST_RANKS),
         ranks=arguments.ranks,
         timeout=bounds.timeout,
         search_seconds=bounds.search_time,

@@ -23,6 +23,8 @@ CODE, NAME = "DG940", "ranks agree"
 HELD, NOT_TRIED, BROKEN = "held", "not-tried", "broken"
 _UNEXPLAINED = "DG907"
 _UNSURE = ("TimeoutError", "ConnectionError", "ConnectionRefusedError")
+_REFUSED = "ValueError"
+"""What torch.distributed itself raises of what it is given; its other errors may come of a group that is not NCCL's."""
 _OF_TORCH = f"{os.sep}torch{os.sep}distributed{os.sep}"
 
 
@@ -111,7 +113,7 @@ def _at_work(execution: Execution, work: Callable[[], None], seat: Seat) -> dict
     except Exception as error:  # noqa: BLE001 - whatever the user's code raises is what comes of it
         run.faults.clear()
         outcome = errors.settle(run, execution.instruments, error)
-        raised = {"type": type(error).__name__, "of_torch": _raised_by_torch(error)}
+        raised = {"type": type(error).__name__, "of_torch": _OF_TORCH in (at := _innermost(error)), "at": at}
     faults = [fault.as_json() for fault in run.faults if fault.severity in ("error", "hint")] if raised else []
     return {
         "outcome": outcome,
@@ -123,11 +125,12 @@ def _at_work(execution: Execution, work: Callable[[], None], seat: Seat) -> dict
     }
 
 
-def _raised_by_torch(error: BaseException) -> bool:
+def _innermost(error: BaseException) -> str:
+    """Return the file and the line that an error comes from."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and _OF_TORCH in trace.tb_frame.f_code.co_filename
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
 
 
 def _faults(run: Run, table: Table, answers: list[dict[str, Any] | None]) -> list[Fault]:
@@ -154,8 +157,8 @@ def _must_be_sound(rank: int, answer: dict[str, Any] | None) -> None:
     if answer["outcome"] not in ("passed", "failed"):
         raise NotCompared(f"rank {rank} ended as {answer['outcome']}: {answer['reason']}")
     raised = answer["raised"]
-    if raised and (raised["type"] in _UNSURE or (raised["of_torch"] and raised["type"] == "RuntimeError")):
-        raise NotCompared(f"rank {rank} cannot be followed into torch.distributed")
+    if raised and (raised["type"] in _UNSURE or (raised["of_torch"] and raised["type"] != _REFUSED)):
+        raise NotCompared(f"rank {rank} cannot be followed into torch.distributed: {raised['type']} at {raised['at']}")
 
 
 def _must_have_gone_alike(table: Table, answers: list[dict[str, Any] | None]) -> None:

@@ -80,6 +80,12 @@ class RankGroup(_Group):
         """Return the name of the backend."""
         return NAME
 
+    @property
+    def _device_types(self) -> list[Any]:
+        """The devices whose tensors the backend takes that the program has asked for."""
+        named = str(_world.pg_map.get(self, ("",))[0])
+        return [torch.device(name) for name in (("cuda",) if named == "nccl" else ("cpu", "cuda"))]
+
     def __repr__(self) -> str:
         """Write the group as errors of torch's speak of it."""
         return f"<ProcessGroup of ranks {[*self._members]}>"
