@@ -51,9 +51,8 @@ def seen(
     found: dict[object, Finding] = {}
     for target in commented or chosen:
         assert target is not None
-        plans = plan_runs(
-            source, path, target, RunOptions(device=device, root=folder, timeout=timeout, experiments=tries)
-        )
+        options = RunOptions(device, max(1, ranks), root=folder, timeout=timeout, experiments=tries)
+        plans = plan_runs(source, path, target, options)
         for finding in _outcome(worker, plans, source):
             found.setdefault((finding.code, finding.span), finding)
     return list(found.values())

@@ -129,6 +129,10 @@ class Lines:
             frame = frame.f_back
         return None
 
+    def is_engine(self, frame: FrameType | None) -> bool:
+        """Say whether a frame is that of the autograd engine itself, or the beginning of a thread of its."""
+        return frame is None or frame.f_code is self._engine
+
     def is_inside_a_package(self, depth: int = 1) -> bool:
         """Say whether an installed package other than torch, not the user's code, is what asks torch for something."""
         frame: FrameType | None = sys._getframe(depth)

@@ -11,7 +11,7 @@ import inspect
 import sys
 from datetime import timedelta
 from functools import wraps
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
@@ -20,8 +20,10 @@ from torch._C._distributed_c10d import _create_work_from_future  # type: ignore
 from torch.distributed import c10d_logger, distributed_c10d
 from torch.futures import Future
 
-from drygrad.worker.ranks.seat import Seat
 from drygrad.worker.run import Run
+
+if TYPE_CHECKING:
+    from drygrad.worker.ranks.group import Groups
 
 _OF_OTHER_BACKENDS = ("device_id", "backend_options", "pg_options")
 _FAKE = "fake"
@@ -64,6 +66,8 @@ def _begin_alone(run: Run) -> None:
     def _get_default_group() -> Any:
         if not dist.is_initialized() and run.plan.get("target") is not None:
             run.note("what is run counts on a process group, which the program begins elsewhere: the run has begun one")
+            if run.ranks is not None:
+                run.ranks.asked_for = False
             init_process_group("nccl" if run.device in ("sim", "cuda") else "gloo")
         return default()
 
@@ -72,11 +76,9 @@ def _begin_alone(run: Run) -> None:
     _replace("_get_default_group", _get_default_group)
 
 
-def take_seat(run: Run, seat: Seat, blocks: set[int]) -> None:
-    """Let this process be a rank from now on, which has begun no group yet; ``blocks`` are those that have run."""
-    from drygrad.worker.ranks.group import Groups  # most runs are alone
-
-    run.ranks = Groups(run, seat, blocks)
+def take_seat(run: Run, groups: Groups) -> None:
+    """Let this process be a rank from now on, which has begun no group yet."""
+    run.ranks = groups
     _replace("monitored_barrier", lambda group=None, *_, **__: dist.barrier(group))  # pyright: ignore
 
 

@@ -178,7 +178,8 @@ class Batches:
         self._rest = rest
         self._bound = _Bound(loops)
         self._batches = batches
-        self._place = place
+        self.place = place
+        """Where the user asks for them."""
         self.total = total
         self.ends = False
         """Whether the loop around has seen enough: what comes is the last batch, if any."""
@@ -190,7 +191,7 @@ class Batches:
         """Return the next batch, unless enough were seen."""
         loops, bound = self._loops, self._bound
         if self.ends or bound.enough(over_data=True):
-            where = (self._place.path, self._place.line) if self._place else (None, 0)
+            where = (self.place.path, self.place.line) if self.place else (None, 0)
             if self.total is None or self.total > bound.count:
                 last, self._rest = loops.last(where, self._rest), None
                 if last is not None:

@@ -201,6 +201,54 @@ def test_collectives_have_the_results_of_as_many_ranks(lab: Lab) -> None:
     assert (outcome(record), list(record.findings)) == ("held", []), record.result.tried
 
 
+EPOCHS = """
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+data = TensorDataset(torch.randn(8, 2))
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=4, sampler=sampler)
+model = DDP(nn.Linear(2, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train(batches):
+    for (x,) in batches:
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+
+for epoch in range(2):
+    {}
+    train(loader)
+"""
+
+
+def test_an_order_that_two_passes_of_training_have_in_common_is_told(lab: Lab) -> None:
+    record = tried(lab, EPOCHS.replace("{}", "pass"))
+    line = next(n for n, line in enumerate(written(BEGIN + EPOCHS).lines, 1) if "DistributedSampler(data)" in line)
+    assert [(f.code, f.span.start.line) for f in record.findings] == [("DG727", line)]
+    assert outcome(record) == "held"
+    assert tried(lab, EPOCHS.replace("{}", "sampler.set_epoch(epoch)")).findings == ()
+
+
+UNEVEN = """
+from torch.utils.data import DataLoader, TensorDataset
+
+loader = DataLoader(TensorDataset(torch.randn(40 - 4 * rank, 2)), batch_size=4)
+model = DDP(nn.Linear(2, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for (x,) in loader:
+    optimizer.zero_grad()
+    model(x).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_loaders_of_unlike_lengths_are_told_though_their_ends_are_far(lab: Lab) -> None:
+    record = tried(lab, UNEVEN)
+    assert [(f.code, f.severity) for f in record.findings] == [("DG620", "warning")]
+    assert "10 batches on rank 0 and 9" in record.findings[0].message
+
+
 def test_a_program_without_a_process_group_has_no_ranks(lab: Lab) -> None:
     record = lab.experimented(written("def f():\n    return torch.ones(2)\n"), "f", "DG940")
     assert outcome(record) == "not-tried"

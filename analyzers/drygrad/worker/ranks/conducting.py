@@ -12,6 +12,7 @@ from drygrad.worker import errors, processes
 from drygrad.worker.errors import shortened
 from drygrad.worker.ranks.differing import Comparison, differ, difference
 from drygrad.worker.ranks.seat import Seat, Wire
+from drygrad.worker.ranks.sharing import shared
 from drygrad.worker.ranks.table import Table
 from drygrad.worker.run import Fault, Run
 from drygrad.worker.search import isolated
@@ -97,13 +98,17 @@ def _at_work(execution: Execution, work: Callable[[], None], seat: Seat) -> dict
     """Be a rank; in its process."""
     from drygrad.worker import lonely_group
     from drygrad.worker.execute import seed_all
+    from drygrad.worker.ranks.group import Groups
+    from drygrad.worker.ranks.notes import Notes
 
     run = execution.run
     seat.begin()
     seat.install()
     seed_all(int(execution.plan.get("seed") or 0) + seat.rank)
     execution.launch.become(seat.rank, seat.world, begin=bool(execution.plan["experiments"].get("launched")))
-    lonely_group.take_seat(run, seat, execution.hooks.blocks)
+    notes = Notes(run, execution.loops)
+    notes.install()
+    lonely_group.take_seat(run, Groups(run, seat, notes, execution.hooks.blocks))
     raised: dict[str, Any] = {}
     try:
         work()
@@ -120,6 +125,7 @@ def _at_work(execution: Execution, work: Callable[[], None], seat: Seat) -> dict
         "faults": faults,
         "raised": raised,
         "reason": run.result.get("reason") or "",
+        "notes": notes.as_json(),
         "blocks": sorted(execution.hooks.blocks),
         "stops": [[one["path"], one["line"], one["iterations"]] for one in run.result.get("truncated", ())],
     }
@@ -144,7 +150,7 @@ def _faults(run: Run, table: Table, answers: list[dict[str, Any] | None]) -> lis
     comparison = Comparison(run.lines, table.traces, blocks)
     arrivals = table.differing or table.standing
     if arrivals is None:
-        return []
+        return [*shared([answer["notes"] for answer in answers if answer is not None])]
     _must_have_gone_alike(table, answers)
     if table.differing is not None:
         return [comparison.of_meeting(arrivals, difference(arrivals) or "op")]

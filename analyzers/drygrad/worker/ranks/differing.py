@@ -12,7 +12,7 @@ from drygrad.worker.ranks.table import Arrival
 from drygrad.worker.run import Fault, Place
 from drygrad.worker.texts import tree_of
 
-WAITING, OPERANDS = "DG620", "DG621"
+WAITING, OPERANDS, DEVICE = "DG620", "DG621", "DG213"
 _ENDED = "has come to its end"
 
 
@@ -40,11 +40,20 @@ def _apart(one: Arrival, other: Arrival) -> str | None:
         return "reduce"
     if mine.get("root") != its.get("root"):
         return "root"
+    if _on_one_device(mine, its):
+        return "device"
     if not mine.get("alike"):
         return None
     if [prod(shape) for shape in mine["shapes"]] != [prod(shape) for shape in its["shapes"]]:
         return "shapes"
     return "dtypes" if mine["dtypes"] != its["dtypes"] else None
+
+
+def _on_one_device(mine: Mapping[str, Any], its: Mapping[str, Any]) -> bool:
+    """Say whether two ranks use the same GPU where the backend wants one for each."""
+    if not (mine["own_device"] and its["own_device"]):
+        return False
+    return mine["devices"][:1] == its["devices"][:1] and any(name.startswith("cuda") for name in mine["devices"][:1])
 
 
 def _unlike_outputs(arrivals: Sequence[Arrival]) -> str | None:
@@ -90,7 +99,7 @@ class Comparison:
     def of_meeting(self, arrivals: Mapping[int, Arrival], why: str) -> Fault:
         """Return the fault of ranks that came to one meeting with different things."""
         first = arrivals[min(arrivals)]
-        apart = [arrivals[n] for n in sorted(arrivals) if _apart(first, arrivals[n])]
+        apart = [arrivals[n] for n in sorted(arrivals)[1:] if _apart(first, arrivals[n])]
         other = apart[0] if apart else arrivals[max(arrivals)]
         if why == "op" or (why == "shapes" and first.chain != other.chain):
             alone = self._alone({first.rank: first, other.rank: other}) or first
@@ -98,6 +107,11 @@ class Comparison:
             message = f"rank {alone.rank} is in {_said(alone)} while rank {peer.rank} is in {_said(peer)}"
             message += ": these do not go together, so they hang, or get one another's values"
             return self._fault(WAITING, message, self._departure(alone), [alone, peer])
+        if why == "device":
+            device = first.operands["devices"][0]
+            message = f"rank {first.rank} and rank {other.rank} both use {device}, which NCCL refuses: "
+            message += "no rank has chosen its own with torch.cuda.set_device(local_rank)"
+            return self._fault(DEVICE, message, _last(first), [])
         message = f"the ranks call {first.what} with different {_WORDS[why]}: {_of(first, why)} on rank {first.rank}, "
         message += f"{_of(other, why)} on rank {other.rank}"
         return self._fault(OPERANDS, message, _last(first), [other] if other.chain != first.chain else [])

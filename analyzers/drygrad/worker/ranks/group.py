@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -16,11 +17,14 @@ from torch.distributed import distributed_c10d
 from torch.futures import Future
 
 from drygrad.worker.ranks.naming import chain_here, name_of_call
+from drygrad.worker.ranks.notes import Notes
 from drygrad.worker.ranks.seat import Seat
 from drygrad.worker.reading import at_hand, quietly
 from drygrad.worker.run import Run
 
 NAME = "drygrad-ranks"
+_DEALT = ("CUDA_VISIBLE_DEVICES", "SLURM_PROCID", "SLURM_LOCALID")
+"""Variables of launches that may show each process a device of its own as the first one."""
 _OPERATIONS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 _operators: Any = dist.ReduceOp
 _world: Any = distributed_c10d._world  # type: ignore[attr-defined]
@@ -36,8 +40,11 @@ class Unsupported(RuntimeError):
 class Groups:
     """Makes the groups of a rank, and counts those that have the same members."""
 
-    def __init__(self, run: Run, seat: Seat, blocks: set[int]) -> None:
+    def __init__(self, run: Run, seat: Seat, notes: Notes, blocks: set[int]) -> None:
         self.run = run
+        self.notes = notes
+        self.asked_for = True
+        """Whether the program itself has begun the first one, so that its backend is the program's choice."""
         self.seat = seat
         self.members: list[int] = list(range(seat.world))
         """Of the group that is made next."""
@@ -95,6 +102,15 @@ class RankGroup(_Group):
         """The name that the group is registered by."""
         return _world.pg_names[self]
 
+    def _needs_its_own(self) -> bool:
+        """Say whether the backend refuses ranks that share a device, of which there are enough on this machine."""
+        backend = str(_world.pg_map.get(self, ("",))[0])
+        if not self._groups.asked_for or backend not in ("nccl", "undefined"):
+            return False
+        if any(name in os.environ for name in _DEALT):
+            return False
+        return torch.cuda.device_count() >= self.size()
+
     def meet(
         self,
         op: str,
@@ -112,6 +128,7 @@ class RankGroup(_Group):
             arrival = self._arrival(op, tensors, operands)
             parts = [_bytes_of(tensor) for tensor in tensors] if gives else []
             given = self._groups.seat.meet(arrival, parts)
+            self._groups.notes.met += len(self._members) == self._groups.seat.world
             like = [(tensor.dtype, tensor.shape) for tensor in (like or tensors)]
             return [[_tensor_of(part, *like[n]) for n, part in enumerate(one)] if one else [] for one in given]
 
@@ -130,6 +147,7 @@ class RankGroup(_Group):
                 "shapes": [[*tensor.shape] for tensor in tensors],
                 "dtypes": [str(tensor.dtype) for tensor in tensors],
                 "devices": [str(tensor.device) for tensor in tensors],
+                "own_device": self._needs_its_own(),
                 **(operands or {}),
             },
         }
@@ -137,6 +155,8 @@ class RankGroup(_Group):
     def allreduce(self, tensors: Any, opts: Any = None) -> Any:
         """Reduce over all."""
         name = _operation(opts)
+        if len(self._members) == self._groups.seat.world and self._groups.run.lines.is_engine(sys._getframe().f_back):
+            self._groups.notes.reduced()
         given = self.meet("all_reduce", tensors, operands={"reduce": name, "alike": True})
         _write(tensors, [_reduced(name, [one[n] for one in given]) for n in range(len(tensors))])
         return _done(tensors)

@@ -96,6 +96,27 @@ class CollectiveOnSomeRanks(Rule):
         Valid(
             """
             import torch.distributed as dist
+            from torch.nn.parallel import DistributedDataParallel as DDP
+
+            def fit(net, batches, is_good):
+                rank = dist.get_rank()
+                model = DDP(net)
+                for x in batches:
+                    loss = model(x).mean()
+                    loss.backward()
+                    stop = torch.tensor(float(rank == 0 and is_good(loss)))
+                    dist.all_reduce(stop)
+                    if stop > 0:
+                        break
+                    for name, value in net.named_parameters():
+                        if rank == 0 and value.isnan().any():
+                            print(name)
+                            break
+            """
+        ),
+        Valid(
+            """
+            import torch.distributed as dist
 
             def others_wait():
                 dist.barrier()
@@ -141,6 +162,22 @@ class CollectiveOnSomeRanks(Rule):
             """,
             at=(8, 4, 8, 22),
         ),
+        Invalid(
+            """
+            import torch.distributed as dist
+            from torch.nn.parallel import DistributedDataParallel as DDP
+
+            def fit(net, batches, is_good):
+                rank = dist.get_rank()
+                model = DDP(net)
+                for x in batches:
+                    loss = model(x).mean()
+                    loss.backward()
+                    if rank == 0 and is_good(loss):
+                        break
+            """,
+            at=(11, 12, 11, 17),
+        ),
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
@@ -152,6 +189,29 @@ class CollectiveOnSomeRanks(Rule):
         what = ctx.source_of(node.func)
         message = f"only some ranks call {what}() (line {way.test.lineno}): it waits for the others without end"
         yield ctx.finding(self, node, message, related=[("this decides which ranks", way.test)])
+
+    def visit_break(self, node: ast.Break, ctx: Context) -> Iterator[Finding]:
+        loop = ctx.enclosing(node, ast.For, ast.While)
+        branch = ctx.enclosing(node, ast.If)
+        if loop is None or branch is None or loop not in ctx.ancestors(branch) or node not in branch.body:
+            return
+        if not is_of_some_ranks(branch.test, ctx) or not any(_waits(inner, ctx) for inner in own_nodes(loop)):
+            return
+        message = f"only some ranks leave this loop (line {branch.test.lineno}): others wait in the next pass"
+        yield ctx.finding(self, node, message, related=[("this decides which ranks", branch.test)])
+
+
+def _waits(node: ast.AST, ctx: Context) -> bool:
+    """Say whether ranks wait for one another in an expression: in a collective, or in the backward of a replica."""
+    if not isinstance(node, ast.Call):
+        return False
+    if called(node) == "backward":
+        return ctx.derived(_has_replicas)
+    return called(node) in _COLLECTIVES and _is_of_the_world(node, ctx)
+
+
+def _has_replicas(ctx: Context) -> bool:
+    return any((ctx.name(call.func) or "").endswith(".DistributedDataParallel") for call in ctx.nodes(ast.Call))
 
 
 class _Way:
