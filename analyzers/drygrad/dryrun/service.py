@@ -99,6 +99,10 @@ class DryRuns:
         self._supervisors[home] = supervisor
         return supervisor
 
+    def expect(self, home: Home) -> None:
+        """Start a worker there while a run is being prepared: what it imports takes longer than that."""
+        self.supervisor(home).start()
+
     def _started(self, home: Home) -> Supervisor:
         return Supervisor(self._launch_at(home), self._on_state, parallel=self._parallel)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import os
 import re
 import site
@@ -14,18 +13,18 @@ from functools import lru_cache
 from importlib.machinery import PathFinder
 from typing import Any
 
-COMPILER = "torch._dynamo"
-"""torch imports it where it is first used, as an optimizer does; that takes as long as importing torch."""
+from drygrad.worker import idle_compiler
+
 _USES_COMPILER = re.compile(
-    r"optim|checkpoint|compile|functorch|\bfunc\b|nested|profile|\bexport\b|fsdp|\b_subclasses\b|\bcond\b|flex_attention",
+    r"checkpoint|compile|dynamo|functorch|\bfunc\b|nested|profile|\bexport\b|fsdp|\b_subclasses\b|\bcond\b"
+    r"|flex_attention",
     re.IGNORECASE,
 )
-_WITHOUT_COMPILER = frozenset({"torch", "numpy"})
 
 
 def needs_compiler(plan: dict[str, Any]) -> bool:
-    """Say whether the run may come to torch's compiler: its text mentions what does, or imports what may."""
-    return any(map(_needs_compiler, _texts(plan)))
+    """Say whether the run may come to torch's compiler, by its text: then it is imported ahead."""
+    return any(map(_USES_COMPILER.search, _texts(plan)))
 
 
 def _texts(plan: dict[str, Any]) -> list[str]:
@@ -34,25 +33,12 @@ def _texts(plan: dict[str, Any]) -> list[str]:
     return [plan["text"], *([program["text"]] if program is not None else [])]
 
 
-def _needs_compiler(text: str) -> bool:
-    if _USES_COMPILER.search(text):
-        return True
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
-        return True
-    known = {*_WITHOUT_COMPILER, *sys.builtin_module_names, *getattr(sys, "stdlib_module_names", ())}
-    return not {name.partition(".")[0] for name in imported_names(tree)} <= known
-
-
 def import_compiler() -> None:
     """Import torch's compiler; a run that needs it will say what is missing."""
     try:
-        importlib.import_module(COMPILER)
+        idle_compiler.awakened()
     except Exception as error:  # noqa: BLE001 - whatever a broken torch raises
-        print(f"{COMPILER} cannot be imported ahead: {error!r}", file=sys.stderr)
+        print(f"{idle_compiler.COMPILER} cannot be imported ahead: {error!r}", file=sys.stderr)
 
 
 def third_party_imports(plan: dict[str, Any]) -> set[str]:

@@ -12,7 +12,7 @@ import traceback
 from contextlib import suppress
 from typing import Any, Callable
 
-from drygrad.worker import allocation, outcomes, processes
+from drygrad.worker import allocation, idle_compiler, outcomes, processes
 from drygrad.worker.wire import Channel
 
 _AHEAD = (
@@ -133,6 +133,7 @@ def import_torch() -> str | None:
     if numbers < OLDEST_TORCH:
         return f"torch {version} is too old for a dry run: it needs {OLDEST_TORCH[0]}.{OLDEST_TORCH[1]} or newer"
     _import_ahead()
+    idle_compiler.install()
     gc.freeze()  # what every run shares stays as it is, and no collector visits it
     gc.enable()
     return None

@@ -6,13 +6,13 @@ import gc
 import os
 import selectors
 import socket
-import sys
 import time
 from contextlib import suppress
 from typing import Any, cast
 
 from drygrad.worker import outcomes, processes, requests, stage
-from drygrad.worker.modules import COMPILER, import_compiler, needs_compiler, third_party_imports
+from drygrad.worker.idle_compiler import COMPILER, is_awake
+from drygrad.worker.modules import import_compiler, needs_compiler, third_party_imports
 from drygrad.worker.wire import Channel
 
 MAX_STAGES = 4
@@ -54,7 +54,7 @@ class Zygote:
         self._up = channel
         self._stages: list[StageProcess] = []
         self._shunned: set[str] = set()
-        self._has_compiler = COMPILER in sys.modules
+        self._has_compiler = is_awake()
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel.read_fd, selectors.EVENT_READ, self._hear)
 

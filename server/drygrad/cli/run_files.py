@@ -84,6 +84,11 @@ class File:
         return [target] if target else []
 
     @property
+    def waiting(self) -> list[Target]:
+        """Those that have not been run."""
+        return [target for target in self.targets if target.qualname not in self.outcomes]
+
+    @property
     def settings(self) -> Settings:
         """The settings that hold for the file."""
         return self.project.settings_for(self.path)

@@ -42,9 +42,11 @@ class Runner:
 
     async def run(self, files: Sequence[File], progress: Progress) -> None:
         """Check the files and run their targets; what a file already has an outcome of is not run again."""
+        for home in dict.fromkeys(self._home(file)[1] for file in files if file.waiting):
+            self._runs.expect(home)
         await asyncio.gather(*(in_turn(file.check) for file in files))
         buffers = {str(file.path.absolute()): file.source.text for file in files if file.fixed}
-        waiting = [(file, t) for file in files for t in file.targets if t.qualname not in file.outcomes]
+        waiting = [(file, target) for file in files for target in file.waiting]
         progress.expect(len(waiting))
         tasks = [asyncio.ensure_future(self._target(file, target, buffers, progress)) for file, target in waiting]
         try:
@@ -63,8 +65,7 @@ class Runner:
 
     async def _outcomes(self, file: File, target: Target, buffers: dict[str, str], progress: Progress) -> Outcomes:
         path = file.path.absolute()
-        interpreter = _interpreter(file, self._arguments.python)
-        home = Home(interpreter.path, file.project.root.absolute(), self._arguments.launcher)
+        interpreter, home = self._home(file)
         options = _options(self._arguments, file, {at: text for at, text in buffers.items() if at != str(path)})
         options = started_by(_launch(file, target), options)
         found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
@@ -74,6 +75,10 @@ class Runner:
         seconds = conditions(self._arguments, file.project.runs).experiment_time if len(found) == 1 else 0
         varied = await self._runs.vary(found[0], home, file.settings, seconds, progress.phase)
         return [await self._followed(record, file, home, progress) for record in (*found, *varied)]
+
+    def _home(self, file: File) -> tuple[Interpreter, Home]:
+        interpreter = _interpreter(file, self._arguments.python)
+        return interpreter, Home(interpreter.path, file.project.root.absolute(), self._arguments.launcher)
 
     async def _followed(self, record: Record, file: File, home: Home, progress: Progress) -> Record:
         """Return the record of a run with what experiments have found, and the fixes of all of it tried."""

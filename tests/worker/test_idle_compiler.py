@@ -1,0 +1,55 @@
+"""Torch's compiler stays away from what merely breaks graphs for it, and comes to whoever asks for more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from simulated import Simulated
+
+BEGIN = """
+from drygrad.worker import idle_compiler
+idle_compiler.install()
+net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(), nn.Linear(4, 1))
+"""
+TRAIN = """
+for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+    optimizer = kind(net.parameters(), lr=0.1)
+    before = [parameter.detach().clone() for parameter in net.parameters()]
+    net(torch.randn(8, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    optimizer.load_state_dict(optimizer.state_dict())
+    moved = all(bool((old != new).any()) for old, new in zip(before, net.parameters()))
+"""
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Simulated]:
+    process = Simulated(enable=False)
+    yield process
+    process.close()
+
+
+def test_training_does_without(process: Simulated) -> None:
+    asleep = process.outcome(f"{BEGIN}{TRAIN}\nresult = [moved, idle_compiler.is_awake()]")
+    assert asleep.result == [True, False], asleep.trace
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "import torch._dynamo.config as config\nfound = config.verbose",
+        "from torch.utils.checkpoint import checkpoint\n"
+        "checkpoint(net, torch.randn(2, 4, requires_grad=True), use_reentrant=False).sum().backward()\n"
+        "found = False",
+    ],
+    ids=["a part of it", "a checkpoint"],
+)
+def test_who_asks_for_more_gets_the_compiler(process: Simulated, asked: str) -> None:
+    told = process.outcome(
+        f"{BEGIN}{asked}\nimport sys\n"
+        "same = sys.modules['torch._dynamo'] is torch._dynamo and not hasattr(type(torch._dynamo), 'graph_break')\n"
+        "result = [found, idle_compiler.is_awake(), same]"
+    )
+    assert told.result == [False, True, True], told.trace
