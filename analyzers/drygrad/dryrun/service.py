@@ -279,7 +279,7 @@ class DryRuns:
             on_phase("starting")
         device, why = choose(await supervisor.settled())
         result = await supervisor.run(_on(plan, device), on_phase, run)
-        while result.outcome == "unsupported" and device in _OTHERWISE:
+        while result.outcome == "unsupported" and device in _OTHERWISE and not result.data.get("ranks"):
             why = f"{_NAMES[device]} cannot run this{': ' if result.reason else ''}{result.reason or ''}"
             device = _OTHERWISE[device]
             why += f"; {UNSEEN}" if device == "cpu" else ""

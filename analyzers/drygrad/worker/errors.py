@@ -34,6 +34,8 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
     run.result["error"] = described(run, error, place)
     outcome = outcome_of(error, run)
     if outcome == "unsupported":
+        if run.ranks is None and surroundings.wants_more_processes(error):
+            run.result.setdefault("ranks", 2)
         ours = frames.is_ours(error)
         run.because(
             f"drygrad cannot follow what is called here ({type(error).__name__})" if ours else first_line(error)

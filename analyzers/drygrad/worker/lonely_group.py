@@ -11,13 +11,14 @@ import inspect
 import sys
 from datetime import timedelta
 from functools import wraps
+from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch._C._distributed_c10d import _create_work_from_future  # type: ignore
-from torch.distributed import c10d_logger, distributed_c10d
+from torch.distributed import c10d_logger, device_mesh, distributed_c10d
 from torch.futures import Future
 
 from drygrad.worker.run import Run
@@ -72,6 +73,15 @@ def _begin_alone(run: Run) -> None:
         return default()
 
     default: Any = _torch._get_default_group
+
+    def init_device_mesh(device_type: Any, mesh_shape: Any, **named: Any) -> Any:
+        _ask_for(run, prod(mesh_shape))
+        if run.ranks is not None and device_type == "cuda" and torch.cuda.device_count() and not _is_in_use():
+            torch.cuda.set_device(run.ranks.seat.rank % torch.cuda.device_count())
+        return mesh(device_type, mesh_shape, **named)
+
+    mesh: Any = device_mesh.init_device_mesh
+    _replace("init_device_mesh", init_device_mesh, device_mesh)
     _replace("init_process_group", init_process_group)
     _replace("_get_default_group", _get_default_group)
 
@@ -155,6 +165,11 @@ def _done(result: Any) -> Any:
     return cast("Any", _create_work_from_future)(future)
 
 
+def _is_in_use() -> bool:
+    """Say whether the program has chosen a GPU or put something on one: torch then chooses none for a mesh."""
+    return torch.cuda.current_device() != 0 or torch.cuda.memory_allocated() > 0
+
+
 def _ask_for(run: Run, ranks: Any) -> None:
     """Take note of how many ranks a program itself asks for."""
     if isinstance(ranks, int) and ranks > 1:
@@ -171,9 +186,9 @@ def _stay_alone(run: Run) -> None:
     torch.multiprocessing.spawn = spawn  # type: ignore[assignment]
 
 
-def _replace(name: str, function: Any) -> None:
+def _replace(name: str, function: Any, owner: Any = distributed_c10d) -> None:
     """Give a function of torch's another meaning wherever its name was imported to."""
-    original = getattr(distributed_c10d, name)
+    original = getattr(owner, name)
     for module in list(sys.modules.values()):
         if getattr(module, "__dict__", {}).get(name) is original:
             setattr(module, name, function)

@@ -201,6 +201,28 @@ def test_collectives_have_the_results_of_as_many_ranks(lab: Lab) -> None:
     assert (outcome(record), list(record.findings)) == ("held", []), record.result.tried
 
 
+MESH = """
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+
+mesh = init_device_mesh("cuda", (3,))
+assert torch.cuda.current_device() == mesh.get_rank()
+whole = torch.arange(6.0, device="cuda")
+shared = distribute_tensor(whole, mesh, [Shard(0)])
+assert shared.to_local().tolist() == [2 * mesh.get_rank(), 2 * mesh.get_rank() + 1]
+{}
+    assert torch.equal(shared.full_tensor(), whole)
+"""
+
+
+def test_a_mesh_of_several_ranks_has_as_many(lab: Lab) -> None:
+    record = lab.experimented(written(MESH.replace("{}", "if True:")), None, "DG940")
+    assert (outcome(record), list(record.findings)) == ("held", []), record.result.tried
+    record = lab.experimented(written(MESH.replace("{}", "if mesh.get_rank() == 0:")), None, "DG940")
+    assert [f.code for f in record.findings] == ["DG620"]
+    assert "waits in all_gather in `DTensor.full_tensor()`" in record.findings[0].message
+
+
 EPOCHS = """
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
