@@ -231,6 +231,13 @@ def test_an_error_of_the_target_is_a_finding_there(worker: WorkerClient, tmp_pat
     assert found.path is None
 
 
+def test_what_a_program_does_before_and_at_its_end_is_not_told(worker: WorkerClient, tmp_path: Path) -> None:
+    waits = "torch.ones(2, device='cuda').sum().item()"
+    plan = planned(tmp_path, f"{TRAIN}{waits}\ntry:\n    {STEP}\nfinally:\n    {waits}\n")
+    result = result_of(worker, replace(plan, options=replace(plan.options, device="sim")))
+    assert (result.outcome, result.faults, result.data["syncs"]) == ("passed", (), [])
+
+
 def test_an_error_behind_a_loop_that_was_left_early_is_a_hint(worker: WorkerClient, tmp_path: Path) -> None:
     program = (
         "import torch\nfrom total import total\n"
@@ -262,6 +269,19 @@ def test_experiments_are_made_with_the_inputs_of_the_program(worker: WorkerClien
     result = worker.run(plan.as_json())
     assert [(one["outcome"], one["why"]) for one in result["experiments"]] == [("broken", "")]
     assert [(fault["code"], fault["at"]["line"]) for fault in result["faults"]] == [("DG929", 5)]
+
+
+@pytest.mark.parametrize(("before", "outcome"), [("", "broken"), ("on = torch.ones(2, device='cuda')\n", "not-tried")])
+def test_inputs_that_a_program_keeps_from_the_gpu_stay_there(
+    before: str, outcome: str, worker: WorkerClient, tmp_path: Path
+) -> None:
+    total = "import torch\ndef total(x):\n    return x + torch.ones(3)\n"
+    plan = planned(tmp_path, f"from total import total, torch\n{before}total(torch.ones(4, 3))\n", total=total)
+    target = target_named(source_of(total), "total")
+    assert target is not None
+    options = replace(plan.options, device="sim", experiments=Experiments(("DG921",), 60.0))
+    plan = replace(plan, source=source_of(total), path=tmp_path / "total.py", target=target, options=options)
+    assert [one["outcome"] for one in worker.run(plan.as_json())["experiments"]] == [outcome]
 
 
 DryRun: TypeAlias = "Callable[..., tuple[Record, list[str]]]"

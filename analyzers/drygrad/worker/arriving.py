@@ -46,9 +46,11 @@ class OverInTests(Over, KeyboardInterrupt):
 class Call:
     """The call of the target that a program has come to."""
 
-    def __init__(self, frame: FrameType, plan: dict[str, Any], source: str) -> None:
+    def __init__(self, frame: FrameType, plan: dict[str, Any], source: str, seconds: float = 0.0) -> None:
         self.names = frame.f_globals
         """Those of the target's module."""
+        self.seconds = seconds
+        """How long it took to come to it, imports not counted."""
         self.code = frame.f_code
         self._given = given_by(inspect.getargvalues(frame), self.code, plan.get("method_of"), source)
         self._kept = self._copied() if plan.get("experiments") else None
@@ -101,7 +103,8 @@ class Program:
         self._tests = tests
         """What ``pytest`` is started with, where the program is one of tests."""
         self._go_on = go_on
-        self._called = False
+        self.is_over = False
+        """Whether it has come to the target, and does no more."""
         self._error: BaseException | None = None
         self.seconds = 0.0
         """How long it took to come to the target, imports not counted."""
@@ -144,7 +147,7 @@ class Program:
         except Over:
             pass
         except (Exception, SystemExit, Overdue) as error:
-            if not self._called:
+            if not self.is_over:
                 del self._run.faults[known:]
                 if errors.outcome_of(error, self._run) == "unsupported":
                     raise  # another device may do
@@ -153,7 +156,7 @@ class Program:
             self._hooks.install()
         if self._error is not None:
             raise self._error
-        if not self._called:
+        if not self.is_over:
             del self._run.faults[known:]
             raise self._ended()
 
@@ -182,7 +185,7 @@ class Program:
             return
         if threading.current_thread() is not threading.main_thread():
             return  # the instruments hear of one thread only
-        self._called = True
+        self.is_over = True
         begun, imported = self._begun
         self.seconds = time.monotonic() - begun - (self._run.imports.seconds - imported)
         _quiet()
@@ -190,7 +193,7 @@ class Program:
         self._run.cuts.begin()
         self._hooks.go_on(elsewhere=self._plan.get("compare") is True)
         try:
-            self._go_on(Call(frame, self._plan, self.source))
+            self._go_on(Call(frame, self._plan, self.source, self.seconds))
         except BaseException as error:  # noqa: BLE001 - it is raised again behind the program
             self._error = error
         over = Over if self._tests is None else OverInTests

@@ -57,8 +57,13 @@ class Execution:
         self.launch = Launch(plan, self.run.note)
         self.absences = Absences(self.run)
         self.program: Program | None = None
+        self._waiting: list[Instrument] = []
+        """Those that hear of nothing until a program has come to the target."""
+        self._gathered: dict[str, Any] | None = None
+        """The result, where a program is still to be ended."""
         if plan.get("program"):
             self.program = Program(plan, self.run, self.hooks, self.launch.tests, self._in_program)
+            self._waiting, self.instruments[:] = [*self.instruments], [self.progress]
         self._code: CodeType | None = None
         """The code that the program has called, where one gives the inputs."""
         self.backward = "none"
@@ -75,7 +80,7 @@ class Execution:
     def result(self) -> dict[str, Any]:
         """Execute the plan; return the result, whatever the user's code does short of ending the process."""
         outcome = self._outcome()
-        return self.gather(outcome)
+        return self._gathered or self.gather(outcome)
 
     def _outcome(self) -> str:
         try:
@@ -88,13 +93,23 @@ class Execution:
         except CallFailed as error:
             self.run.because(str(error))
             return "no-inputs"
+        return self._end_of(lambda: self._watched(namespace))
+
+    def _watched(self, namespace: Namespace) -> None:
+        self._begin_to_listen()
+        with watching(self.run, self.instruments):
+            self._execute(namespace)
+
+    def _begin_to_listen(self) -> None:
+        for instrument in self.instruments:
+            instrument.start()
+        if self.plan.get("forgive") and (self.program is None or self.program.is_over):
+            self.run.forgive = forgiving.Forgiving(self.run, self._behind)
+
+    def _end_of(self, work: Callable[[], None]) -> str:
+        """Return how the run of the user's code ends."""
         try:
-            for instrument in self.instruments:
-                instrument.start()
-            if self.plan.get("forgive"):
-                self.run.forgive = forgiving.Forgiving(self.run, self._behind)
-            with watching(self.run, self.instruments):
-                self._execute(namespace)
+            work()
         except SystemExit as error:
             if error.code in (None, 0):
                 return self._ended_itself()
@@ -195,7 +210,6 @@ class Execution:
         specs: list[dict[str, Any]] = self.plan.get("arguments") or []
         self.tell(allowance.IMPORTING)
         if self.program is not None:
-            self.run.listen([self.progress])
             self.program.run_until_called(namespace)
             return
         namespace.import_parent()
@@ -226,14 +240,19 @@ class Execution:
         self._follow(returned)
 
     def _in_program(self, call: Call) -> None:
-        """Call the target where the program of the plan has come to it; its own time begins there."""
-        self.run.imports.add(self.program.seconds if self.program else 0.0)
+        """Call the target where the program of the plan has come to it; its own run begins and ends there."""
+        self.run.imports.add(call.seconds)
         self.tell(allowance.IMPORTING)
+        self.instruments[:] = self._waiting
+        self._begin_to_listen()
         self.run.listen(self.instruments)
-        for changed in self.run.on_change:
-            changed()
         self._code = call.code
-        self._follow(self._carried_out(call.names, str(self.plan["target"]), call.give))
+        outcome = self._end_of(lambda: self._follow(self._called_by(call)))
+        self._gathered = self.gather(outcome)
+        self.run.listen([])
+
+    def _called_by(self, call: Call) -> Any:
+        return self._carried_out(call.names, str(self.plan["target"]), call.give)
 
     def _carried_out(self, names: dict[str, Any], target: str, give: Give) -> Any:
         """Return what the target returns; nothing where only experiments are made with it."""

@@ -147,6 +147,8 @@ class Run:
         """Say who hears of what happens, in this order."""
         self._instruments = list(instruments)
         self._hooks.clear()
+        for changed in self.on_change:
+            changed()
 
     def hooks(self, name: str) -> tuple[Hook, ...]:
         """Return the bound hooks of that name from the instruments that define one."""
@@ -182,8 +184,6 @@ class Run:
         if failed in self._instruments:
             self.failed(failed, error)
             self.listen([i for i in self._instruments if i is not failed])
-            for changed in self.on_change:
-                changed()
 
     def failed(self, instrument: Instrument, error: BaseException, how: str = "failed and was switched off") -> None:
         """Record that an instrument has failed, which is an error of ours: what it looks for goes unseen."""

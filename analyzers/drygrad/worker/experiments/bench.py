@@ -143,8 +143,6 @@ class Bench:
     def listen(self, *instruments: Instrument) -> None:
         """Let only these instruments hear of what happens from now on."""
         self.run.listen([*instruments])
-        for changed in self.run.on_change:
-            changed()
 
     def watch(self, given: Inputs) -> None:
         """Let all instruments of a run hear of what happens, as if the run began now."""

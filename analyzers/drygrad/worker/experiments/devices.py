@@ -45,6 +45,8 @@ class DevicesAreEqual(Relation):
         """Yield what mixes devices of its own accord, or what stays on the CPU."""
         if not torch.cuda.is_available():
             raise NotTried("there is no GPU, real or simulated")
+        if bench.plan.get("program") and torch.cuda.max_memory_allocated():
+            raise NotTried("the program that calls it uses the GPU, and gives it what is on the CPU")
         moving = Moving(_GPU)
         given = moving.inputs(bench.inputs())
         if not moving.count and not _told(given):
