@@ -151,6 +151,53 @@ def test_a_method_that_a_subclass_calls_on_its_own_object(worker: WorkerClient, 
     assert 11 in result.blocks
 
 
+METHODS = """\
+import torch
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x)
+        return x * x * scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2 * x, None
+
+class Sum:
+    @classmethod
+    def made(cls, x):
+        return x.sum()
+
+    @staticmethod
+    def of(x):
+        return x.sum()
+
+    @property
+    def total(self):
+        return self.x.sum()
+"""
+CALLED = {
+    "Square.forward": ("Square.apply(x, 3)", ["x", "scale"]),
+    "Sum.made": ("Sum.made(x)", ["self", "x"]),
+    "Sum.of": ("Sum().of(x)", ["x"]),
+    "Sum.total": ("held = Sum()\nheld.x = x\nheld.total", ["self"]),
+}
+
+
+@pytest.mark.parametrize("qualname", CALLED)
+def test_methods_of_any_kind(qualname: str, worker: WorkerClient, tmp_path: Path) -> None:
+    text, names = CALLED[qualname]
+    program = f"from methods import Square, Sum, torch\nx = torch.ones(3, requires_grad=True)\n{text}\n"
+    plan = planned(tmp_path, program, methods=METHODS)
+    target = target_named(source_of(METHODS), qualname)
+    assert target is not None
+    result = result_of(worker, replace(plan, source=source_of(METHODS), path=tmp_path / "methods.py", target=target))
+    assert (result.outcome, result.backward) == ("passed", "probe")
+    assert [one.name for one in result.inputs] == names
+
+
 def test_a_function_of_the_program_itself(worker: WorkerClient, tmp_path: Path) -> None:
     text = NET + "if __name__ == '__main__':\n    n = int('2')\n    Net(n)(torch.ones(7, n), {'step': n})\n"
     plan = planned(tmp_path, text, name="net.py")
@@ -189,7 +236,7 @@ ENDS: dict[str, tuple[str, str]] = {
     "no arguments": (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\np.parse_args()\n",
         "the following arguments are required: --data (train.py:6)",
-    ),
+   ),
     "a package": ("import nowhere\nnowhere.load()\n", "module `nowhere` is neither in the project"),
     "no text of Python's": ("Trainer(\n", "SyntaxError"),
     "a long time": ("import time\ntime.sleep(10_000)\n", "not within 0.1 s (train.py:4)"),
@@ -197,7 +244,7 @@ ENDS: dict[str, tuple[str, str]] = {
         "import time\nwhile True:\n    try:\n        time.sleep(10_000)\n    except BaseException:\n        break\n"
         "time.sleep(10_000)\n",
         "not within 0.1 s (train.py:9)",
-    ),
+   ),
 }  # fmt: skip
 
 

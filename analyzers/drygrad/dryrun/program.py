@@ -9,7 +9,7 @@ from typing import Any
 
 from drygrad.dryrun.launches.launch import Launch
 from drygrad.dryrun.layout import packages_around
-from drygrad.dryrun.targets import Target
+from drygrad.dryrun.targets import Target, is_applied
 from drygrad.static.source import Source
 
 
@@ -68,4 +68,5 @@ class Program:
             "seconds": seconds,
             "name": function.name,
             "line": function.body[0].lineno,
+            "applied": target.owner is not None and is_applied(function, target.owner),
         }

@@ -52,7 +52,11 @@ class Call:
         self.seconds = seconds
         """How long it took to come to it, imports not counted."""
         self.code = frame.f_code
-        self._given = given_by(inspect.getargvalues(frame), self.code, plan.get("method_of"), source)
+        owner, values = given_by(inspect.getargvalues(frame), self.code, plan.get("method_of"), source)
+        asked: dict[str, Any] = plan.get("program") or {}
+        self.is_applied = asked.get("applied") is True
+        """Whether autograd has called it, without gradients, for who applies it."""
+        self._given = None if self.is_applied else owner, values
         self._kept = self._copied() if plan.get("experiments") else None
         self._is_given = False
 

@@ -8,7 +8,7 @@ import os
 import random
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import islice
 from types import CodeType
@@ -252,7 +252,8 @@ class Execution:
         self.run.listen([])
 
     def _called_by(self, call: Call) -> Any:
-        return self._carried_out(call.names, str(self.plan["target"]), call.give)
+        with torch.enable_grad() if call.is_applied else nullcontext():
+            return self._carried_out(call.names, str(self.plan["target"]), call.give)
 
     def _carried_out(self, names: dict[str, Any], target: str, give: Give) -> Any:
         """Return what the target returns; nothing where only experiments are made with it."""
