@@ -64,6 +64,8 @@ def asked(seen: Record, covering: frozenset[int] = frozenset()) -> list[RunOptio
     told: list[RunOptions] = []
 
     async def again(how: RunOptions) -> Sequence[Record]:
+        if how.uncovered:
+            return []
         told.append(how)
         coverage = Coverage(covering, frozenset()) if covering else None
         return [replace(seen, result=replace(seen.result, coverage=coverage))]
@@ -103,6 +105,33 @@ def test_nothing_is_tried_without_time_or_where_all_has_run() -> None:
 
     assert asyncio.run(vary(record(), again, 0)) == []
     assert asyncio.run(vary(record(frozenset()), again, 5.0)) == []
+
+
+def test_inputs_are_searched_for_what_is_left_out_as_long_as_they_come_by_more() -> None:
+    seen, told = record(), list[frozenset[int]]()
+
+    async def again(how: RunOptions) -> Sequence[Record]:
+        told.append(how.uncovered)
+        new = Coverage(frozenset((11,)) if len(told) == 1 else RAN, frozenset())
+        return [replace(seen, result=replace(seen.result, coverage=new))] if how.uncovered else []
+
+    assert len(asyncio.run(vary(seen, again, 5.0))) == 1
+    assert told[:2] == [MISSED, MISSED - {11}]
+    assert not any(told[2:])
+
+
+def test_what_has_a_default_is_proposed_where_lines_were_left_out() -> None:
+    target = target_named(SOURCE, "Net")
+    assert target is not None
+    planned = plan_runs(SOURCE, Path("/project/a.py"), target, RunOptions(root=Path("/project"), uncovered=MISSED))
+    assert isinstance(planned, list)
+    assert planned[0].proposal is not None
+    proposed = read(dict(planned[0].proposal.inputs))
+    offered = {name: [text_of(one) for one in (node, *node.others)] for name, node in proposed.options}
+    assert offered["causal"] == ["True"]
+    assert offered["kind"] == ["'relu'", "'gelu'"]
+    assert offered["mask"][0].startswith("(torch.arange")
+    assert [name for name, _ in proposed.at(("self",)).options] == ["scaled", "other"]
 
 
 def test_the_plan_searches_nothing_but_the_option() -> None:

@@ -114,6 +114,8 @@ class RunOptions:
     """Inputs that an earlier run has had, as expressions by their names, beside which only ``also`` is searched."""
     also: tuple[str, ...] = ()
     """Parameters with a default that are to be given nevertheless."""
+    uncovered: frozenset[int] = frozenset()
+    """Lines that earlier runs have left out: inputs are searched that come by one of them."""
     launch: Launch | None = None
     """How the program is started that is run, or that the target is part of."""
 
@@ -229,7 +231,8 @@ class Plan:
         if self.proposal is None:
             return None
         through = [{"target": name, "inputs": dict(inputs)} for name, inputs in self.proposal.through]
-        return {"inputs": dict(self.proposal.inputs), "seconds": self.options.search_seconds, "through": through}
+        found = {"inputs": dict(self.proposal.inputs), "seconds": self.options.search_seconds, "through": through}
+        return {**found, "uncovered": sorted(self.options.uncovered)} if self.options.uncovered else found
 
     @property
     def executed(self) -> Plan:

@@ -98,7 +98,7 @@ class _Planner:
     def function(self) -> list[Plan] | Missing:
         function = self.target.function
         assert function is not None
-        if self.options.pinned or self.options.also:
+        if self.options.pinned or self.options.also or self.options.uncovered:
             return self._searched() or self._no_inputs(())
         given = self._written([c for c in comments_above(self.source, function) if not c.skip])
         if isinstance(given, Missing):
@@ -213,7 +213,8 @@ class _Planner:
             return None
         root = self.options.root or self.path.parent
         neighbours = neighbours_of(self.source.tree, self.path, root, self.options.buffers)
-        proposal = propose(self.source, self.target, neighbours, dict(self.options.pinned), self.options.also)
+        given = dict(self.options.pinned), self.options.also
+        proposal = propose(self.source, self.target, neighbours, *given, varied=bool(self.options.uncovered))
         if proposal is None:
             return None
         wanted = {str(self.target.qualname).partition(".")[0]} | proposal.names

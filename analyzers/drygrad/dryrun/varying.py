@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from drygrad.dryrun.inputs.arguments import FunctionNode, Problem, parameter_names
+from drygrad.dryrun.inputs.arguments import Problem, defaults_of, parameter_names
 from drygrad.dryrun.inputs.comment import read_flag
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.names import blocks
@@ -22,6 +22,7 @@ from drygrad.dryrun.result import Coverage
 MOST = 6
 """So many runs with other options follow one at most."""
 _SEARCH = 1.0
+_MOST_SEARCHED = 3
 _PREFIX = "# dry-run: "
 
 Again = Callable[[RunOptions], Awaitable["Sequence[Record]"]]
@@ -37,14 +38,14 @@ class Option:
 
 
 async def vary(record: Record, again: Again, seconds: float) -> list[Record]:
-    """Return the runs with other options that came by what a run has left out, or found something."""
+    """Return the runs with other options and inputs that came by what a run has left out, or found something."""
     covered, given = record.result.coverage, _given(record)
-    if covered is None or not covered.missed or given is None or seconds <= 0 or record.plan.within is not None:
+    if covered is None or not covered.missed or seconds <= 0 or record.plan.within is not None:
         return []
-    found: list[Record] = []
     tried: set[Option] = set()
     until = time.monotonic() + seconds
-    while len(tried) < MOST and time.monotonic() < until:
+    found, covered = await _searched(record, covered, again, until)
+    while given is not None and len(tried) < MOST and time.monotonic() < until:
         option = next((o for o in options(record, covered) if o not in tried), None)
         varied = _varied(record, given, option) if option is not None else None
         if option is None:
@@ -60,12 +61,28 @@ async def vary(record: Record, again: Again, seconds: float) -> list[Record]:
     return found
 
 
+async def _searched(record: Record, covered: Coverage, again: Again, until: float) -> tuple[list[Record], Coverage]:
+    """Return the runs with inputs that were searched to come by what was left out, and what all cover by then."""
+    found: list[Record] = []
+    plain = replace(record.plan.options, inputs=None, pinned=(), also=(), callers=(), device=record.result.device)
+    while covered.missed and len(found) < _MOST_SEARCHED and time.monotonic() < until:
+        others = await again(replace(plain, uncovered=covered.missed))
+        news = [o for o in others if o.result.coverage is not None and o.result.coverage.ran - covered.ran]
+        failed = [o for o in others if o.findings and o.result.outcome == "failed"]
+        found += news or failed
+        if not news:
+            break
+        for other in news:
+            covered |= other.result.coverage or covered
+    return found, covered
+
+
 def options(record: Record, covered: Coverage) -> Iterator[Option]:
     """Yield the options that lead to lines which have not run, in their order."""
     function = record.plan.target.function
     if function is None:
         return
-    own, made = _defaults(function), _of_constructor(record)
+    own, made = defaults_of(function), _of_constructor(record)
     for test, wanted in _untaken(function.body, covered):
         for name, value in _asked(test, parameter_names(function, record.plan.target.receiver)):
             yield from (Option(name, text) for text in _others(own.get(name), value, wanted))
@@ -121,13 +138,6 @@ def _others(default: ast.expr | None, asked: ast.expr, wanted: bool) -> Iterator
         yield "0" if default.value else "1"
 
 
-def _defaults(function: FunctionNode) -> Mapping[str, ast.expr | None]:
-    positional = [p.arg for p in (*function.args.posonlyargs, *function.args.args)]
-    defaults = function.args.defaults
-    found: dict[str, ast.expr | None] = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
-    return found | {p.arg: d for p, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
-
-
 def _of_constructor(record: Record) -> Mapping[str, ast.expr | None]:
     """Return the attributes that the object's class sets to parameters of its constructor, with their defaults."""
     owner = record.plan.target.owner
@@ -135,7 +145,7 @@ def _of_constructor(record: Record) -> Mapping[str, ast.expr | None]:
     made = next((method for method in methods if method.name == "__init__"), None)
     if made is None:
         return {}
-    defaults = _defaults(made)
+    defaults = defaults_of(made)
     kept = (n for n in ast.walk(made) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name))
     pairs = ((t.attr, n.value) for n in kept for t in n.targets if isinstance(t, ast.Attribute))
     return {a: defaults[v.id] for a, v in pairs if isinstance(v, ast.Name) and v.id == a and v.id in defaults}

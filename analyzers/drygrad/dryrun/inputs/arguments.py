@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -46,6 +46,14 @@ def parameter_names(function: FunctionNode, receiver: str | None) -> list[str]:
     """Return the parameters that take a value each, without the receiver."""
     named = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     return [p.arg for p in named if p.arg != receiver]
+
+
+def defaults_of(function: FunctionNode) -> Mapping[str, ast.expr | None]:
+    """Return the defaults of the parameters that may have one, by their names; None where there is none."""
+    positional = [p.arg for p in (*function.args.posonlyargs, *function.args.args)]
+    defaults = function.args.defaults
+    found: dict[str, ast.expr | None] = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
+    return found | {p.arg: d for p, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
 
 
 def missing_parameters(function: FunctionNode, receiver: str | None, given: Sequence[Argument]) -> list[str]:

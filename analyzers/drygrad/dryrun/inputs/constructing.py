@@ -13,6 +13,7 @@ from drygrad.dryrun.inputs.frames import has_no_self
 from drygrad.dryrun.inputs.gradients import PARAMETERS
 from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import Node, call, group, texts
+from drygrad.dryrun.inputs.offering import offers
 from drygrad.dryrun.inputs.preparing import preparations
 from drygrad.dryrun.inputs.recognising import OF_MODULES, is_module, is_used, own_members
 from drygrad.dryrun.inputs.siblings import with_optimizers
@@ -23,6 +24,8 @@ from drygrad.dryrun.targets import definitions
 
 SOURCE = "constructor"
 _DEPTH = 4
+_OFFERED = 2
+"""How deep in others an object may be for its options to be offered."""
 _WHOLE = re.compile(r"Net|Model|CNN|Classifier|Former|former|MLP|LSTM|RNN")
 _REGISTERING = frozenset("register_buffer register_parameter add_module register_module setattr".split())
 _PLAIN = frozenset("object ABC Module Generic Protocol".split())
@@ -34,6 +37,8 @@ _OFTEN = 128
 
 
 class _Proposer(Protocol):
+    offers: bool
+
     def of(self, usage: Usage, depth: int = 0) -> Node: ...
 
 
@@ -122,6 +127,7 @@ class Constructors:
         else:
             receiver = constructor.args.args[0].arg if constructor.args.args else None
             wanted = missing_parameters(constructor, receiver, ())
+        every = used
         used = {parameter: used.get(parameter) or Usage([parameter]) for parameter in wanted}
         if constructor is not None:
             for parameter in used.values():
@@ -131,6 +137,8 @@ class Constructors:
             parts["params"] = {"kind": "text", "text": PARAMETERS, "source": SOURCE}
         is_mapping = any(annotations.last_name(base) == "TypedDict" for base in owner.bases)
         found = group("mapping", parts) if is_mapping else call(name, _shared_first(parts), SOURCE)
+        if self._proposer.offers and constructor is not None and not is_mapping and depth < _OFFERED:
+            found = {**found, "options": [*offers(constructor, every, wanted, self._proposer, depth + 1)]}
         return {**found, "is_module": True} if self._is_module(owner) else found
 
     def prepared(self, made: Node, usage: Usage, called: Sequence[FunctionNode]) -> Node:

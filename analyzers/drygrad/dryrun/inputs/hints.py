@@ -19,8 +19,10 @@ ELSEWHERE = "shape documented elsewhere"
 
 SHAPE = r"[(\[]\s*(?P<shape>[\w*]+(?:\s*[,x\u00d7]\s*[\w*]+)*\s*,?)\s*[)\]]"
 _DESCRIBED = re.compile(
-    rf"(?<![\w.])`{{0,2}}(?P<name>[a-z_]\w*)`{{0,2}}\s*(?:[:=\-]|\bis\b|\bare\b|\bof\b)?\s*"
-    rf"(?:\(?(?:torch\.)?(?:Float|Long|Bool)?Tensor\)?[,:]?\s*)?(?:of\s+)?(?:shape\s*[:=]?\s*)?{SHAPE}"
+    rf"(?<![\w.])`{{0,2}}(?P<name>(?!shape\b|size\b)[a-z_]\w*)`{{0,2}}\s*(?:[:=\-]|\bis\b|\bare\b|\bof\b)?\s*"
+    rf"(?:\(?(?:torch[. ])?(?:Float|Long|Bool)?Tensor\)?[,:]?\s*)?"
+    rf"(?:(?:bool(?:ean)?|float(?:32)?|long|int(?:64)?)[,:]?\s+)?"
+    rf"(?:of\s+)?(?:shape\s*[:=]?\s*)?{SHAPE}"
     r"(?=(?P<rest>[^\n;.(]{0,30}))"
 )
 _BESIDE = re.compile(
@@ -85,6 +87,8 @@ class Hints:
         shape, rest = match["shape"], match["rest"]
         if match.string.startswith("(", match.end("rest")):
             rest = rest.rpartition(",")[0]  # the name of what is described next
+        if match.re is _DESCRIBED:
+            rest = f"{match.string[match.end('name') : match.start('shape')]}, {rest}"
         tokens = tokens_of(shape)
         if not tokens or len(tokens) > 6 or any(_NO_AXIS.fullmatch(token) for token in tokens):
             return None

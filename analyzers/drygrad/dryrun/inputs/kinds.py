@@ -69,6 +69,8 @@ class Proposer:
         self._namesakes = Namesakes(tree, neighbours)
         self.parameters = frozenset[str]()
         """What the function's parameters are called."""
+        self.offers = False
+        """Whether what has a default is proposed as well."""
         self.wants_gradients = False
         """Whether the function reads gradients that it does not compute."""
         self.tracer = Tracer(tree, neighbours)

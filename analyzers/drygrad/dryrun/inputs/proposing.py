@@ -10,15 +10,14 @@ from drygrad.dryrun.inputs.hints import Hints
 from drygrad.dryrun.inputs.kinds import Proposer
 from drygrad.dryrun.inputs.neighbours import Neighbours
 from drygrad.dryrun.inputs.nodes import Node, group, read_again, texts
+from drygrad.dryrun.inputs.offering import SOURCE as OPTION
+from drygrad.dryrun.inputs.offering import offers
 from drygrad.dryrun.inputs.passing_on import callers_of
 from drygrad.dryrun.inputs.siblings import with_optimizers
 from drygrad.dryrun.inputs.usage import Usage
 from drygrad.dryrun.slicing import free_of_text, reads_gradients
 from drygrad.dryrun.targets import Target
 from drygrad.static.source import Source
-
-OPTION = "option"
-"""The source of what is given though it has a default."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +33,23 @@ class Proposal:
 
 
 def propose(
-    source: Source, target: Target, neighbours: Neighbours, pinned: Mapping[str, str], also: Sequence[str] = ()
+    source: Source,
+    target: Target,
+    neighbours: Neighbours,
+    pinned: Mapping[str, str],
+    also: Sequence[str] = (),
+    *,
+    varied: bool = False,
 ) -> Proposal | None:
     """Return the proposal for a function's receiver and required parameters; None where some cannot be proposed.
 
     Those that are ``pinned`` are given by expressions, and ``also`` those with a default that are to be proposed.
+    ``varied``: what has a default is proposed beside the rest, for a search to choose from.
     """
-    inputs = _inputs(source, target, neighbours, pinned, also)
+    inputs = _inputs(source, target, neighbours, pinned, also, varied=varied)
     if inputs is None:
         return None
-    callers = callers_of(source, target, neighbours) if not (pinned or also) else ()
+    callers = callers_of(source, target, neighbours) if not (pinned or also or varied) else ()
     proposed = ((str(caller.qualname), _inputs(source, caller, neighbours, {}, ())) for caller in callers)
     through = tuple((name, found) for name, found in proposed if found is not None)
     written = (name for node in (inputs, *(node for _, node in through)) for name in texts(node))
@@ -52,7 +58,13 @@ def propose(
 
 
 def _inputs(
-    source: Source, target: Target, neighbours: Neighbours, pinned: Mapping[str, str], also: Sequence[str]
+    source: Source,
+    target: Target,
+    neighbours: Neighbours,
+    pinned: Mapping[str, str],
+    also: Sequence[str],
+    *,
+    varied: bool = False,
 ) -> Node | None:
     function = target.function
     if function is None or function.args.posonlyargs:
@@ -68,6 +80,7 @@ def _inputs(
     )
     proposer.names.enter(dict(used))
     proposer.parameters = frozenset(used)
+    proposer.offers = varied
     proposer.wants_gradients = reads_gradients(function)
     parts: dict[str, Node] = {}
     if has_object and target.owner is not None:
@@ -83,7 +96,8 @@ def _inputs(
     found = {name: read_again(pinned[name]) if name in pinned else proposer.of(used[name]) for name in wanted}
     options: dict[str, Node] = {name: {**found[name], "source": OPTION} for name in found.keys() - needed}
     parts |= _in_order({**found, **options}, used)
-    return {**group("inputs", parts), "text": target.receiver or ""}
+    offered = offers(function, used, [*wanted], proposer) if varied else ()
+    return {**group("inputs", parts), "text": target.receiver or "", "options": [*offered]}
 
 
 def makes_objects(node: Node) -> bool:

@@ -77,7 +77,7 @@ class Programs:
         try:
             with path.open("rb") as file:
                 first = file.readline(200)
-        except OSError:
+        except (OSError, ValueError):  # a word of a document may be no path at all
             return False
         return first.startswith(b"#!") and any(python in first for python in _PYTHONS)
 

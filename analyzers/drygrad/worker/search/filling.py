@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any, Callable
 
@@ -13,7 +14,7 @@ from drygrad.worker.errors import described
 from drygrad.worker.execute import Execution, finish, seed_all
 from drygrad.worker.namespace import Namespace
 from drygrad.worker.resolving import resolve
-from drygrad.worker.search import isolated, seeking, through
+from drygrad.worker.search import isolated, moving, reaching, seeking, through
 from drygrad.worker.search.nodes import Node, read, text_of
 from drygrad.worker.search.trial import Steps, Trials
 from drygrad.worker.watch import watching
@@ -23,6 +24,8 @@ _SEARCH, _STAND_IN = "search", "stand-in"
 _MOST_REASONS = 3
 _THROUGH = 1.0
 """Seconds for the search of the inputs of each function that could call the target."""
+_REPAIR = 0.5
+"""Seconds for what comes by the lines that are wanted, and fails there, to be repaired."""
 
 
 def fill(plan: dict[str, Any], beat: Callable[[], None]) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -78,6 +81,8 @@ def _answer(plan: dict[str, Any], start: Node, seconds: float, tell: isolated.Te
         tell({"begun": True})
         seeker = _Seeker(execution, namespace, steps, tell)
         found = seeker.found(start, seconds)
+        if plan["search"].get("uncovered"):
+            return {**_said(seeker.reaching(found, seconds), execution), "seconds": round(time.monotonic() - begun, 3)}
         said = _said(found, execution)
         if not said["found"] and not said["independent"]:
             said = seeker.through(plan["search"].get("through") or []) or said
@@ -92,10 +97,33 @@ class _Seeker:
         self._namespace = namespace
         self._steps = steps
         self._tell = tell
+        self._search: seeking.Search | None = None
 
     def found(self, start: Node, seconds: float) -> seeking.Found:
         """Return what a search of the target's own inputs comes to."""
         return self._searched(start, seconds, partial(self._call, str(self._execution.plan["target"])), self._better)
+
+    def reaching(self, found: seeking.Found, seconds: float) -> seeking.Found:
+        """Return inputs near those that were found which come by lines that earlier runs have left out."""
+        if found.failure is not None or self._search is None:
+            return replace(found, is_over=False)
+        until, search = time.process_time() + seconds, self._search
+
+        def repaired(node: Node) -> Node | None:
+            own = seeking.Search(search.trials, time.process_time() + _REPAIR, lambda _: None, settles=False)
+            better = _bounded(own, node, _REPAIR)
+            return better.proposal if better.failure is None and better.is_over else None
+
+        wanted = frozenset(self._execution.plan["search"]["uncovered"])
+        blocks = self._execution.hooks.blocks
+        isolated.alarm(seconds * isolated.WAITING)
+        try:
+            other = reaching.reaching(moving.on_cpu(found.proposal), search.trials, blocks, wanted, until, repaired)
+            return replace(found, is_over=False) if other is None else search.settled(other)
+        except isolated.Overdue:
+            return replace(found, is_over=False)
+        finally:
+            isolated.alarm(0)
 
     def through(self, callers: list[dict[str, Any]]) -> dict[str, Any] | None:
         """Return how to call one of several functions so that it calls the target; None where none does."""
@@ -138,7 +166,7 @@ class _Seeker:
         settles: bool = True,
     ) -> seeking.Found:
         trials = Trials(self._namespace, call, self._steps)
-        search = seeking.Search(trials, time.process_time() + seconds, better, settles=settles)
+        search = self._search = seeking.Search(trials, time.process_time() + seconds, better, settles=settles)
         return _bounded(search, start, seconds)
 
 

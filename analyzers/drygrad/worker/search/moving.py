@@ -44,7 +44,7 @@ def own_failure(proposal: Node, trials: Trials) -> tuple[Node, Failure] | None:
 
     None where other inputs could be on the device that the code wants, or where the code stays on the CPU.
     """
-    if trials.attempt(_on_cpu(proposal)) is None or not trials.on_gpu:
+    if trials.attempt(on_cpu(proposal)) is None or not trials.on_gpu:
         return None
     found: tuple[Node, Failure] | None = None
     for variant in _variants(proposal):
@@ -55,7 +55,8 @@ def own_failure(proposal: Node, trials: Trials) -> tuple[Node, Failure] | None:
     return found
 
 
-def _on_cpu(proposal: Node) -> Node:
+def on_cpu(proposal: Node) -> Node:
+    """Return inputs as they are before they are moved."""
     for path, node in [*proposal.nodes()]:
         if node.device:
             proposal = proposal.replaced(path, replace(proposal.at(path), device=""))

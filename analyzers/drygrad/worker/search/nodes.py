@@ -41,6 +41,8 @@ class Node:
     source: str = "search"
     why: str = ""
     is_module: bool = False
+    options: tuple[tuple[str, Node], ...] = ()
+    """Parts with a default that it could be given as well."""
 
     @property
     def is_fixed(self) -> bool:
@@ -110,6 +112,7 @@ def read(data: dict[str, Any]) -> Node:
         shape=tuple(data.get("shape") or ()),
         parts=tuple((name, read(part)) for name, part in data.get("parts") or ()),
         others=tuple(read(other) for other in data.get("others") or ()),
+        options=tuple((name, read(part)) for name, part in data.get("options") or ()),
         **plain,
     )
 

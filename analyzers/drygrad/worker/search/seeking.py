@@ -89,7 +89,7 @@ class Search:
 
     def __init__(self, trials: Trials, until: float, better: Callable[[Found], None], *, settles: bool = True) -> None:
         """``settles``: what is found is moved to the GPU, and made to tell sizes apart."""
-        self._trials = trials
+        self.trials = trials
         self._until = until
         self._settles = settles
         self._better = better
@@ -114,7 +114,7 @@ class Search:
             if failure is None and not self._settles:
                 return Found(proposal, None, self.made)
             if failure is None:
-                return self._settled(self._bounded(self._distinct(self._smaller(proposal))))
+                return self.settled(self._bounded(self._distinct(self._smaller(proposal))))
             if (own := self._own(proposal, failure)) is not None:
                 return own
             if self.best is None or failure.progress > _progress(self.best) or _is_own(failure):
@@ -136,7 +136,7 @@ class Search:
         if self._strays >= _MOST_STRAYS or not makes_its_own(failure):
             return None
         self._strays += 1
-        found = own_failure(proposal, self._trials)
+        found = own_failure(proposal, self.trials)
         return Found(*found, self.made, is_independent=True, is_moved=True) if found is not None else None
 
     def _sure(self, best: Found) -> Found | None:
@@ -150,9 +150,9 @@ class Search:
         alike = has_classes_last(best.failure.call) and differ_in_sizes_only(best.proposal, proposal)
         return alike and self._is_independent(best)
 
-    def _settled(self, proposal: Node) -> Found:
+    def settled(self, proposal: Node) -> Found:
         """Return what was found, on the GPU where there is one."""
-        there, failure = moved(proposal, self._trials)
+        there, failure = moved(proposal, self.trials)
         return Found(there, failure, self.made, is_independent=failure is not None, is_moved=failure is not None)
 
     def _has_time(self) -> bool:
@@ -173,7 +173,7 @@ class Search:
     def _try(self, proposal: Node) -> Failure | None:
         begun = time.process_time()
         self.made += 1
-        failure = self._trials.attempt(proposal)
+        failure = self.trials.attempt(proposal)
         if self.made == 1:  # which makes all objects that later ones have, too
             self._until += min(time.process_time() - begun, self._until - begun)
         return failure
@@ -237,7 +237,7 @@ class Search:
                 continue
             if any(other.at(path).shape == () for path in stay):  # a scalar goes with any device
                 continue
-            failure = self._trials.attempt(other)
+            failure = self.trials.attempt(other)
             if failure is None or failure.progress > best.failure.progress:
                 return False
             if _mark(other, failure) == mark:  # perhaps after less: an object that is made once need not be moved again
@@ -254,14 +254,14 @@ class Search:
             return False
         for other in _varied(best.proposal):
             if not differ_in_sizes_only(best.proposal, other):
-                failure = self._trials.attempt(other)
+                failure = self.trials.attempt(other)
                 if failure is None or failure.progress > best.failure.progress:
                     return False
         return any(self._moves_classes(best, other) for other in with_more_classes(best.proposal))
 
     def _moves_classes(self, best: Found, other: Node) -> bool:
         """Say whether another number of classes changes only the last axis of what the loss gets."""
-        failure = self._trials.attempt(other)
+        failure = self.trials.attempt(other)
         if failure is None or failure.call is None or best.failure is None or best.failure.call is None:
             return False
         before, after = best.failure.call.tensors()[0].shape, failure.call.tensors()[0].shape
