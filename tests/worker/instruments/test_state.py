@@ -65,6 +65,7 @@ PAIRS = {
 }
 QUIET = {
     "a value of this call alone": "self.loss = y.square().mean()",
+    "what the call itself begins anew": "self.mean = y.mean(0)\nself.mean = self.mean + 1",
     "a state that the results go through": "y = self.mean = torch.tanh(y.mean(0))",
     "an infinity that is written": "self.ratio = torch.tensor(float('inf'))",
 }

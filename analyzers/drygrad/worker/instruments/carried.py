@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
@@ -61,7 +62,11 @@ class Carried(Instrument):
         text = whole_text_of(self.run.lines, self.run.lines.of_node(tensor.grad_fn))
         last = path.rpartition(".")[2]
         spellings = (re.escape(path), rf"\bself\.{re.escape(last)}")
-        return any(re.search(rf"{spelling}\b(?![(\w])", text) for spelling in spellings)
+        name = re.compile("|".join(rf"(?:{spelling})\b(?![(\w])" for spelling in spellings))
+        if name.search(text) is None:
+            return False
+        place = self.run.lines.place(self.run.lines.of_node(tensor.grad_fn))
+        return place is None or not _begins_anew(name, place, self.run.lines.source(place.path) or [])
 
     def _report_graph(self, path: str, tensor: torch.Tensor, *, is_result: bool) -> None:
         holder = next((v for v in self._inputs.values() if isinstance(v, torch.nn.Module)), None)
@@ -92,3 +97,21 @@ class Carried(Instrument):
             return None
         named = "device" in (text_of(self.run.lines, made.instruction) or "")
         return None if named else self.run.lines.place(made.instruction)
+
+
+def _begins_anew(name: re.Pattern[str], place: Place, lines: list[str]) -> bool:
+    """Say whether each call of the function gives the name a value before that line, one that is not made of it."""
+    try:
+        tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError):
+        return False
+    functions = (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    around = [f for f in functions if f.lineno <= place.line <= (f.end_lineno or 0)]
+    for statement in around[-1].body if around else ():
+        if (statement.end_lineno or 0) >= place.line:
+            return False
+        if not isinstance(statement, ast.Assign) or name.search(ast.unparse(statement.value)) is not None:
+            continue
+        if any(name.fullmatch(ast.unparse(target)) for target in statement.targets):
+            return True
+    return False
