@@ -96,6 +96,8 @@ def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) ->
         bases = (ast.unparse(base) for base in cls.bases)
         if BEGINS.match(node.name) or any(_CPU_CLASSES.search(name) for name in (cls.name, *bases)):
             return True
+    if isinstance(cls, ast.ClassDef) and node.name == "__call__" and not ctx.is_module_class(cls) and not cls.bases:
+        return True  # a transform: loaders call it
     returns_arrays = node.name not in _FORWARD and any(map(_is_array_of_tensor, walk(node)))
     return returns_arrays or any(_is_of_images(n, ctx) for n in walk(node))
 

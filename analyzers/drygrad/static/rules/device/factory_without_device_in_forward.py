@@ -45,6 +45,20 @@ class FactoryWithoutDeviceInForward(Rule):
     VALID = [
         Valid(
             """
+            import numpy as np
+
+            class Cutout:
+                def __init__(self, length):
+                    self.length = length
+
+                def __call__(self, image):
+                    mask = np.ones((image.size(1), image.size(2)), np.float32)
+                    mask[: self.length, : self.length] = 0
+                    return image * torch.from_numpy(mask).expand_as(image)
+            """
+        ),
+        Valid(
+            """
             class Masked(nn.Linear):
                 def __init__(self, degrees, features):
                     super().__init__(len(degrees), features)

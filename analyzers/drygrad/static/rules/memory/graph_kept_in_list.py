@@ -72,6 +72,22 @@ class GraphKeptInList(Rule):
         ),
         Valid(
             """
+            def returns(values, rewards, masks):
+                gae, total = 0, []
+                for step in reversed(range(len(rewards))):
+                    delta = rewards[step] + 0.99 * values[step + 1] * masks[step] - values[step]
+                    gae = delta + 0.95 * masks[step] * gae
+                    total.insert(0, gae + values[step])
+                return total
+
+            def rollout(critic: nn.Linear, states, rewards, masks):
+                values = [critic(state) for state in states]
+                targets = torch.cat(returns(values, rewards, masks)).detach()
+                (targets - torch.cat(values)).pow(2).mean().backward()
+            """
+        ),
+        Valid(
+            """
             def masters(model: nn.Linear):
                 copies = []
                 for p in model.parameters():

@@ -32,6 +32,7 @@ from drygrad.static.tree import walk
 Step = Loop | FunctionNode | ast.ListComp | ast.GeneratorExp
 """What runs again and again: a loop, a function that a loop calls, a comprehension."""
 _CONVERSIONS = frozenset({"to", "cpu", "cuda", "float", "half", "double", "bfloat16", "type"}) | VIEWS
+_ASSIGNS = (ast.Assign, ast.AugAssign)
 _DEPTH = 6
 
 
@@ -165,12 +166,19 @@ def _stands_in(node: ast.AST, step: Step, ctx: Context) -> bool:
     return node is step or any(ancestor is step for ancestor in ctx.ancestors(node))
 
 
-def _is_made_in(node: ast.expr, step: Step, ctx: Context) -> bool:
-    """Say whether a step computes a value itself: a name it binds, or an operation on such names."""
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        text = dotted_text(node)
-        return any(name == text and isinstance(at, (ast.Assign, ast.AugAssign)) for name, at in assigned_in(step))
-    return isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.IfExp))
+def _is_made_in(node: ast.expr, step: Step, ctx: Context, seen: frozenset[str] = frozenset()) -> bool:
+    """Say whether a step computes a value itself, and not only from items of what is held anyway."""
+    match node:
+        case ast.Name() | ast.Attribute():
+            text = dotted_text(node)
+            given = [at.value for name, at in assigned_in(step) if name == text and isinstance(at, _ASSIGNS)]
+            return text not in seen and any(_is_made_in(v, step, ctx, seen | {text or ""}) for v in given)
+        case ast.Subscript(value=operand) | ast.UnaryOp(operand=operand):
+            return _is_made_in(operand, step, ctx, seen)
+        case ast.BinOp(left=left, right=right):
+            return _is_made_in(left, step, ctx, seen) or _is_made_in(right, step, ctx, seen)
+        case _:
+            return isinstance(node, (ast.Call, ast.IfExp))
 
 
 def _is_freed_elsewhere(call: ast.Call, node: ast.expr, ctx: Context) -> bool:

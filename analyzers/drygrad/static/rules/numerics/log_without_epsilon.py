@@ -109,7 +109,7 @@ class LogWithoutEpsilon(Rule):
             "def gumbel(logits):\n    u = torch.rand_like(logits)\n    return logits - torch.log(-torch.log(u))",
             "def gumbel(logits):\n    u = torch.rand_like(logits)\n    return logits - torch.log(-torch.log(u + 1e-8))",
             at=(3, 31, 3, 43),
-            severity="warning",
+            severity="info",
         ),
         Invalid(
             "def log_prob(dist, raw):\n    a = torch.tanh(raw)\n"
@@ -206,7 +206,7 @@ class LogWithoutEpsilon(Rule):
             self,
             found.node,
             f"`{ctx.source_of(given)}` is drawn from [0, 1): a 0 comes once in 17 million numbers and gives -inf",
-            severity="warning",
+            severity="info" if _is_gumbel(found.node, ctx) else "warning",
             related=[] if origin.node in walk(given) else [("the numbers are drawn here", origin.node)],
             fixes=[self._fix(found, ctx)],
         )
@@ -252,6 +252,12 @@ def _correction(tensor: Tensor) -> Origin | None:
     made = squared.origin if isinstance(squared, Tensor) and squared.made_by("square", "pow", "mul") else None
     base = made.operands[0] if made is not None and made.operands else None
     return base.origin if isinstance(base, Tensor) and base.made_by("tanh") else None
+
+
+def _is_gumbel(node: ast.AST, ctx: Context) -> bool:
+    """Say whether the logarithm's own logarithm is taken: noise of -inf is a choice that is not made."""
+    around = (ctx.call(a) for a in ctx.ancestors(node) if isinstance(a, ast.Call))
+    return any(call is not None and call.operation == "log" for call in around)
 
 
 def _sigmoid(tensor: Tensor) -> tuple[str, Origin] | None:
