@@ -139,6 +139,7 @@ def test_what_a_program_lacks_is_taken_from_the_projects_launches(folder: Path) 
     assert "started as README.md:3 has it: FLAVOUR=sweet python train.py --size 7" in outcome.out
     assert ("train.py:11:1: error[DG302]" in outcome.out, outcome.status) == (True, 1)
     by_name = call(folder, "--launch README.md:3")
+    assert "started as README.md:3 has it" in by_name.out
     assert "train.py:11:1: error[DG302]" in by_name.out
 
 

@@ -19,7 +19,7 @@ from drygrad.dryrun.experiments import experiment
 from drygrad.dryrun.findings import findings, findings_elsewhere
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launch import Launch, LaunchOptions, launch
-from drygrad.dryrun.launches.choosing import lacks_a_launch, told
+from drygrad.dryrun.launches.choosing import lacks_a_launch, told, worth_trying
 from drygrad.dryrun.launches.finding import find
 from drygrad.dryrun.launches.launch import Launch as Launched
 from drygrad.dryrun.merge import Record
@@ -37,8 +37,6 @@ from drygrad.model import Finding
 from drygrad.settings import Settings
 from drygrad.static.source import Source
 
-_MOST_LAUNCHES = 3
-"""So many launches of a project are tried for one that gives what a program lacks."""
 KEPT = 2
 """So many interpreters keep a worker; the one that was used longest ago is let go for another."""
 
@@ -120,7 +118,7 @@ class DryRuns:
         options = replace(options, root=options.root or home.root)
         request = _Request(source, path, target, home, settings, on_phase)
         found = await self._first_made(request, options)
-        found = await self._launched(request, options, found) or found
+        found = await self._launched(request, options, found)
         if isinstance(found, Missing) or not inventions.is_unmade(found[0].plan, found[0].result):
             return found
         otherwise = await self._first_made(request, replace(options, own_calls=False))
@@ -130,23 +128,22 @@ class DryRuns:
 
     async def _launched(
         self, request: _Request, options: RunOptions, found: list[Record] | Missing
-    ) -> list[Record] | None:
-        """Run a target again as the project starts its program, where it lacks what that gives; None without such."""
+    ) -> list[Record] | Missing:
+        """Run a target again as the project starts its program, where it lacks what that gives; say what started it."""
         is_script, given = request.target.function is None, options.launch
         if isinstance(found, Missing):
-            return None
-        if given is not None and (given.arguments or given.origin is None):
+            return found
+        whole = given is not None and (bool(given.arguments) or given.origin is None)
+        if whole or not lacks_a_launch(found[0].result, is_script=is_script):
             return [_told(record) for record in found]
-        if not lacks_a_launch(found[0].result, is_script=is_script):
-            return None
         launches = await in_turn(_launches_of, request.path.absolute(), request.home.root)
-        for one in launches[:_MOST_LAUNCHES]:
+        for one in worth_trying(launches, found[0].result, options.root or request.home.root):
             started = replace(one, environment={**(given.environment if given else {}), **one.environment})
             records = await self._first_made(request, started_by(started, options))
             if isinstance(records, Missing) or lacks_a_launch(records[0].result, is_script=is_script):
                 continue
             return [_told(record) for record in records]
-        return None
+        return [_told(record) for record in found]
 
     async def _first_made(self, request: _Request, options: RunOptions) -> list[Record] | Missing:
         """Run a target with the best inputs there are; a call in another file that cannot be made gives way.
@@ -294,7 +291,7 @@ def _launches_of(path: Path, root: Path) -> list[Launched]:
 def _told(record: Record) -> Record:
     """Return a record of a launch that was found with where that was."""
     launch, root = record.plan.options.launch, record.plan.options.root
-    if launch is None or launch.origin is None:
+    if launch is None or launch.origin is None or (record.plan.target.function and not launch.arguments):
         return record
     note = told(launch, root or launch.folder)
     return replace(record, result=replace(record.result, notes=(note, *record.result.notes)))

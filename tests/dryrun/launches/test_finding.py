@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from drygrad.dryrun.launches.choosing import lacks_a_launch, named, only
+from drygrad.dryrun.launches.choosing import lacks_a_launch, named, only, worth_trying
 from drygrad.dryrun.launches.finding import Found, find
 from drygrad.dryrun.launches.launch import LaunchError
 from drygrad.dryrun.result import ErrorInUserCode, Fault, Result
@@ -40,9 +41,14 @@ FILES = {
     "\t@echo python\n\t@cd tools && $(PY) prepare.py\n\tCUDA_VISIBLE_DEVICES=$$GPU $(PY) train.py $(ARGS)\n\xff",
     "justfile": 'py := "python"\n\nfit lr="0.2" *rest:\n    @{{py}} train.py --lr {{lr}} {{rest}}\n',
     "scripts/job.sbatch": "#!/bin/bash\n#SBATCH -n 4\nsrun -n 4 python ../train.py\nsrun python train.py --config $1\n",
-    "README.md": "Run `python train.py --inline`, or `pip install x`.\n\n```python\npython train.py --not\n```\n\n"
+    "README.md": "Run `python train.py --inline`, or ```python train.py --three```, or `pip install x`.\n\n"
+    "```python\npython train.py --not\n```\n\n"
     "```console\n$ git clone x\n$ torchrun --nproc-per-node 2 \\\n  train.py --a\nloss: python train.py --output\n"
     "```\n\n```\npython train.py --data <dir> [--lr LR]\npython train.py --help\n```\n",
+    "nested/deep/only.py": "",
+    "other/train.py": "",
+    "docs/notes.md": "```sh\npython deep/only.py\npython wrong/only.py\npython setup.py install\n```\n",
+    "setup.py": "",
     "docs/usage.rst": "Usage::\n\n    python train.py --rst\n\n.. code-block:: python\n\n    python train.py --py\n",
     "docker/Dockerfile": 'FROM x\nRUN pip install y\nCMD ["python", "train.py", "--docker", "a b"]\n',
     ".github/workflows/ci.yml": "jobs:\n  test:\n    steps:\n      - run: python train.py --ci\n      - name: x\n"
@@ -61,9 +67,11 @@ EXPECTED = [
     ("scripts/job.sbatch:3", "", "python ../train.py"),
     ("scripts/job.sbatch:4", "", "python train.py --config"),
     ("README.md:1", "", "python train.py --inline"),
+    ("README.md:1", "", "python train.py --three"),
     ("README.md:9", "", "python train.py --a"),
     ("README.md:15", "", "python train.py --data '<dir>' '[--lr' 'LR]'"),
     ("README.md:16", "", "python train.py --help"),
+    ("docs/notes.md:2", "", "python deep/only.py"),
     ("docs/usage.rst:3", "", "python train.py --rst"),
     ("docker/Dockerfile:3", "CMD", "python train.py --docker 'a b'"),
     (".github/workflows/ci.yml:4", "", "python train.py --ci"),
@@ -124,6 +132,17 @@ def test_a_file_that_cannot_be_read_is_a_problem_and_hides_no_others(tmp_path: P
     assert only(found, tmp_path).arguments == ("--a",)
     with pytest.raises(LaunchError, match="no launches were found"):
         only(Found(), tmp_path)
+
+
+def test_for_want_of_a_file_one_is_tried_that_names_files_or_starts_elsewhere(root: Path, found: Found) -> None:
+    absent = Result("failed", error=ErrorInUserCode("FileNotFoundError", "x", None), seconds=1.0)
+    plain = [one for one in found.launches if one.shown == "python train.py --a"]
+    named_one = replace(plain[0], arguments=("--data=tools/prepare.py",))
+    elsewhere = replace(plain[0], folder=root / "tools")
+    assert worth_trying([*plain, named_one, elsewhere], absent, root) == [named_one]
+    assert worth_trying([*plain, elsewhere], absent, root) == [elsewhere]
+    assert not worth_trying([*plain, elsewhere], replace(absent, seconds=9.0), root)
+    assert worth_trying([*plain] * 5, Result("no-inputs"), root) == plain * 3
 
 
 def test_another_start_is_tried_for_what_it_may_give() -> None:

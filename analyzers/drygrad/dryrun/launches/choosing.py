@@ -13,6 +13,9 @@ NO_INPUTS = "DG901"
 BLOCKED = "DG903"
 _UNSET = "the environment variable "
 _MOST_SHOWN = 10
+_MOST_TRIED = 3
+_SHORT = 5.0
+"""Seconds. A longer run is not repeated for want of a file."""
 
 
 def lacks_a_launch(result: Result, *, is_script: bool) -> bool:
@@ -22,8 +25,30 @@ def lacks_a_launch(result: Result, *, is_script: bool) -> bool:
         return NO_INPUTS in codes
     if result.outcome == "blocked":
         return codes.get(BLOCKED, "").startswith(_UNSET)
+    return is_script and lacks_a_file(result)
+
+
+def lacks_a_file(result: Result) -> bool:
+    """Say whether a run has ended for want of a file, before it has trained."""
     absent = result.error is not None and result.error.type == "FileNotFoundError"
-    return is_script and absent and result.outcome == "failed" and result.backward == "none"
+    return absent and result.outcome == "failed" and result.backward == "none"
+
+
+def worth_trying(launches: Sequence[Launch], result: Result, folder: Path) -> Sequence[Launch]:
+    """Return those launches that may give what a run lacked, which was started in a folder.
+
+    For want of a file, that is one that starts elsewhere or names files that are there, after a run that was short.
+    """
+    if not lacks_a_file(result):
+        return launches[:_MOST_TRIED]
+    if result.own_seconds > _SHORT:
+        return ()
+    return [one for one in launches if one.folder != folder or _names_files(one)][:1]
+
+
+def _names_files(launch: Launch) -> bool:
+    values = (word.rpartition("=")[2] for word in launch.arguments)
+    return any(value and (launch.folder / value).exists() for value in values)
 
 
 def told(launch: Launch, root: Path) -> str:
@@ -34,7 +59,8 @@ def told(launch: Launch, root: Path) -> str:
 
 def named(name: str, found: Found, root: Path) -> Launch:
     """Return the launch that a name, or ``README.md:12``, means. LaunchError where none does."""
-    meant = [launch for launch in found.launches if launch.origin and name in (launch.origin.name, _at(launch, root))]
+    here = Path.cwd()
+    meant = [one for one in found.launches if one.origin and name in (one.origin.name, _at(one, root), _at(one, here))]
     if not meant:
         raise LaunchError(f"no launch is called {name}; `drygrad launches` lists them")
     return meant[0]

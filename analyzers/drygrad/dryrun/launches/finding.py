@@ -79,13 +79,13 @@ def find(root: Path) -> Found:
     root = root.absolute()
     programs = Programs(root)
     found = Found()
-    files = [*_files(root)]
+    files = [*_files(root, programs)]
     for pattern, reader in _SOURCES:
         for path in [path for path in files if fnmatch(_relative(path, root), pattern)]:
             files.remove(path)
             place = Place(path, _folders(path, root), programs)
             try:
-                found.launches += reader(text_of(path), place)
+                found.launches += (one for one in reader(text_of(path), place) if one.file.name != "setup.py")
             except LaunchError as error:
                 found.problems.append(str(error))
             if len(found.launches) > _MOST_LAUNCHES:
@@ -105,8 +105,8 @@ def _relative(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def _files(root: Path) -> Iterator[Path]:
-    """Yield the files that may have launches, those of outer folders first."""
+def _files(root: Path, programs: Programs) -> Iterator[Path]:
+    """Yield the files that may have launches, those of outer folders first; scripts are told to who finds programs."""
     waiting = [(root, 0)]
     count = 0
     while waiting and count < _MOST_FILES:
@@ -120,6 +120,8 @@ def _files(root: Path) -> Iterator[Path]:
             if entry.is_dir(follow_symlinks=False):
                 wanted = holds_users_code(entry) or entry.name in _HIDDEN
                 waiting += [(Path(entry.path), depth + 1)] if wanted and depth < _DEEPEST else []
+            elif entry.name.endswith(".py"):
+                programs.known.setdefault(entry.name, []).append(folder)
             elif any(fnmatch(_relative(Path(entry.path), root), pattern) for pattern, _ in _SOURCES):
                 count += 1
                 yield Path(entry.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +26,8 @@ class Programs:
 
     def __init__(self, root: Path | None = None) -> None:
         self._root = root
+        self.known: dict[str, list[Path]] = {}
+        """The folders of the project's scripts, by the names of these; who walks through the project tells them."""
         self._scripts: dict[Path, dict[str, str]] = {}
 
     def script(self, name: str, folder: Path) -> Path:
@@ -70,6 +72,17 @@ class Programs:
         yield folder
         yield from (folder / entry for entry in path.split(os.pathsep) if entry)
         yield from project_folders(folder / "_")
+
+    def folders_with(self, words: Sequence[str]) -> Sequence[Path]:
+        """Return the folder from which a command's script is there, if the project has only one of that name."""
+        script = next((word for word in words if word.endswith(".py")), "").removeprefix("./")
+        places = self.known.get(script.rpartition("/")[2], [])
+        folder = places[0] if len(places) == 1 else None
+        for part in reversed(script.split("/")[:-1]):
+            if folder is None or folder.name != part:
+                return ()
+            folder = folder.parent
+        return [folder] if folder is not None else ()
 
     def is_script(self, name: str, folder: Path) -> bool:
         """Say whether a word names a file that Python is to execute."""

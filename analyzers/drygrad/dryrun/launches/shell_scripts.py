@@ -54,7 +54,7 @@ def launches_in(text: str, place: Place, arguments: Sequence[str] = ()) -> Itera
 
 def _launch(words: Sequence[str], folders: Sequence[Path], programs: Programs, variables: Variables) -> Launch | None:
     """Return what a command starts, in the first folder in which it starts anything."""
-    for folder in folders:
+    for folder in [*folders, *programs.folders_with(words)]:
         try:
             return reading.read(words, folder, programs, variables.environment)
         except LaunchError:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from drygrad.dryrun.launches.launch import Launch
 from drygrad.dryrun.launches.shell_scripts import Place, launches_in
 
-_FENCE = re.compile(r"\s*(?:>\s*)?(```+|~~~+)\s*\{?\.?([\w+-]*)")
+_FENCE = re.compile(r"\s*(?:>\s*)?(```+(?!.*`)|~~~+)\s*\{?\.?([\w+-]*)")
 _SHELLS = frozenset(("", "bash", "sh", "shell", "console", "zsh", "shell-session", "terminal", "cmd", "text", "none"))
 _DIRECTIVE = re.compile(r"(\s*)\.\. (?:code-block|code|sourcecode|prompt)::\s*([\w-]*)|(\s*)\S.*::\s*$")
 _PROMPT = re.compile(r"^(\s*)(?:\([\w.-]+\)\s*)?(?:\S+@\S+[$#]|[$%>\u276f#])\s(?=\S)")
 _OPEN = re.compile(r"<([^\s<>](?:[^<>\n]*[^\s<>])?)>")
-_INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_INLINE = re.compile(r"(?<!`)(`+)([^`\n]+)\1(?!`)")
 _STARTS = re.compile(r"\s*(?:\w+=\S+\s+)*(?:python3?|torchrun|accelerate|deepspeed|uv|srun|poetry)\s")
 
 
@@ -32,7 +32,7 @@ def in_markdown(text: str, place: Place) -> Iterator[Launch]:
         elif match:
             fence, language, block, first = match[1], match[2].lower(), [], number + 1
         else:
-            for code in _INLINE.findall(line):
+            for _, code in _INLINE.findall(line):
                 if _STARTS.match(code):
                     yield from _in_block([code], replace(place, line=number))
 
