@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { showDoctor } from "./doctor";
 import { execute } from "./execute";
 import { explainRule } from "./explain";
+import { selectLaunch } from "./launches";
 import { log } from "./log";
 import { ResultPanel } from "./panel/panel";
 import { Server } from "./server";
@@ -28,6 +29,7 @@ export function registerCommands(context: vscode.ExtensionContext, server: Serve
     register("restartRunWorkers", () => execute(server, "drygrad.restartWorkers", {}));
     register("showResult", () => panel.show());
     register("selectDevice", selectDevice);
+    register("selectLaunch", () => selectLaunch(server));
     register("explainRule", () => explainRule(server));
     register("restartServer", () => server.restart());
     register("showLogs", () => log.show());

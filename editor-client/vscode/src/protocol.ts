@@ -55,3 +55,13 @@ export interface RunAnswer {
 
 export const STATUS = "drygrad/status";
 export const RUN = "drygrad/run";
+
+/** One entry of the answer to `drygrad.launches`; `id` is what `drygrad.dryRun` and the setting take. */
+export interface Launch {
+    id: string;
+    name: string | null;
+    command: string;
+    file: string;
+    ranks: number;
+    toFillIn: string[];
+}

@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import { State } from "vscode-languageclient/node";
+import { chosenLaunch } from "./launches";
 import { Status } from "./protocol";
 
 const WORDS: Record<string, string> = {
@@ -12,6 +13,8 @@ const WORDS: Record<string, string> = {
     failed: "the worker cannot be started",
     stopped: "no worker yet",
 };
+
+const LINKED = ["showResult", "selectDevice", "selectLaunch", "showLogs", "restartServer"].map((name) => `drygrad.${name}`);
 
 const ICONS: Record<string, string> = { passed: "check", cancelled: "circle-slash", "no-inputs": "question" };
 
@@ -70,12 +73,13 @@ export class StatusItem implements vscode.Disposable {
 
     private tooltip(): vscode.MarkdownString {
         const text = new vscode.MarkdownString(undefined, true);
-        text.isTrusted = { enabledCommands: ["drygrad.showResult", "drygrad.selectDevice", "drygrad.showLogs", "drygrad.restartServer"] };
+        text.isTrusted = { enabledCommands: LINKED };
         text.appendMarkdown("**drygrad**\n\n");
         for (const line of this.lines()) {
             text.appendMarkdown("- ").appendText(line).appendMarkdown("\n");
         }
         text.appendMarkdown("\n[Last result](command:drygrad.showResult) · [Device](command:drygrad.selectDevice) · ");
+        text.appendMarkdown("[Launch](command:drygrad.selectLaunch) · ");
         text.appendMarkdown("[Log](command:drygrad.showLogs) · [Restart](command:drygrad.restartServer)");
         return text;
     }
@@ -95,6 +99,10 @@ export class StatusItem implements vscode.Disposable {
         const lines = [`Worker: ${WORDS[state] ?? state}${why ? ` (${why})` : ""}`];
         if (status.interpreter) {
             lines.push(`Interpreter: ${status.interpreter}${status.torch ? `, torch ${status.torch}` : ""}`);
+        }
+        const launch = chosenLaunch();
+        if (launch) {
+            lines.push(`Launch: ${launch}`);
         }
         if (status.lastRun) {
             lines.push(`Last run: ${status.lastRun.text}`);

@@ -17,12 +17,12 @@ from urllib.parse import unquote
 from lsprotocol import types as lsp
 
 from drygrad.dryrun.workspace_imports import imported_files
-from drygrad.interpreters import find_interpreter
-from drygrad.lsp.dry_run_service import DryRunService, RunSettings, Seen, Target
+from drygrad.lsp.dry_run_service import DryRunService, Seen, Target
 from drygrad.lsp.following import Following
 from drygrad.lsp.other_files import OtherFiles
 from drygrad.lsp.progress import Progress
 from drygrad.lsp.run_memory import Outcome, RunMemory, Sight, WithRuns
+from drygrad.lsp.run_settings import settings_of
 from drygrad.lsp.run_words import words_of
 from drygrad.lsp.settings import path_of
 from drygrad.model import Position
@@ -84,6 +84,8 @@ class DryRuns:
         self._ids = (f"run-{number}" for number in itertools.count(1))
         self._memories: dict[str, RunMemory] = {}
         self._pins: dict[str, set[str | None]] = {}
+        self._launches: dict[str, str | None] = {}
+        """How the program of a document was started by who has asked last."""
         self._running: dict[str, Running] = {}
         self._finished: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
         self._last: dict[str, Any] | None = None
@@ -152,7 +154,7 @@ class DryRuns:
             return _refused(UNTRUSTED)
         place = f"line {position.line + 1}" if position else Path(checker.uri).name
         run = Running(next(self._ids), checker, qualname or place, self._choice(uri, qualname, position), device)
-        run.launch = launch
+        run.launch = self._launches[self.key(uri)] = launch
         self._start(run)
         return {"runId": run.run_id}
 
@@ -262,7 +264,9 @@ class DryRuns:
         def choose(source: Source) -> Sequence[Target]:
             return [target for target in self.service.targets(source) if target.qualname in names]
 
-        self._start(Running(next(self._ids), checker, "what is pinned", choose, asked=False, names=names))
+        launch = self._launches.get(self.key(checker.uri))
+        run = Running(next(self._ids), checker, "what is pinned", choose, launch=launch, asked=False, names=names)
+        self._start(run)
 
     def changed(self, uri: str) -> None:
         """Drop what depended on another text of a document, in the documents that import it."""
@@ -292,6 +296,7 @@ class DryRuns:
             run.cancel()
         self._memories.pop(unquote(checker.uri), None)
         self._pins.pop(unquote(checker.uri), None)
+        self._launches.pop(unquote(checker.uri), None)
 
     def settings_changed(self) -> None:
         """End what is no longer allowed, and the workers of an interpreter that is no longer the one."""
@@ -357,7 +362,7 @@ class DryRuns:
         name = target.qualname or "the script"
         path = self._server.session.file_of(uri)
         run.edited, run.saved = set(), set()
-        how = self._settings_of(run, path)
+        how = settings_of(self._server.session, run.checker.uri, path, run.device, run.launch)
         imports = await self._in_thread(imported_files, source, path, how.root, how.buffers)
         how = replace(how, buffers={known: text for known, text in how.buffers.items() if known in imports})
         seen = tuple(
@@ -388,29 +393,6 @@ class DryRuns:
             text = words_of(seen) if self._last["target"] == outcome.qualname else self._last["text"]
             self._last = {**self._last, "text": text, "changes": self._last.get("changes", 0) + 1}
             self.tell()
-
-    def _settings_of(self, run: Running, path: Path) -> RunSettings:
-        session = self._server.session
-        resolved = session.resolve(run.checker.uri)
-        project = session.settings.project_of(path)
-        root = project.root
-        return RunSettings(
-            root=root,
-            interpreter=find_interpreter(root, resolved.personal.interpreter, path).path,
-            launcher=resolved.personal.launcher,
-            device=run.device or resolved.personal.device,
-            timeout=resolved.personal.timeout,
-            memory_limit=resolved.personal.memory_limit,
-            verify_time=resolved.personal.verify_time,
-            search_time=resolved.personal.search_time,
-            program_time=resolved.personal.program_time,
-            experiment_time=resolved.personal.experiment_time,
-            gpu_memory=resolved.personal.gpu_memory,
-            launch=run.launch or resolved.personal.launch,
-            project=project,
-            settings=resolved.settings,
-            buffers=session.texts(),
-        )
 
     def _keep(self, run: Running, outcome: Outcome) -> None:
         words = words_of(outcome.seen)

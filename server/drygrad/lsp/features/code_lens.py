@@ -6,14 +6,16 @@ Every lens names a command of the server or none, so that it works in a client t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
 from drygrad.lsp.features.dry_run import CANCEL, DRY_RUN, PIN, UNPIN, dry_run_argument
+from drygrad.lsp.launches import id_of
 from drygrad.lsp.run_words import words_of
+from drygrad.lsp.settings import path_of
 
 if TYPE_CHECKING:
     from drygrad.lsp.run_memory import Sight, TargetPlace
@@ -31,14 +33,28 @@ async def code_lens(ls: DrygradServer, params: lsp.CodeLensParams) -> list[lsp.C
         return []
     memory, loop = ls.dry_runs.memory(uri), asyncio.get_running_loop()
     places = await loop.run_in_executor(ls.session.executor, memory.places, sight.view.source)
-    lenses = Lenses(ls, sight)
+    lenses = Lenses(ls, sight, await _launch(ls, uri, places))
     return [lens for place in places for lens in lenses.of(place)]
+
+
+async def _launch(ls: DrygradServer, uri: str, places: Sequence[TargetPlace]) -> tuple[str, str] | None:
+    """Return the launch of the script that is to be offered: its name, and what means it."""
+    path = path_of(uri)
+    if path is None or all(place.qualname is not None for place in places):
+        return None
+    project = ls.session.settings.project_of(path)
+    launch = await ls.launches.first_of(project, path, ls.session.resolve(uri).personal.launch)
+    if launch is None:
+        return None
+    means = id_of(launch, project)
+    return (launch.origin.name if launch.origin else "") or means, means
 
 
 class Lenses:
     """The lenses of one version of a text: a document, or a cell of a notebook."""
 
-    def __init__(self, server: DrygradServer, sight: Sight) -> None:
+    def __init__(self, server: DrygradServer, sight: Sight, launch: tuple[str, str] | None = None) -> None:
+        self._launch = launch
         self._sight, self._uri, self._version = sight, sight.part.uri, sight.part.version
         self._pinned = server.dry_runs.pinned(self._uri)
         self._running = server.dry_runs.running(self._uri)
@@ -59,6 +75,10 @@ class Lenses:
             return
         title, line = ("▶ Dry-run", None) if name is not None else ("▶ Dry-run script", place.line)
         yield lsp.Command(title, DRY_RUN, arguments=[dry_run_argument(self._uri, self._version, name, line)])
+        if name is None and self._launch is not None:
+            title, launch = self._launch
+            argument = dry_run_argument(self._uri, self._version, None, line, launch)
+            yield lsp.Command(f"▶ Dry-run with {title}", DRY_RUN, arguments=[argument])
         outcome = self._sight.view.outcomes.get(name)
         if outcome is not None:
             yield lsp.Command(self._sight.said(words_of(outcome.seen)), "")

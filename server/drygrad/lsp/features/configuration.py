@@ -157,6 +157,7 @@ def did_change_configuration(ls: DrygradServer, params: lsp.DidChangeConfigurati
 
 def did_change_watched_files(ls: DrygradServer, params: lsp.DidChangeWatchedFilesParams) -> None:
     """Read changed project files, once for all of them; look again at what is imported from changed modules."""
+    ls.launches.forget()
     if any(change.uri.endswith(_PROJECT_FILE) for change in params.changes):
         ls.session.settings.forget_projects()
         ls.spawn(apply(ls), "reading the project files")

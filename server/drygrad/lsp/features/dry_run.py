@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 
-from drygrad.dryrun.lane import in_turn
-from drygrad.dryrun.launches.configured import launches_of
 from drygrad.lsp.settings import path_of
-from drygrad.project import Project
 from drygrad.settings import Device
 
 if TYPE_CHECKING:
@@ -28,10 +25,13 @@ LAUNCHES = "drygrad.launches"
 RUN = "drygrad/run"
 
 
-def dry_run_argument(uri: str, version: int | None, qualname: str | None, line: int | None = None) -> dict[str, Any]:
+def dry_run_argument(
+    uri: str, version: int | None, qualname: str | None, line: int | None = None, launch: str | None = None
+) -> dict[str, Any]:
     """Return the argument of ``drygrad.dryRun`` for a target, or for what begins at a line (from 1)."""
     position = {"line": line - 1, "character": 0} if line is not None else None
-    return {"uri": uri, "version": version, "qualname": qualname, "position": position, "device": None}
+    started = {"launch": launch} if launch is not None else {}
+    return {"uri": uri, "version": version, "qualname": qualname, "position": position, "device": None, **started}
 
 
 class Argument:
@@ -87,17 +87,6 @@ class Argument:
         return self.position if self.text("qualname") is None else None
 
 
-def offered(project: Project) -> list[dict[str, Any]]:
-    """Return the launches that a project offers: ``id`` is what ``drygrad.dryRun`` and the setting take for one."""
-    found: list[dict[str, Any]] = []
-    for launch in launches_of(project).launches:
-        place = launch.origin.shown(project.root) if launch.origin else ""
-        name = launch.origin.name if launch.origin else ""
-        told = {"id": place, "name": name or None, "command": launch.shown, "file": str(launch.file)}
-        found.append({**told, "ranks": launch.ranks, "toFillIn": list(launch.blanks)})
-    return found
-
-
 def register(server: DrygradServer) -> None:
     """Register the commands and the request."""
     runs = server.dry_runs
@@ -112,7 +101,7 @@ def register(server: DrygradServer) -> None:
     async def launches(argument: Any) -> list[dict[str, Any]]:
         given = Argument(argument)
         project = server.session.settings.project_of(path_of(given.uri) or Path.cwd())
-        return await in_turn(offered, project)
+        return await server.launches.offered(project)
 
     def cancel(argument: Any = None) -> bool:
         return runs.cancel(Argument(argument).text("runId"))

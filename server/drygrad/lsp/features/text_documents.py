@@ -31,6 +31,7 @@ def did_change(ls: DrygradServer, params: lsp.DidChangeTextDocumentParams) -> No
 
 def did_save(ls: DrygradServer, params: lsp.DidSaveTextDocumentParams) -> None:
     """Look up again what other files import from this one; run again what is pinned."""
+    ls.launches.forget()
     ls.dry_runs.saved(params.text_document.uri)
     path = path_of(params.text_document.uri)
     if path is not None:

@@ -1,0 +1,47 @@
+/** The launch of a workspace: how its programs are started that are dry-run, chosen among those that the project has. */
+
+import * as vscode from "vscode";
+import { execute } from "./execute";
+import { Launch } from "./protocol";
+import { Server } from "./server";
+
+interface Choice extends vscode.QuickPickItem {
+    launch?: string;
+}
+
+/** The launch that is chosen; null where each program is started as the project says. */
+export function chosenLaunch(): string | null {
+    return vscode.workspace.getConfiguration("drygrad").get<string | null>("launch") || null;
+}
+
+/** Let the user choose one, and keep it with the workspace. */
+export async function selectLaunch(server: Server): Promise<void> {
+    const uri = vscode.window.activeTextEditor?.document.uri ?? vscode.workspace.workspaceFolders?.[0]?.uri;
+    const found = await execute(server, "drygrad.launches", uri ? { uri: uri.toString() } : null);
+    if (!Array.isArray(found)) {
+        return;
+    }
+    const current = chosenLaunch();
+    const plain: Choice = { label: "none", description: "as the project sets it, else without arguments" };
+    const choices = [plain, ...(found as Launch[]).map((launch) => choice(launch, current))];
+    const chosen = await vscode.window.showQuickPick(choices, {
+        title: "How should programs be started that are dry-run?",
+        matchOnDescription: true,
+        matchOnDetail: true,
+    });
+    if (chosen) {
+        const configuration = vscode.workspace.getConfiguration("drygrad", uri);
+        await configuration.update("launch", chosen.launch, vscode.ConfigurationTarget.Workspace);
+    }
+}
+
+function choice(launch: Launch, current: string | null): Choice {
+    const open = launch.toFillIn.length ? ` (to fill in: ${launch.toFillIn.join(" ")})` : "";
+    const present = current === launch.id || (current !== null && current === launch.name);
+    return {
+        label: launch.name ?? launch.id,
+        ...(launch.name ? { description: launch.id } : {}),
+        detail: `${present ? "the present choice: " : ""}${launch.command}${open}`,
+        launch: launch.id,
+    };
+}
