@@ -22,7 +22,7 @@ from drygrad.dryrun.result import Coverage
 MOST = 6
 """So many runs with other options follow one at most."""
 _SEARCH = 1.0
-_MOST_SEARCHED = 3
+_MOST_SEARCHED = 2
 _PREFIX = "# dry-run: "
 
 Again = Callable[[RunOptions], Awaitable["Sequence[Record]"]]
@@ -62,8 +62,12 @@ async def vary(record: Record, again: Again, seconds: float) -> list[Record]:
 
 
 async def _searched(record: Record, covered: Coverage, again: Again, until: float) -> tuple[list[Record], Coverage]:
-    """Return the runs with inputs that were searched to come by what was left out, and what all cover by then."""
+    """Return the runs with inputs that were searched to come by what was left out, and what all cover by then.
+
+    One is begun where it would end in time if it took as long as the first.
+    """
     found: list[Record] = []
+    until -= record.result.seconds
     plain = replace(record.plan.options, inputs=None, pinned=(), also=(), callers=(), device=record.result.device)
     while covered.missed and len(found) < _MOST_SEARCHED and time.monotonic() < until:
         others = await again(replace(plain, uncovered=covered.missed))
