@@ -110,6 +110,50 @@ def f(x, *, by):
 """
 
 
+HANDED_ON = """\
+class Attention(nn.Module):
+    def __init__(self, n_head, dropout=0.0, *, d_model):
+        super().__init__()
+        self.lin = nn.Linear(d_model, n_head)
+
+class Relative(Attention):
+    def __init__(self, scale, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+    def f(self, x):
+        return self.lin(x)
+
+class Narrow(Attention):
+    def __init__(self, **kwargs):
+        kwargs.setdefault("dropout", 0.1)
+        super().__init__(2, **kwargs)
+
+    def f(self, x):
+        return self.lin(x)
+
+class Trainer:
+    def __init__(self, *args, **kwargs):
+        self.options = kwargs["options"]
+        self.rows = kwargs.pop("rows")
+        self.best = kwargs.get("best")
+
+    def f(self, x):
+        return x * self.options.num_classes
+"""
+
+
+@pytest.mark.parametrize(
+    ("owner", "made"),
+    [
+        ("Relative", "Relative(scale=0.5, n_head=4, d_model=64)"),
+        ("Narrow", "Narrow(d_model=64)"),
+        ("Trainer", "Trainer(options=types.SimpleNamespace(num_classes=10), rows=8)"),
+    ],
+)
+def test_what_a_constructor_hands_on_or_reads_by_name(owner: str, made: str) -> None:
+    assert proposed(HANDED_ON, f"{owner}.f")["self"] == made
+
+
 def test_examples_of_the_docstring_come_first() -> None:
     method, function = (plan(DOCUMENTED, name, RunOptions()) for name in ("Scale.forward", "f"))
     assert method.receiver is not None

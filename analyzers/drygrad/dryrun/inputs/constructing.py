@@ -9,6 +9,7 @@ from typing import Protocol
 
 from drygrad.dryrun.inputs import annotations, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
+from drygrad.dryrun.inputs.forwarding import handed_on
 from drygrad.dryrun.inputs.frames import has_no_self
 from drygrad.dryrun.inputs.gradients import PARAMETERS
 from drygrad.dryrun.inputs.neighbours import Neighbours
@@ -127,6 +128,7 @@ class Constructors:
         else:
             receiver = constructor.args.args[0].arg if constructor.args.args else None
             wanted = missing_parameters(constructor, receiver, ())
+            wanted += [n for n in handed_on(self._tracer.ancestry(owner)) if n not in wanted]
         every = used
         used = {parameter: used.get(parameter) or Usage([parameter]) for parameter in wanted}
         if constructor is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from drygrad.dryrun.inputs import conventions, foreign_calls, torch_uses
+from drygrad.dryrun.inputs.forwarding import is_super
 from drygrad.dryrun.inputs.usage import MOST_ELEMENTS, Usage, Value
 from drygrad.dryrun.names import blocks
 
@@ -338,6 +339,10 @@ class Frame:
     def read_call(self, node: ast.Call) -> Value:
         """Return what a call gives."""
         function = node.func
+        if isinstance(function, ast.Attribute) and is_super(function.value):
+            base = self._tracer.of_base(self, function.attr)
+            if base is not None:
+                return self._tracer.called(base[0], self, node, base[1])
         if isinstance(function, ast.Attribute):
             owner = self.value(function.value)
             if isinstance(owner, Usage):

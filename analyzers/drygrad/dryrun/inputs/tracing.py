@@ -12,6 +12,7 @@ from functools import cached_property
 
 from drygrad.dryrun.inputs import annotations
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
+from drygrad.dryrun.inputs.forwarding import method_of
 from drygrad.dryrun.inputs.frames import Environment, Frame, has_no_self, unpacked
 from drygrad.dryrun.inputs.named_tuples import named_tuples
 from drygrad.dryrun.inputs.neighbours import Neighbours
@@ -199,7 +200,11 @@ class Tracer:
         for usage in usages.values():
             self._typed(usage)
         bound: list[Value] = [made, *(given.get(p.arg, usages.get(p.arg)) for p in parameters)]
-        self._enter(constructor, bound)
+        more = constructor.args.kwarg
+        rest = Usage([more.arg]) if more is not None else None
+        self._enter(constructor, bound, {more.arg: rest} if more is not None else None)
+        if rest is not None:
+            usages |= {name: part for name, part in rest.keys.items() if name not in usages}
         return usages
 
     # -- functions -----------------------------------------------------------------------------------------------
@@ -229,6 +234,19 @@ class Tracer:
             if isinstance(value, Usage) and parameter.annotation is not None:
                 value.annotations.append(parameter.annotation)
         return self._enter(function, [given.get(p.arg) for p in _parameters(function)], frame.environment)
+
+    def of_base(self, frame: Frame, name: str) -> tuple[FunctionNode, Usage] | None:
+        """Return what ``super().name`` is in the method that is gone through, and its object; None if not known."""
+        method = self._stack[-1] if self._stack else None
+        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) or not method.args.args:
+            return None
+        made = frame.environment.get(method.args.args[0].arg)
+        if not isinstance(made, Usage) or made.owner is None:
+            return None
+        classes = [*self.ancestry(made.owner)]
+        index = next((i for i, node in enumerate(classes) if method in node.body), len(classes))
+        found = (method_of(node, name) for node in classes[index + 1 :])
+        return next(((inherited, made) for inherited in found if inherited is not None), None)
 
     def forward_of(self, model: ast.ClassDef, frame: Frame, node: ast.Call) -> Value:
         """Go through the ``forward`` of a module of the file, with an object that is made for it."""
