@@ -155,6 +155,7 @@ result = [loaded == ["cuda", "cpu", "cuda", "cuda", "cuda", "cpu"], model.weight
 """,
     "random state": """
 state = torch.cuda.get_rng_state()
+assert state.shape == (16,) and torch.equal(state, torch.cuda.get_rng_state())
 first = torch.rand(4, device="cuda")
 torch.cuda.set_rng_state(state)
 second = torch.rand(4, device="cuda")

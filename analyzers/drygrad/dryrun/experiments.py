@@ -24,7 +24,7 @@ _FEWEST, MOST_RANKS = 2, 8
 _ALONE = ("failed", "unsupported")
 """How a program may end only because it needs other ranks."""
 _SHARE = 0.6
-"""No more than this share of a run's time may be spent on ranks."""
+"""No more than this share of a run's time may ranks compute; where the machine is busy, they may last longer."""
 Run = Callable[[Plan, OnInterim], Awaitable[Result]]
 _BROKEN = "broken"
 
@@ -49,7 +49,8 @@ def _ranks(record: Record) -> int:
     plan, data = record.plan, record.result.data
     launch = plan.options.launch
     asked = plan.options.ranks or (launch.ranks if launch is not None else 0)
-    if not (data.get("distributed") or asked > 1) or is_invented(plan) or plan.partial:
+    own = plan.program is None and not (is_invented(plan) or plan.partial)
+    if not own or not (data.get("distributed") or asked > 1):
         return 0
     asked = asked if asked > 1 else int(data.get("ranks") or 0)
     return min(max(asked, _FEWEST), MOST_RANKS)
@@ -99,7 +100,9 @@ async def experiment(
         task.cancel()
     result, tried = _completed(result, so_far, asked.codes)
     if record.result.outcome in _ALONE:
-        record = _alone(record, result, tried, asked.ranks, settings)
+        if _fails_alike(record, result, tried):
+            return replace(record, result=replace(record.result, tried=tried))
+        record = _alone(record, asked.ranks, settings)
     tried = (*tried, *known)
     return await in_turn(_with_outcome, record, result, tried, asked, settings)
 
@@ -119,13 +122,16 @@ def _completed(result: Result, so_far: Sequence[Result], codes: Sequence[str]) -
     return known, (*known.tried, *_none_tried(why, [code for code in codes if code not in ended]))
 
 
-def _alone(record: Record, result: Result, tried: Sequence[Tried], ranks: int, settings: Settings) -> Record:
-    """Return the record of a run that failed alone: what only fails alone is not told, and not told twice."""
-    came = next((one.outcome for one in tried if one.code == RANKS), "not-tried")
+def _fails_alike(record: Record, result: Result, tried: Sequence[Tried]) -> bool:
+    """Say whether a program that failed alone fails as several ranks, too, as far as that is known."""
     ended = record.result.error
-    everywhere = any(ended is not None and fault.at == ended.at for fault in result.faults)
-    if came == "not-tried" or everywhere:
-        return record
+    came = next((one.outcome for one in tried if one.code == RANKS), "not-tried")
+    return came == "not-tried" or any(ended is not None and fault.at == ended.at for fault in result.faults)
+
+
+def _alone(record: Record, ranks: int, settings: Settings) -> Record:
+    """Return the record of a run that failed only because it was alone, which is not told."""
+    ended = record.result.error
     why = f"the program needs more ranks than one: here it ran as {ranks}"
     faults = tuple(fault for fault in record.result.faults if ended is None or fault.at != ended.at)
     notes = (why, *record.result.notes)

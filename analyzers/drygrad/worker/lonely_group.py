@@ -43,6 +43,7 @@ def install(run: Run) -> None:
     _keep_promises(run)
     if run.device == "sim":
         _replace("is_nccl_available", lambda: True)
+        _have_nccl()
     _replace("monitored_barrier", _silent)
 
 
@@ -192,6 +193,14 @@ def _replace(name: str, function: Any, owner: Any = distributed_c10d) -> None:
     for module in list(sys.modules.values()):
         if getattr(module, "__dict__", {}).get(name) is original:
             setattr(module, name, function)
+
+
+def _have_nccl() -> None:
+    """Let ``torch.cuda.nccl.version()`` name a version."""
+    native: Any = torch._C
+    if not hasattr(native, "_nccl_version"):
+        native._nccl_version = lambda: (2 << 32) | (27 << 16) | 3
+        native._nccl_version_suffix = lambda: b""
 
 
 def _silent(*_: Any, **__: Any) -> None:

@@ -40,7 +40,9 @@ def conduct(execution: Execution, work: Callable[[], None]) -> None:
     execution.tell(f"experiments: {NAME}, 1 of 1")
     faults: list[Fault] = []
     try:
-        faults = _compared(execution, work, int(asked["ranks"]), begun + float(asked["rank_seconds"]))
+        faults = _compared(
+            execution, work, int(asked["ranks"]), begun + float(asked["rank_seconds"]) * isolated.WAITING
+        )
         answer = {"outcome": BROKEN if faults else HELD, "why": ""}
     except NotCompared as reason:
         answer = {"outcome": NOT_TRIED, "why": shortened(str(reason))}
