@@ -171,10 +171,13 @@ def result(places: Iterable[Place]) -> frozenset[Alternative]:
     An operation on a tensor made here and something that may be none ends only where that is on the CPU as well, or is
     a number: its result is there, too.
     """
-    operands = [a for place in places for a in flat(place)]
+    each_place = [flat(place) for place in places]
+    operands = [a for alternatives in each_place for a in alternatives]
+    if sum(not alternatives <= NOWHERE for alternatives in each_place) == 1:
+        return _bounded(frozenset(_computed(a) if isinstance(a, At) else a for a in operands if a != FREE))
     ranks = [a.rank for a in operands if isinstance(a, (At, Made))]
     rank = max(ranks, default=0)
-    given = {replace(a, moved=a.moved and not a.tensor, rank=rank) for a in operands if isinstance(a, At)}
+    given = {replace(_computed(a), rank=rank) for a in operands if isinstance(a, At)}
     if any(a.tensor for a in given):
         return _bounded(frozenset(given))
     made = {a for a in operands if isinstance(a, Made)}
@@ -185,6 +188,11 @@ def result(places: Iterable[Place]) -> frozenset[Alternative]:
     if any(isinstance(a, (Anywhere, At)) for a in operands):
         return MOVED if CHOSEN in operands else UNKNOWN
     return NOWHERE
+
+
+def _computed(place: At) -> At:
+    """Return where a result is that was computed of a value there."""
+    return replace(place, moved=place.moved and not place.tensor)
 
 
 def with_rank(place: Place, change: Callable[[int], int]) -> Place:

@@ -20,7 +20,8 @@ FOLLOWERS = frozenset(op for op in FACTORIES if op.endswith("_like") or op.start
 """Factories that make their tensor where their first operand is."""
 LIKE_INPUT = frozenset({"normal", "bernoulli", "multinomial"})
 APART = KEEPS_DEVICE_APART | frozenset(
-    "pack_padded_sequence sparse_coo_tensor sparse_csr_tensor result_type can_cast is_tensor broadcast_shapes".split()
+    "fill fill_ pack_padded_sequence sparse_coo_tensor sparse_csr_tensor result_type can_cast is_tensor "
+    "broadcast_shapes".split()
 )
 """Operations that take tensors of several devices; their result is where the first operand is."""
 _TORCH = re.compile(r"torch\.(\w+|nn\.functional\.\w+|linalg\.\w+|special\.\w+|fft\.\w+)$|Tensor\.")

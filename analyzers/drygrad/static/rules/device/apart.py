@@ -23,7 +23,7 @@ _ON_CPU = re.compile(
     r"prepare_data|setup$|__len__|__iter__|__repr__"
 )
 """Functions that work on the CPU by design."""
-_CPU_CLASSES = re.compile(r"Dataset|DataModule|DataLoader|Sampler|Collat|TestCase|^Test")
+_CPU_CLASSES = re.compile(r"Dataset|DataModule|DataLoader|Sampler|Collat|Tokenizer|TestCase|^Test")
 _SPEAKS_OF_DEVICES = re.compile(r"cuda|device|gpu|accelerat|lightning", re.IGNORECASE)
 _FORWARD = frozenset({"forward", "__call__"})
 _TO_CPU = frozenset({"cpu", "to"})

@@ -45,6 +45,27 @@ class FactoryWithoutDeviceInForward(Rule):
     VALID = [
         Valid(
             """
+            class Embedding(nn.Module):
+                def forward(self, waves, masks=None):
+                    if masks is None:
+                        lengths = waves.shape[1] * torch.ones(waves.shape[0])
+                    else:
+                        lengths = masks.sum(dim=1)
+                    longest = lengths.max()
+                    return lengths / longest
+            """
+        ),
+        Valid(
+            """
+            class Contrast(nn.Module):
+                def forward(self, similar: torch.Tensor, temperature):
+                    total = (similar / temperature).exp().sum(-1)
+                    own = torch.Tensor(total.shape).fill_(2.7 ** (1 / temperature)).to(total.device)
+                    return total - own
+            """
+        ),
+        Valid(
+            """
             import numpy as np
 
             class Cutout:
