@@ -335,5 +335,12 @@ def _fields(tracer: Tracer, owner: ast.ClassDef) -> list[str]:
 
 def _shared_first(parts: Mapping[str, Node]) -> dict[str, Node]:
     """Return the parts, those that others read before these."""
-    read = {name for node in parts.values() for written in texts(node) for name in free_of_text(written)}
-    return dict(sorted(parts.items(), key=lambda part: part[0] not in read))
+    reads = {name: {n for written in texts(node) for n in free_of_text(written)} for name, node in parts.items()}
+    read = {name for names in reads.values() for name in names}
+    ordered: dict[str, Node] = {}
+    left = sorted(parts, key=lambda name: name not in read)
+    while left:
+        ready = next((name for name in left if not reads[name] & ({*left} - {name})), left[0])
+        ordered[ready] = parts[ready]
+        left.remove(ready)
+    return ordered

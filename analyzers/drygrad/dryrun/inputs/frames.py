@@ -390,8 +390,9 @@ class Frame:
                 return None
             given.shape_of = owner
             return given
-        if name == "get" and node.args and isinstance(node.args[0], ast.Constant):
-            return owner.key(str(node.args[0].value))
+        first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+        if (name == "get" and first is not None) or (name in ("pop", "setdefault") and isinstance(first, str)):
+            return owner.key(str(first))
         if name in ("pop", "popleft") and owner.item is not None:
             return owner.item
         if name in _ADDING and owner.owner is None and values and isinstance(values[0], Usage):

@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
-from drygrad.static.context import Context
+from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import as_operand
+from drygrad.static.facts.operations import FACTORIES
 from drygrad.static.facts.values import Object
 from drygrad.static.loops import is_guarded
 from drygrad.static.rules.device.placement import device_expression
+from drygrad.static.syntax import calls_in, parameter_names
 
 _CHOICE = re.compile(r"""["']cuda(:\d+)?["']\)?\s*if\s+torch\.cuda\.is_available\(\)\s*else""")
 _INSISTS = re.compile(r"(if not|assert) torch\.cuda\.is_available\(\)")
@@ -21,10 +23,11 @@ class CudaWithoutChoice(Rule):
     """
     ## What it does
     Finds `.cuda()` that no condition decides about, in a file that chooses its device by `torch.cuda.is_available()`.
+    Also `torch.empty(..., device="cuda")` in a function that makes another tensor on the device of its argument.
 
     ## Why is this bad?
     The file is meant to run without a GPU, too, and there `cuda()` raises "Torch not compiled with CUDA enabled" or
-    "Found no NVIDIA driver". It also ignores which of several GPUs was chosen.
+    "Found no NVIDIA driver". It also ignores which of several GPUs was chosen: `"cuda"` is the current one.
 
     ## Example
     ```python
@@ -56,6 +59,15 @@ class CudaWithoutChoice(Rule):
             """
         ),
         Valid("def move(x):\n    return x.cuda()"),
+        Valid(
+            """
+            def statistics(x: torch.Tensor):
+                out = torch.empty(3, device=x.device)
+                with torch.cuda.device(x.device):
+                    mean = torch.empty(3, device="cuda")
+                return out, mean, torch.empty(3, device="cuda" if x.is_cuda else "cpu")
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -81,6 +93,21 @@ class CudaWithoutChoice(Rule):
             """,
             at=(4, 12, 4, 44),
         ),
+        Invalid(
+            """
+            def statistics(x: torch.Tensor):
+                out = torch.empty(x.shape, device=x.device)
+                mean = torch.empty(3, dtype=torch.float32, device="cuda")
+                return out, mean
+            """,
+            """
+            def statistics(x: torch.Tensor):
+                out = torch.empty(x.shape, device=x.device)
+                mean = torch.empty(3, dtype=torch.float32, device=x.device)
+                return out, mean
+            """,
+            at=(3, 11, 3, 61),
+        ),
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
@@ -88,12 +115,47 @@ class CudaWithoutChoice(Rule):
             case ast.Call(func=ast.Attribute(value=moved, attr="cuda"), args=[], keywords=[]):
                 value = ctx.value(moved)
             case _:
+                yield from self._made(node, ctx)
                 return
         known = ctx.tensor(moved) is not None or (isinstance(value, Object) and value.is_module)
         if not known or not ctx.derived(_may_run_without) or is_guarded(node, ctx.tree, ctx):
             return
         message = "the file chooses its device, and may run without a GPU: cuda() raises there"
         yield ctx.finding(self, node, message, fixes=[_fix(node, moved, ctx)])
+
+    def _made(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        """Yield a tensor that is made on the current GPU where another is made on that of an argument."""
+        told = next((k.value for k in node.keywords if k.arg == "device"), None)
+        if not isinstance(told, ast.Constant) or told.value != "cuda":
+            return
+        call, function = ctx.call(node), ctx.function(node)
+        if call is None or call.operation not in FACTORIES or function is None or _chooses_gpu(node, ctx):
+            return
+        owner = next(_owners(function), None)
+        if owner is None:
+            return
+        message = f'"cuda" is the current GPU, and `{owner}` may be on another: the rest is made where it is'
+        fix = ctx.fix(f"Make it on the device of {owner}", ctx.replace(told, f"{owner}.device"))
+        yield ctx.finding(self, node, message, fixes=[fix])
+
+
+def _owners(function: FunctionNode) -> Iterator[str]:
+    """Yield the parameters of a function on whose device it makes a tensor."""
+    parameters = parameter_names(function)
+    for call in calls_in(function):
+        for keyword in call.keywords:
+            match keyword:
+                case ast.keyword(arg="device", value=ast.Attribute(value=ast.Name(id=name), attr="device")):
+                    if name in parameters:
+                        yield name
+                case _:
+                    pass
+
+
+def _chooses_gpu(node: ast.Call, ctx: Context) -> bool:
+    """Say whether a block around a call makes another GPU the current one."""
+    blocks = (a for a in ctx.ancestors(node) if isinstance(a, (ast.With, ast.AsyncWith)))
+    return any("device" in ast.unparse(item.context_expr) for block in blocks for item in block.items)
 
 
 def _may_run_without(ctx: Context) -> bool:
