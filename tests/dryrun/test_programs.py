@@ -43,6 +43,13 @@ def checked(loss):
     if loss.item() != loss.item():
         raise ValueError
     return loss * 2
+
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+    def counted(self):
+        return torch.ones(self.count)
 """
 PARTS = """\
 from net import Net, checked
@@ -381,6 +388,13 @@ class TestWorkspace:
         assert record.result.notes[-1].startswith("a.py does not come to the target: FileNotFoundError")
         assert {path.name for path in record.files} == {"b.py", "parts.py"}
         assert record.comment is None
+
+    def test_an_object_as_the_program_has_it_is_better_than_one_that_is_just_made(self, dry_run: DryRun) -> None:
+        program = "from net import Counter\nif __name__ == '__main__':\n    held = Counter()\n"
+        record, _ = dry_run("Counter.counted", a=f"{program}    held.count = 7\n    held.counted()\n")
+        assert [row.shape for row in record.result.shapes] == [(7,)]
+        record, _ = dry_run("Counter.counted", a=program)
+        assert (record.result.outcome, record.result.inputs[0].source) == ("passed", "constructor")
 
     def test_where_none_does_the_inputs_are_searched(self, dry_run: DryRun) -> None:
         record, _ = dry_run("checked", a=f"{BEGUN}    Trainer(2).net\n")

@@ -51,8 +51,17 @@ def gives_nothing(plans: list[Plan] | Missing) -> bool:
 
 
 def invents(plans: list[Plan] | Missing) -> bool:
-    """Say whether at most a search gives the inputs: a program of the project that calls the target would be better."""
-    return bool(plans.names) if isinstance(plans, Missing) else any(plan.proposal is not None for plan in plans)
+    """Say whether at most a search gives the inputs: a program of the project that calls the target would be better.
+
+    So it would for an object that is made for the run alone.
+    """
+    if isinstance(plans, Missing):
+        return bool(plans.names)
+    return any(plan.proposal is not None or _is_made_anew(plan) for plan in plans)
+
+
+def _is_made_anew(plan: Plan) -> bool:
+    return plan.receiver is not None and plan.receiver.source == "constructor"
 
 
 def without(plan: Plan, options: RunOptions) -> RunOptions | None:
@@ -125,7 +134,10 @@ class _Planner:
         if self._takes_any_number and (guessed := self._guessed()):
             return guessed
         plan = self._from_text(())
-        return plan if isinstance(plan, Missing) else [replace(plan, partial=plan.partial or self.needs_receiver)]
+        if isinstance(plan, Missing):
+            return plan
+        made = _is_made_anew(plan) and self._in_program()
+        return made or [replace(plan, partial=plan.partial or self.needs_receiver)]
 
     def _written(self, comments: Sequence[Any]) -> list[tuple[Argument, ...]] | Missing:
         """Return the arguments of the flag, else those of each comment."""

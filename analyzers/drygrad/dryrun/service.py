@@ -155,8 +155,9 @@ class DryRuns:
         notes, spent = tuple[str, ...](), 0.0
         while True:
             plans = await in_turn(plan_runs, source, path, target, options)
-            while evidence and evidence[0][0](plans):
-                options = await evidence.pop(0)[1](request, options)
+            while wanted := next((one for one in evidence if one[0](plans)), None):
+                evidence.remove(wanted)
+                options = await wanted[1](request, options)
                 plans = await in_turn(plan_runs, source, path, target, options)
             if isinstance(plans, Missing):
                 return plans
