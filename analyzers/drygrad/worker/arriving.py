@@ -211,11 +211,11 @@ class Program:
             yield
             return
         seconds, imports = float(self._asked["seconds"]), self._run.imports
-        begun, computed, before = time.monotonic(), time.process_time(), imports.seconds
+        begun, computed, before = time.monotonic(), time.thread_time(), imports.seconds
 
         def ring(number: int, frame: Any) -> None:
             imported = imports.seconds - before
-            passed, spent = time.monotonic() - begun - imported, time.process_time() - computed - imported
+            passed, spent = time.monotonic() - begun - imported, time.thread_time() - computed - imported
             if passed >= WAITING * seconds or spent >= seconds:
                 raise Overdue
 
