@@ -60,7 +60,7 @@ EXPECTED = [
     (".vscode/launch.json:6", "Train // small", "A=1 python {root}/train.py --lr 0.1"),
     (".vscode/launch.json:11", "Module", "python -m pkg.cli --x 'a b'"),
     (".vscode/tasks.json:3", "prep", "python tools/prepare.py 'a b'"),
-    ("pyproject.toml:5", "fit", "pkg.cli:main"),
+    ("pyproject.toml:5", "fit", "fit"),
     ("Makefile:11", "train", "python prepare.py"),
     ("Makefile:12", "train", "CUDA_VISIBLE_DEVICES='$GPU' python train.py --lr 3 --b"),
     ("justfile:4", "fit", "python train.py --lr 0.2"),

@@ -129,6 +129,10 @@ def test_a_launch_is_shown_as_one_types_it(folder: Path) -> None:
     assert found.shown == "A='x y' python train.py --name 'a b'"
     assert found.completed == "drygrad run train.py -- --name 'a b'"
     assert found.as_json()["argv"] == ["train.py", "--name", "a b"]
+    script = launch(folder, "uv run fit --x")
+    assert (script.shown, script.completed) == ("fit --x", "drygrad run -- fit --x")
+    assert (script.as_json()["argv"], script.program) == (["fit", "--x"], "pkg.cli:main")
+    assert launch(folder, "pytest test_a.py").completed == "drygrad run -- pytest test_a.py"
 
 
 def test_words_that_are_never_closed_are_none() -> None:

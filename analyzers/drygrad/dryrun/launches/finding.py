@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from drygrad.dryrun.launches import reading
 from drygrad.dryrun.launches.launch import Launch, LaunchError, Origin
-from drygrad.dryrun.launches.programs import Programs
+from drygrad.dryrun.launches.programs import SCRIPTS, Programs
 from drygrad.dryrun.launches.shell_scripts import Place, launches_in, text_of
 from drygrad.dryrun.launches.sources import documents, pipelines, recipes, vscode
 from drygrad.folders import holds_users_code
+from drygrad.toml_places import Places
 
 Reader: TypeAlias = Callable[[str, Place], Iterator[Launch]]
 
@@ -26,14 +27,14 @@ _HIDDEN = (".vscode", ".github", ".devcontainer", ".circleci")
 
 def _declared(text: str, place: Place) -> Iterator[Launch]:
     """Yield the console scripts that a pyproject.toml declares."""
-    lines = text.splitlines()
+    places = Places(text)
     for name in place.programs.console_scripts(place.path):
         try:
             launch = reading.read([name], place.path.parent, place.programs)
         except LaunchError:
             continue
-        at = (number for number, line in enumerate(lines, 1) if line.split("=")[0].strip().strip("'\"") == name)
-        yield launch.found_at(Origin(place.path, next(at, 1), name))
+        lines = (places.find((*table, name)).line for table in SCRIPTS)
+        yield launch.found_at(Origin(place.path, next((line for line in lines if line > 1), 1), name))
 
 
 _SOURCES: Sequence[tuple[str, Reader]] = (

@@ -60,10 +60,15 @@ class Launch:
     @property
     def shown(self) -> str:
         """The command that starts it without anything in front, as one types it."""
-        started = {"script": ("python", self.program), "module": ("python", "-m", self.program), "tests": ("pytest",)}
-        words = started.get(self.kind, (self.program,))
+        started = {"script": ("python", self.program), "module": ("python", "-m", self.program)}
+        words = started.get(self.kind, (self._name,))
         named = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
         return " ".join([*named, *(shlex.quote(word) for word in (*words, *self.arguments))])
+
+    @property
+    def _name(self) -> str:
+        """What a console script is called."""
+        return self.through[-1] if self.kind == "function" and self.through else self.program
 
     @property
     def blanks(self) -> tuple[str, ...]:
@@ -79,8 +84,9 @@ class Launch:
     @property
     def completed(self) -> str:
         """The beginning of the command of ours that more arguments complete."""
-        what = {"module": f"-m {self.program}"}.get(self.kind, shlex.quote(self.program))
-        return " ".join(["drygrad run", what, "--", *(shlex.quote(word) for word in self.arguments)])
+        commands = {"module": f"-m {self.program} --", "script": f"{shlex.quote(self.program)} --"}
+        begun = commands.get(self.kind, f"-- {self._name}")
+        return " ".join(["drygrad run", begun, *(shlex.quote(word) for word in self.arguments)])
 
     @property
     def devices(self) -> int:
@@ -107,8 +113,7 @@ class Launch:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it crosses the wire."""
-        named = self.through[-1] if self.through else self.program
-        argv0 = {"script": self.program, "module": str(self.file), "function": named}
+        argv0 = {"module": str(self.file), "function": self._name}
         return {
             "kind": self.kind,
             "program": self.program,

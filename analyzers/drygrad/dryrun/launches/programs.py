@@ -17,6 +17,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+SCRIPTS = (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts"))
+"""The tables of a pyproject.toml that name console scripts."""
 _MOST_BYTES = 1 << 20
 _PYTHONS = (b"python", b"pypy")
 
@@ -117,7 +119,7 @@ def _declared(config: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return {}
     found: dict[str, str] = {}
-    for keys in (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts")):
+    for keys in SCRIPTS:
         table: Any = document
         for key in keys:
             table = cast("Mapping[str, Any]", table).get(key) if isinstance(table, Mapping) else None
