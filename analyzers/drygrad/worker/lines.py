@@ -49,6 +49,7 @@ class Instruction:
 
 _INSTRUCTIONS: defaultdict[int, dict[int, Instruction]] = defaultdict(dict)
 """By the identity of the code, which they keep, and the offset."""
+_COPY_SLICES = "CopySlices"
 _FOREIGN: dict[int, Instruction] = {}
 """What stands for the instructions of code that is not the user's."""
 
@@ -187,14 +188,19 @@ class Lines:
         Numbers are counted per thread: nodes of the forward pass come from the main thread, those that a
         checkpoint computes again from the device's; the operation's name tells which one is meant.
         """
-        number, wanted = node._sequence_nr(), _bare(node.name())
+        number, name, thread = node._sequence_nr(), node.name(), _this_thread()
+        if thread == self._main and not name.endswith(_COPY_SLICES):  # the usual case of a backward pass
+            nodes = self._by_node[thread]
+            found = nodes.get(number) or nodes.get(number + 1) or nodes.get(number + 2)
+            return found[0] if found is not None else None
+        wanted = _bare(name)
         # Some operations copy their input between the creation of their node and their own call; the node of a
         # write through a view comes after it.
-        for near in (number - 1, number - 2) if wanted == "copyslices" else (number, number + 1, number + 2):
-            candidates = [self._by_node[thread].get(near) for thread in (_this_thread(), self._main)]
-            found = [c for c in candidates if c is not None]
-            if found:
-                return ([c for c in found if _bare(c[1]) == wanted] or found)[0][0]
+        for near in (number - 1, number - 2) if name.endswith(_COPY_SLICES) else (number, number + 1, number + 2):
+            candidates = [self._by_node[known].get(near) for known in (thread, self._main)]
+            made = [c for c in candidates if c is not None]
+            if made:
+                return ([c for c in made if _bare(c[1]) == wanted] or made)[0][0]
         return None
 
     def place(self, instruction: Instruction | None) -> Place | None:

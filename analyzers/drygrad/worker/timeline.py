@@ -21,7 +21,7 @@ class Sample:
 
 
 class Timeline:
-    """Samples in the order of time; once there are too many, neighbours of one phase become one."""
+    """Samples in the order of time; once there are too many, those of one phase that are near become one."""
 
     def __init__(self, limit: int = _LIMIT) -> None:
         self._limit = limit
@@ -43,15 +43,17 @@ class Timeline:
             self._thin()
 
     def _thin(self) -> None:
-        """Merge neighbours twice as far apart as before; phases that alternate faster than that stay apart."""
+        """Merge samples of one phase twice as far apart as before, also where phases alternate faster than that."""
         self._resolution *= 2
-        kept = self._samples[:1]
-        for sample in self._samples[1:]:
-            last = kept[-1]
-            if last.phase == sample.phase and sample.seconds - last.seconds < self._resolution:
-                last.value = max(last.value, sample.value)
+        kept: list[Sample] = []
+        last: dict[str, Sample] = {}
+        for sample in self._samples:
+            before = last.get(sample.phase)
+            if before is not None and sample.seconds - before.seconds < self._resolution:
+                before.value = max(before.value, sample.value)
             else:
                 kept.append(sample)
+                last[sample.phase] = sample
         self._samples, self._last = kept, kept[-1]
 
     def as_json(self) -> list[dict[str, Any]]:

@@ -198,7 +198,7 @@ class Births(Instrument):
 
     def _look(self, op: Op, tensor: Any, look: Look, bound: float, before: float = UNKNOWN) -> None:
         limit = LIMITS.get(tensor.dtype)
-        if limit is None or not ((self._simulated and tensor.is_cuda) or _is_float(tensor)):
+        if limit is None or (not (tensor.is_cuda if self._simulated else _is_usual(tensor)) and not _is_float(tensor)):
             return
         if not bound <= limit:
             if not look.checked and not self._births:
@@ -422,10 +422,13 @@ def _is_float(value: Any) -> bool:
 
     This stands on the path of every operation: what is usual is recognised by its type.
     """
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and (_is_usual(value) or is_readable(value))
+
+
+def _is_usual(tensor: torch.Tensor) -> bool:
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
         return False
-    usual = type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
-    return (usual and (value.is_cpu or value.is_cuda) and not value.is_nested) or is_readable(value)
+    return (tensor.is_cpu or tensor.is_cuda) and not tensor.is_nested
 
 
 def _level(tensor: torch.Tensor) -> int:
