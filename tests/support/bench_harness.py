@@ -13,6 +13,7 @@ from instrument_harness import IMPORTS
 from drygrad.worker.experiments.bench import Bench
 from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.lines import Lines
+from drygrad.worker.resolving import resolve
 from drygrad.worker.run import Fault, Instrument, Run
 from drygrad.worker.watch import watching
 
@@ -32,7 +33,12 @@ def examined(folder: Path, relation: type[Relation], program: str, given: str, *
         return arguments.pop("self", None), [({"name": name}, value) for name, value in arguments.items()]
 
     execution: Any = SimpleNamespace(
-        run=run, plan=run.plan, hooks=SimpleNamespace(last_return=None), loops=SimpleNamespace(limit=3), instruments=[]
+        run=run,
+        plan=run.plan,
+        resolved=resolve,
+        hooks=SimpleNamespace(last_return=None),
+        loops=SimpleNamespace(limit=3),
+        instruments=[],
     )
     try:
         with watching(run, []):
