@@ -458,3 +458,33 @@ def test_what_a_program_has_not_been_given_is_no_error_of_its_own(
     launched = {"kind": "script", "argv": ["x.py", *argv]}
     result = worker.run({**plan(tmp_path, text), "launch": launched})
     assert (result["outcome"], [f["message"][: len(words)] for f in result["faults"]]) == (outcome, [words])
+
+
+BROKEN = """
+import importlib.abc, importlib.util, sys
+
+class Loader(importlib.abc.SourceLoader):
+    def get_filename(self, name):
+        return INSTALLED
+
+    def get_data(self, path):
+        return b"def fit(): raise ValueError('wrong')\\nif " + EARLY + b": raise RuntimeError('no operator x')"
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, Loader()) if name == "brokenpkg" else None
+
+sys.meta_path.append(Finder())
+import brokenpkg
+brokenpkg.fit()
+"""
+
+
+@pytest.mark.parametrize(("early", "outcome"), [(b"True", "missing-package"), (b"False", "failed")])
+def test_a_package_that_fails_as_it_is_imported_is_no_fault_of_the_programs(
+    worker: WorkerClient, tmp_path: Path, early: bytes, outcome: str
+) -> None:
+    installed = str(Path(sysconfig.get_path("purelib"), "brokenpkg", "__init__.py"))
+    result = worker.run(plan(tmp_path, f"INSTALLED, EARLY = {installed!r}, {early!r}\n{BROKEN}"))
+    assert (result["outcome"], bool(result["faults"])) == (outcome, outcome == "failed")
+    assert outcome == "failed" or "`brokenpkg` cannot be imported in" in result["reason"]

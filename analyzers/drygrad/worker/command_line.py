@@ -6,11 +6,10 @@ import argparse
 import sys
 import traceback
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
-from drygrad.worker.modules import third_party_folders
-from drygrad.worker.surroundings import chain, innermost, is_installed, words_of
+from drygrad.worker.surroundings import chain, innermost, is_installed, package_of, words_of
 
 _MISUSED = 2
 """The status with which a parser of command lines ends a program by convention."""
@@ -84,15 +83,8 @@ def _is_of_reader(error: BaseException, argv: Arguments) -> bool:
     start = next((i for i, frame in enumerate(frames) if (id(frame), frame.f_code) in argv.readers), None)
     if start is None or not is_installed(frames[start]):
         return False
-    package = _package_of(frames[start])
-    return all(_package_of(frame) == package for frame in frames[start:])
-
-
-def _package_of(frame: FrameType) -> str:
-    """Return the package that a frame's module is of; the file of one that is in none."""
-    path = frame.f_code.co_filename
-    folder = next((folder for folder in third_party_folders() if path.startswith(folder)), "")
-    return path[len(folder) :].lstrip("/\\").replace("\\", "/").partition("/")[0] if folder else path
+    package = package_of(frames[start])
+    return all(package_of(frame) == package for frame in frames[start:])
 
 
 def usage(error: BaseException) -> str:

@@ -13,6 +13,8 @@ from types import FrameType
 from drygrad.worker.modules import third_party_folders
 
 _MOST = 50
+_IMPORTLIB = "<frozen importlib"
+_WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _REFUSED = re.compile(r"drygrad: (a dry run does not [^\n]*?)['\">]*$", re.MULTILINE)
 _NO_NETWORK = re.compile(
     r"OfflineModeIsEnabled|HF_HUB_OFFLINE|offline mode is enabled|outgoing traffic has been disabled|download=True"
@@ -94,7 +96,34 @@ def missing_package(error: BaseException) -> str | None:
             return f"module `{name}` is neither in the project nor in the environment {where}; {how}"
         if _TO_INSTALL.search(words_of(each)):
             return words_of(each).strip().splitlines()[0]
-    return None
+    return _broken_package(error)
+
+
+def _broken_package(error: BaseException) -> str | None:
+    """Return the sentence for an installed package that fails as it is imported: it does not fit what else is there."""
+    if not isinstance(error, Exception) or isinstance(error, MemoryError):
+        return None
+    frames = [f for f, _ in traceback.walk_tb(error.__traceback__) if not f.f_code.co_filename.startswith(_WORKER)]
+    start = next((i for i in range(len(frames), 0, -1) if not _is_of_import(frames[i - 1])), 0)
+    behind = frames[start:]
+    package = next((package_of(frame) for frame in behind if is_installed(frame)), "")
+    if not package or not (
+        behind[0].f_code.co_filename.startswith(_IMPORTLIB) or behind[0].f_code.co_name == "<module>"
+    ):
+        return None  # Python leaves its own frames out of some tracebacks
+    first = next((line.strip() for line in words_of(error).splitlines() if line.strip()), "")
+    return f"the package `{package}` cannot be imported in {sys.prefix}: {type(error).__name__}: {first}"
+
+
+def _is_of_import(frame: FrameType) -> bool:
+    return is_installed(frame) or frame.f_code.co_filename.startswith(_IMPORTLIB)
+
+
+def package_of(frame: FrameType) -> str:
+    """Return the package that a frame's module is of; the file of one that is in none."""
+    path = frame.f_code.co_filename
+    folder = next((folder for folder in third_party_folders() if path.startswith(folder)), "")
+    return path[len(folder) :].lstrip("/\\").replace("\\", "/").partition("/")[0] if folder else path
 
 
 def _refusal(error: BaseException) -> str | None:
