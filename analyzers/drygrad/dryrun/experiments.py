@@ -111,7 +111,7 @@ def _with_ranks(asked: Experiments, record: Record, ranks: int) -> Experiments:
     """Return experiments with the comparison of so many ranks, which take turns, and the time that they have."""
     most, took = _SHARE * record.plan.options.timeout, record.result.own_seconds
     seconds = min(most, max(asked.seconds, 4 * ranks * took)) if record.result.outcome == "passed" else most
-    return replace(asked, ranks=ranks, launched=record.plan.options.ranks is not None, rank_seconds=seconds)
+    return replace(asked, ranks=ranks, launched=not record.result.data.get("spawns"), rank_seconds=seconds)
 
 
 def _completed(result: Result, so_far: Sequence[Result], codes: Sequence[str]) -> tuple[Result, tuple[Tried, ...]]:

@@ -53,7 +53,7 @@ class Experiments:
     ranks: int = 0
     """How many ranks of the program are run and compared; 0: none."""
     launched: bool = False
-    """Whether they have a launch's variables from the beginning on, and not only when they need them."""
+    """Whether they have a launch's variables, as those have not that a program starts itself."""
     rank_seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:

@@ -309,6 +309,7 @@ RESULT = record(
                 "experiments": items(_EXPERIMENT, 100),
                 "distributed": flag,
                 "ranks": _COUNT,
+                "spawns": flag,
                 "output": _OUTPUT,
             }.items()
         },

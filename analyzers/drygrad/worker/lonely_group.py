@@ -180,6 +180,7 @@ def _ask_for(run: Run, ranks: Any) -> None:
 def _stay_alone(run: Run) -> None:
     def spawn(fn: Any, args: Any = (), nprocs: Any = 1, *_: Any, **__: Any) -> None:
         _ask_for(run, nprocs)
+        run.result["spawns"] = True
         if run.ranks is None:
             run.note("no process was started: the function ran as the first of them")
         fn(0 if run.ranks is None else run.ranks.seat.rank, *args)

@@ -54,6 +54,8 @@ class Loops:
         self.limit = max(1, int(run.plan.get("loop_limit") or 3))
         self.fetching: Batches | None = None
         """The loader whose batch was fetched last."""
+        self.passes: dict[tuple[str, int], int] = {}
+        """How many passes the last begun of each loop has made."""
         self._ended: set[tuple[str | None, int]] = set()
 
     def loop(self, iterable: Any, line: int) -> Any:
@@ -137,6 +139,7 @@ class Loop:
         else:
             value = next(self._iterator)
         bound.count += 1
+        loops.passes[self._where] = bound.count
         return value
 
     def _last(self) -> Any:
@@ -162,6 +165,7 @@ class Loop:
             self._stop()
             return False
         bound.count += 1
+        self._loops.passes[self._where] = bound.count
         return True
 
     def _stop(self) -> None:

@@ -143,30 +143,34 @@ BROKEN = {
     ),
 }
 
-RIGHT = {
-    "the first goes ahead": """
-        if rank != 0:
-            dist.barrier()
-        os.getpid()
-        if rank == 0:
-            dist.barrier()
-        """,
-    "all stop together": """
-        for epoch in range(9):
-            stop = torch.tensor([int(rank == 0 and epoch == 1)])
-            dist.all_reduce(stop)
-            if stop.item():
-                break
-        assert epoch == 1
-        """,
-    "only alone it fails": """
-        half = list(range(world // 2))
-        group = dist.new_group(half)
-        if rank in half:
-            dist.broadcast(torch.ones(2), src=half[0], group=group)
-        assert world == 2
-        """,
-}
+RIGHT = (
+    """
+    if rank != 0:
+        dist.barrier()
+    os.getpid()
+    if rank == 0:
+        dist.barrier()
+    """,
+    """
+    for epoch in range(9):
+        stop = torch.tensor([int(rank == 0 and epoch == 1)])
+        dist.all_reduce(stop)
+        if stop.item():
+            break
+    assert epoch == 1
+    """,
+    """
+    assert int(os.environ.get("RANK", 0)) == rank == int(os.environ.get("LOCAL_RANK", 0))
+    """,
+)
+
+ALONE = """
+half = list(range(world // 2))
+group = dist.new_group(half)
+if rank in half:
+    dist.broadcast(torch.ones(2), src=half[0], group=group)
+assert world == 2
+"""
 
 
 def tried(lab: Lab, text: str, ranks: int | None = None) -> Record:
@@ -180,20 +184,24 @@ def outcome(record: Record) -> str:
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_ranks_do_not_do_alike_is_told_at_its_line(case: str, lab: Lab) -> None:
-    code, program, broken, right = BROKEN[case]
+    code, program, broken, _ = BROKEN[case]
     text = dedent(program).replace("{}", broken)
     record = tried(lab, text)
     line = next(n for n, line in enumerate(written(BEGIN + dedent(program)).lines, 1) if "{}" in line)
     told = [(f.code, f.span.start.line, f.severity) for f in record.findings if f.severity == "error"]
     assert told == [(code, line, "error")], (record.findings, record.result.tried)
-    record = tried(lab, dedent(program).replace("{}", right))
-    assert (outcome(record), list(record.findings)) == ("held", [])
 
 
-@pytest.mark.parametrize("case", RIGHT)
-def test_right_programs_hold(case: str, lab: Lab) -> None:
-    record = tried(lab, dedent(RIGHT[case]))
+def test_what_is_right_holds(lab: Lab) -> None:
+    twins = [dedent(program).replace("{}", right) for _, program, _, right in BROKEN.values()]
+    record = tried(lab, "\n".join([*twins, *map(dedent, RIGHT)]))
+    assert (outcome(record), list(record.findings)) == ("held", []), record.result.tried
+
+
+def test_what_fails_only_alone_is_not_told(lab: Lab) -> None:
+    record = tried(lab, dedent(ALONE))
     assert (outcome(record), list(record.findings)) == ("held", [])
+    assert "needs more ranks" in str(record.result.reason)
 
 
 def test_collectives_have_the_results_of_as_many_ranks(lab: Lab) -> None:
@@ -269,6 +277,28 @@ def test_loaders_of_unlike_lengths_are_told_though_their_ends_are_far(lab: Lab) 
     record = tried(lab, UNEVEN)
     assert [(f.code, f.severity) for f in record.findings] == [("DG620", "warning")]
     assert "10 batches on rank 0 and 9" in record.findings[0].message
+
+
+SKIPPING = """
+model = DDP(nn.Linear(2, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for index in range(8):
+    good = torch.tensor(int(rank == 0 or index != 1))
+    {}
+    if not good:
+        continue
+    optimizer.zero_grad()
+    model(torch.ones(2, 2)).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_pass_that_one_rank_leaves_out_is_told(lab: Lab) -> None:
+    record = tried(lab, SKIPPING.replace("{}", "pass"))
+    line = next(n for n, line in enumerate(written(BEGIN + SKIPPING).lines, 1) if "continue" in line)
+    assert [(f.code, f.span.start.line, f.severity) for f in record.findings] == [("DG620", line, "warning")]
+    record = tried(lab, SKIPPING.replace("{}", "dist.all_reduce(good, op=dist.ReduceOp.MIN)"))
+    assert (outcome(record), list(record.findings)) == ("held", [])
 
 
 def test_a_program_without_a_process_group_has_no_ranks(lab: Lab) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from drygrad.worker import errors, processes
 from drygrad.worker.errors import shortened
 from drygrad.worker.ranks.differing import Comparison, differ, difference
+from drygrad.worker.ranks.passing import passed_over
 from drygrad.worker.ranks.seat import Seat, Wire
 from drygrad.worker.ranks.sharing import shared
 from drygrad.worker.ranks.table import Table
@@ -151,6 +152,9 @@ def _faults(run: Run, table: Table, answers: list[dict[str, Any] | None]) -> lis
     blocks = [known.union(answer["blocks"] if answer else ()) for known, answer in zip(table.blocks, answers)]
     comparison = Comparison(run.lines, table.traces, blocks)
     arrivals = table.differing or table.standing
+    out_of_step = passed_over(run.lines, table.traces, blocks)
+    if out_of_step is not None:
+        return [out_of_step]
     if arrivals is None:
         return [*shared([answer["notes"] for answer in answers if answer is not None])]
     _must_have_gone_alike(table, answers)

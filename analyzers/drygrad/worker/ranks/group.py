@@ -53,6 +53,12 @@ class Groups:
         self._told: set[int] = set()
         _backends.register_backend(NAME, self._create, devices=["cpu", "cuda"])
 
+    def passes(self) -> dict[str, int]:
+        """Return how many passes the loops of the target's file have made, by their lines."""
+        return {
+            str(line): count for (path, line), count in self.notes.loops.passes.items() if path == self.run.lines.path
+        }
+
     def new_blocks(self) -> list[int]:
         """Return the blocks of the target's file that have run since this was asked last."""
         new = self._blocks - self._told
@@ -143,6 +149,7 @@ class RankGroup(_Group):
             "chain": chain_here(run.lines, frame),
             "blocks": self._groups.new_blocks(),
             "stops": [[one["path"], one["line"], one["iterations"]] for one in run.result.get("truncated", ())],
+            "passes": self._groups.passes(),
             "operands": {
                 "shapes": [[*tensor.shape] for tensor in tensors],
                 "dtypes": [str(tensor.dtype) for tensor in tensors],

@@ -24,7 +24,7 @@ class Notes:
     """Takes notes in the process of a rank."""
 
     def __init__(self, run: Run, loops: Loops) -> None:
-        self._run, self._loops = run, loops
+        self._run, self.loops = run, loops
         self.met = 0
         """How often it has met all other ranks."""
         self._writes: list[dict[str, Any]] = []
@@ -44,8 +44,8 @@ class Notes:
 
     def reduced(self) -> None:
         """Hear that gradients of all ranks are averaged, of what was computed from the batch that came last."""
-        if self._loops.fetching is not None:
-            self._loader(self._loops.fetching)["trained"] = True
+        if self.loops.fetching is not None:
+            self._loader(self.loops.fetching)["trained"] = True
 
     def as_json(self) -> dict[str, Any]:
         """Return them as they are told."""

@@ -38,13 +38,15 @@ class Arrival:
     """The places of the user's functions at work, the outermost first."""
     stops: list[list[Any]]
     """The loops that the run of this rank has left early by then."""
+    passes: dict[str, int]
+    """How many passes the last begun of each loop of the target's file has made, by its line."""
     operands: dict[str, Any]
     """What must fit what the others bring."""
 
     @classmethod
     def of(cls, rank: int, message: dict[str, Any]) -> Arrival:
         """Return what a rank has said."""
-        names = ("op", "what", "group", "made", "chain", "stops", "operands")
+        names = ("op", "what", "group", "made", "chain", "stops", "passes", "operands")
         return cls(rank, **{name: message[name] for name in names})
 
 
