@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import re
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ _SURPLUS = re.compile(r"got an unexpected keyword argument '(?P<name>\w+)'")
 _ARRAY = re.compile(
     r"not implemented for NumPy arrays|expected np\.ndarray|'numpy\.ndarray' and 'Tensor'|'Tensor' and 'numpy\.ndarray'"
 )
+_SEVERAL = re.compile(r"argument 'tensors' \(position 1\) must be tuple of Tensors, not Tensor")
+_FLAG = re.compile(r"must be bool, not (int|float|str|NoneType)")
 _NUMPY = ".numpy()"
 _MOST_CLASSES = 4
 _OPERANDS = 2
@@ -35,7 +38,18 @@ def misfits(failure: Failure) -> Iterator[Want]:
         yield Want("surplus", text=surplus["name"], paths=frozenset((failure.building,)))
     if (isinstance(failure.error, TypeError) and _ARRAY.search(text)) or _reads_as_array(failure.error):
         yield Want("array", paths=named_in_line(failure), why="NumPy computes with it")
+    if isinstance(failure.error, TypeError) and _SEVERAL.search(text):
+        yield Want("several", paths=named_in_line(failure), why="several tensors are put together")
+    if isinstance(failure.error, TypeError) and _FLAG.search(text):
+        yield Want("flag", choices=tuple(_words(failure)), why="it is True or False")
     yield from _instances(failure)
+
+
+def _words(failure: Failure) -> Iterator[str]:
+    """Yield the names in the lines that an error has come through."""
+    for trace in failure.frames():
+        line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        yield from re.findall(r"[A-Za-z_]\w*", line)
 
 
 def _reads_as_array(error: BaseException) -> bool:
@@ -90,6 +104,22 @@ def as_array(proposal: Node, want: Want) -> Iterator[Node]:
         if leaf.kind == "tensor" and wanted and not proposal.stays(path):
             plain = replace(leaf, others=(), device="")
             yield proposal.replaced(path, Node("changed", _NUMPY, parts=(("value", plain),), why=want.why))
+
+
+def as_several(proposal: Node, want: Want) -> Iterator[Node]:
+    """Give a list of tensors instead of one."""
+    for path in want.paths or ():
+        leaf = proposal.found_at(path)
+        if leaf is not None and leaf.kind == "tensor":
+            alike = replace(leaf, others=())
+            yield proposal.replaced(path, Node("list", parts=(("0", alike), ("1", alike)), why=want.why))
+
+
+def as_flag(proposal: Node, want: Want) -> Iterator[Node]:
+    """Give False or True instead of a number or a word to what a line names."""
+    for path, leaf in [*proposal.leaves()]:
+        if path[-1] in want.choices and leaf.kind in ("number", "text") and leaf.text not in ("True", "False"):
+            yield from (proposal.replaced(path, Node("text", text, why=want.why)) for text in ("False", "True"))
 
 
 def as_instance(proposal: Node, want: Want) -> Iterator[Node]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from drygrad.worker.search.alike import with_alike
 from drygrad.worker.search.coincidence import contradicts
-from drygrad.worker.search.kinds import as_array, as_instance, without_argument
+from drygrad.worker.search.kinds import as_array, as_flag, as_instance, as_several, without_argument
 from drygrad.worker.search.lacking import with_argument, with_attribute, with_entry
 from drygrad.worker.search.nodes import DEFINITE, FLOATS, Node, Path
 from drygrad.worker.search.trial import Failure, Mismatch
@@ -347,4 +347,6 @@ _CHANGES: dict[str, Callable[[Node, Want], Iterator[Node]]] = {
     "surplus": without_argument,
     "array": as_array,
     "instance": as_instance,
+    "flag": as_flag,
+    "several": as_several,
 }
