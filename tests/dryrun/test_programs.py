@@ -135,7 +135,7 @@ def test_a_call_is_made_in_the_modes_of_the_program(
     "text",
     [
         f"def go():\n    try:\n        {STEP}\n    except:\n        pass\n    torch.relu(None)\ngo()\n",
-        f"try:\n    {STEP}\nexcept BaseException:\n    print('caught')\n",
+        f"try:\n    {STEP}\nexcept BaseException:\n    pass\nfor n in range(9):\n    print('behind')\n",
         "import contextlib\n@contextlib.contextmanager\ndef held():\n    try:\n        yield\n    finally:\n"
         f"        print('held')\nwith held():\n    {STEP}\n",
     ],
@@ -145,6 +145,7 @@ def test_what_a_program_does_about_its_end_is_nothing_of_the_run(
 ) -> None:
     result = result_of(worker, planned(tmp_path, TRAIN + text))
     assert (result.outcome, result.error, result.faults) == ("passed", None, ())
+    assert "behind" not in result.output
 
 
 def test_a_method_that_a_subclass_calls_on_its_own_object(worker: WorkerClient, tmp_path: Path) -> None:
