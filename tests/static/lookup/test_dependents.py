@@ -68,6 +68,11 @@ def test_the_own_file_comes_before_other_scripts(write: Write) -> None:
     ]
 
 
+def test_nothing_comes_to_a_file_that_is_not_saved_yet(write: Write) -> None:
+    place = write({"train.py": PROJECT["train.py"]})
+    assert found(place) == []
+
+
 def test_without_time_there_are_none(write: Write) -> None:
     assert found(write(PROJECT), seconds=-1.0) == []
 

@@ -87,7 +87,7 @@ class Dependents:
         body = self._tree(one.path).body
         if not is_test(one.path) or any(map(is_main_block, body)):
             return one
-        names = self._names[one.path]
+        names = self._names.get(one.path, frozenset())
         return replace(one, tests=tuple(name for s in body for name in _tests(s) if not names.isdisjoint(_read_in(s))))
 
     def _is_program(self, one: Dependent) -> bool:
@@ -99,12 +99,13 @@ class Dependents:
         return not one.names, not one.tests, not works, one.imports, str(one.path)
 
     def _read(self, own: Path) -> None:
+        self._files[own] = _File(b"", frozenset())  # one that is not saved yet
         for path in (own, *workspace_files(self._modules.root)):
             self._look_at_the_clock()
             with suppress(OSError):
                 text = read_file(path) if path.stat().st_size <= MAX_BYTES else b""
                 words = frozenset(_WORD.findall(b" ".join(_IMPORTED.findall(text))))
-                self._files.setdefault(path, _File(text, words))
+                self._files[path] = _File(text, words)
 
     def _importing(self, nearest: Sequence[Path]) -> list[Path]:
         """Return the files that import one of those that were found last, and were not found before."""
