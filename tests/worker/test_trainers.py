@@ -59,3 +59,30 @@ def test_a_trainer_of_lightning_takes_few_epochs(worker: WorkerClient, tmp_path:
     result = worker.run(plan(tmp_path, f"{text}print([{made}])\n"))
     expected = "[(2, None), (1, None), (2, None), (2, 2), (9, None)]\n"
     assert result["output"]["text"] == expected, result["faults"]
+
+
+TRANSFORMERS = """\
+class Trainer:
+    def __init__(self, args):
+        self.args = args
+
+    def train(self, again=None):
+        given = self.args
+        return (given.num_train_epochs, given.max_steps, given.eval_steps, given.save_steps, again)
+"""
+
+
+def test_a_trainer_of_transformers_takes_few_epochs_and_steps(worker: WorkerClient, tmp_path: Path) -> None:
+    (tmp_path / "transformers").mkdir()
+    (tmp_path / "transformers" / "trainer.py").write_text(TRANSFORMERS)
+    text = f"""\
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+from types import SimpleNamespace as A
+from transformers.trainer import Trainer
+long = A(num_train_epochs=50.0, max_steps=-1, eval_steps=500, save_steps=0.1, gradient_accumulation_steps=1)
+short = A(num_train_epochs=1, max_steps=900, eval_steps=None, save_steps=2, gradient_accumulation_steps=4)
+print(Trainer(long).train(again=True), Trainer(short).train())
+"""
+    result = worker.run(plan(tmp_path, text, loop_limit=3))
+    assert result["output"]["text"] == "(2, -1, 3, 0.1, True) (1, 24, None, 2, None)\n", result["faults"]

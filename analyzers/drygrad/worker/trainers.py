@@ -16,13 +16,16 @@ from typing import Any
 from drygrad.worker.loops import PASSES
 from drygrad.worker.run import Run
 
-_MODULES = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
+_TRANSFORMERS = "transformers.trainer"
+_MODULES = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer", _TRANSFORMERS)
+_STEPS = ("eval_steps", "save_steps", "logging_steps")
+"""After how many steps a trainer of transformers does something: a number, or a share of all of them."""
 _LIMITS = ("limit_train_batches", "limit_val_batches", "limit_test_batches", "limit_predict_batches")
 _OTHERWISE = ("overfit_batches", "fast_dev_run")
 
 
 def install(run: Run, limit: int) -> None:
-    """Bound the loops of Lightning's trainers, now or when Lightning is imported."""
+    """Bound the loops of the trainers of Lightning and transformers, now or when these are imported."""
     late = _Late(run, limit)
     for name in _MODULES:
         module = sys.modules.get(name)
@@ -52,7 +55,10 @@ class _Late(MetaPathFinder):
         return spec
 
     def bound(self, module: Any) -> None:
-        """Give each trainer limits of batches where the program gives none."""
+        """Give each trainer limits where the program gives none, or larger ones."""
+        if module.__name__ == _TRANSFORMERS:
+            self._bound_training(module.Trainer)
+            return
         construct = module.Trainer.__init__
 
         @wraps(construct)
@@ -62,6 +68,23 @@ class _Late(MetaPathFinder):
             construct(trainer, *args, **given)
 
         module.Trainer.__init__ = __init__
+
+    def _bound_training(self, kind: Any) -> None:
+        """Let a trainer of transformers take a few epochs, and do what it does after some steps after a few."""
+        train = kind.train
+
+        @wraps(train)
+        def bounded(trainer: Any, *args: Any, **given: Any) -> Any:
+            found = {name: getattr(trainer.args, name, None) for name in ("num_train_epochs", "max_steps", *_STEPS)}
+            cycle = self._limit * int(getattr(trainer.args, "gradient_accumulation_steps", 1) or 1)
+            few = {"num_train_epochs": PASSES, "max_steps": PASSES * cycle, **dict.fromkeys(_STEPS, self._limit)}
+            for name, asked in found.items():
+                if isinstance(asked, (int, float)) and asked > few[name]:
+                    setattr(trainer.args, name, few[name])
+            self._run.note(f"the trainer was told to take {PASSES} epochs at most")
+            return train(trainer, *args, **given)
+
+        kind.train = bounded
 
     def _limited(self, given: dict[str, Any], known: Any) -> dict[str, Any]:
         limit = max(self._limit, int(given.get("accumulate_grad_batches") or 1))
