@@ -279,7 +279,11 @@ class Scope:
             for other, beside in bound[:index]:
                 self._meet(node, (expression, place), (other, beside))
                 self._meet(node, (other, beside), (expression, place))
-        return result(place for _, place in bound)
+        return result(self._as_shown(place) for _, place in bound)
+
+    def _as_shown(self, place: Place) -> Place:
+        """Return a place whose roots count as tensors where the body has shown them to be."""
+        return each(place, lambda a: (replace(a, tensor=True),) if isinstance(a, At) and a.root in self.shown else (a,))
 
     def _meet(self, node: ast.expr, mine: tuple[ast.expr, Place], beside: tuple[ast.expr, Place]) -> None:
         (operand, left), (other, right) = mine, beside

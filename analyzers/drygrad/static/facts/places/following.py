@@ -165,12 +165,24 @@ class Places:
         nothing to the CPU itself) what it got from elsewhere.
         """
         calls = self._handed.get(node, [])
-        if root == MODULE or not calls or deepest == 0:
+        if root == MODULE or deepest == 0:
             return True
+        if not calls:
+            return node not in self._inner
         handed = [(c, a) for c, bound in calls if c is not node for a in flat(bound.get(root) or NOWHERE)]
-        if not self._brings_back and any(a == ANY for _, a in handed):
+        if not self._brings_back and node not in self._inner and any(a == ANY for _, a in handed):
             return True
         return any(isinstance(a, At) and self.is_given(caller, root_of(a), deepest - 1) for caller, a in handed)
+
+    @cached_property
+    def _inner(self) -> frozenset[ast.AST]:
+        """The functions within functions, which none but these call."""
+        return frozenset(
+            inner
+            for function in self.functions
+            for inner in walk(function)
+            if inner is not function and isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef))
+        )
 
     @cached_property
     def _brings_back(self) -> bool:

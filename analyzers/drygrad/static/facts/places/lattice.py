@@ -178,8 +178,9 @@ def result(places: Iterable[Place]) -> frozenset[Alternative]:
     ranks = [a.rank for a in operands if isinstance(a, (At, Made))]
     rank = max(ranks, default=0)
     given = {replace(_computed(a), rank=rank) for a in operands if isinstance(a, At)}
-    if any(a.tensor for a in given):
-        return _bounded(frozenset(given))
+    tensors = {a for a in given if a.tensor}
+    if tensors:
+        return _bounded(frozenset(tensors))  # what else is given may be a number
     made = {a for a in operands if isinstance(a, Made)}
     if made:
         return _bounded(frozenset(replace(a, rank=max(m.rank for m in made)) for a in made))

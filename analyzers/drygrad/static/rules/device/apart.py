@@ -80,7 +80,7 @@ def _is_by_design(function: Function, fault: Fault, places: Places, ctx: Context
     maker = None if fault.made.kept_by_init else ctx.function(fault.made.site)
     for node in (function.node, ctx.function(fault.node), maker):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (
-            _works_on_cpu(node, ctx) or _is_for_beginning(node, ctx)
+            _works_on_cpu(node, ctx) or _is_for_beginning(node, ctx) or _serves_cpu(node, ctx)
         ):
             return True
     if is_expected(fault.node, ctx):
@@ -116,6 +116,19 @@ def _is_for_beginning(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context
     named = [n for n in ctx.nodes(ast.Attribute) if n.attr == node.name]
     named += [n for n in ctx.nodes(ast.Name) if n.id == node.name]
     return bool(named) and all(_is_in_beginning(n, ctx) for n in named)
+
+
+def _serves_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) -> bool:
+    """Say whether all calls of a function of the module stand in methods that work on the CPU, such as a dataset's."""
+    callers = [ctx.function(site.node) for site in ctx.callers(node)]
+    return (
+        bool(callers)
+        and isinstance(ctx.parent(node), ast.Module)
+        and all(
+            isinstance(caller, (ast.FunctionDef, ast.AsyncFunctionDef)) and _works_on_cpu(caller, ctx)
+            for caller in callers
+        )
+    )
 
 
 def _is_in_beginning(node: ast.expr, ctx: Context) -> bool:

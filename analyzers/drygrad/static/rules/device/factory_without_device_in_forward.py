@@ -45,6 +45,36 @@ class FactoryWithoutDeviceInForward(Rule):
     VALID = [
         Valid(
             """
+            class Wrapper(nn.Module):
+                def stamps(self, audio: torch.Tensor, size, hop=None):
+                    if hop is None:
+                        hop = self.hop
+                    segments = F.unfold(audio, kernel_size=(1, size), stride=(1, hop)).transpose(-1, -2)
+                    stamps = []
+                    for i, segment in enumerate(segments):
+                        stamps.append(i)
+                    return torch.as_tensor(stamps) * hop * 1000.0 / self.rate
+            """
+        ),
+        Valid(
+            """
+            import torchaudio
+
+            def pieces(wave, size):
+                padded = torch.cat([wave, torch.zeros(size - wave.size(0))])
+                return padded.unfold(0, size, size)
+
+            class Waves(torch.utils.data.Dataset):
+                def __init__(self, paths):
+                    self.paths = paths
+
+                def __getitem__(self, index):
+                    wave, _ = torchaudio.load(self.paths[index])
+                    return pieces(wave[0], 16000)
+            """
+        ),
+        Valid(
+            """
             class Embedding(nn.Module):
                 def forward(self, waves, masks=None):
                     if masks is None:

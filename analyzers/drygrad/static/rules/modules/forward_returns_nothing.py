@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Fix, Invalid, Position, Rule, Span, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import inserted
-from drygrad.static.facts.values import Tensor
+from drygrad.static.facts.values import Class, Reference, Tensor, is_module_class
 from drygrad.static.syntax import nodes_within
 
 
@@ -38,6 +38,15 @@ class ForwardReturnsNothing(Rule):
 
     code, name, since = "DG745", "forward-returns-nothing", "0.1"
     VALID = [
+        Valid(
+            """
+            from upstream import HookedModule
+
+            class Expert(nn.Module, HookedModule):
+                def forward(self, x):
+                    features = x.exp().sum(-1)
+            """
+        ),
         Valid(
             '''
             class Base(nn.Module):
@@ -189,7 +198,7 @@ class ForwardReturnsNothing(Rule):
         cls = ctx.parent(node)
         if node.name != "forward" or not isinstance(cls, ast.ClassDef) or node.decorator_list:
             return
-        if not ctx.is_module_class(cls) or _gives_something(node, ctx) or not _computes(node, ctx):
+        if not _is_plain_module(cls, ctx) or _gives_something(node, ctx) or not _computes(node, ctx):
             return
         start = ctx.source.start(node)
         name = Span(
@@ -205,6 +214,15 @@ class ForwardReturnsNothing(Rule):
             span=name,
             fixes=[_fix(node, ctx)],
         )
+
+
+def _is_plain_module(cls: ast.ClassDef, ctx: Context) -> bool:
+    """Say whether calling an object is calling its ``forward``: no base of another file may do more."""
+    known = ctx.class_of(cls)
+    if known is None or not ctx.is_module_class(cls) or known.member("__call__") is not None:
+        return False
+    bases = (base for each in known.lineage() for base in each.bases)
+    return all(isinstance(b, Class) or (isinstance(b, Reference) and is_module_class(b.name)) for b in bases)
 
 
 def _gives_something(function: ast.FunctionDef, ctx: Context) -> bool:

@@ -12,7 +12,7 @@ from drygrad.static.facts.values import Constant
 from drygrad.static.parameters import has_parameters
 from drygrad.static.syntax import bound_names
 
-_SAID = re.compile(r"shared|tied|common", re.I)
+_SAID = re.compile(r"share|tied|tie_|common", re.I)
 _CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential"})
 
 
@@ -42,6 +42,16 @@ class LayerRepeated(Rule):
     code, name, since = "DG753", "layer-repeated", "0.1"
     severity = "warning"
     VALID = [
+        Valid(
+            """
+            class Encoder(nn.Module):
+                def __init__(self, config):
+                    super().__init__()
+                    layer = nn.Linear(8, 8)
+                    if config.share_layer:
+                        self.layers = nn.ModuleList([layer for _ in range(config.depth)])
+            """
+        ),
         Valid("layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(6)])"),
         Valid("layers = nn.Sequential(*[nn.ReLU()] * 2)"),
         Valid("layers = nn.ModuleList([nn.Linear(4, 4)] * 1)"),
@@ -93,11 +103,17 @@ class LayerRepeated(Rule):
         for argument in node.args:
             repeated = argument.value if isinstance(argument, ast.Starred) else argument
             layer = _repeated_layer(repeated, ctx)
-            if layer is None or (isinstance(layer, ast.Name) and _SAID.search(layer.id)):
+            if layer is None or (isinstance(layer, ast.Name) and _SAID.search(layer.id)) or _is_chosen(node, ctx):
                 continue
             if has_parameters(ctx.value(layer), ctx):
                 message = "this holds the same layer several times: its weights are shared, not copied"
                 yield ctx.finding(self, repeated, message, fixes=[_copied(repeated, layer, ctx)])
+
+
+def _is_chosen(node: ast.Call, ctx: Context) -> bool:
+    """Say whether a setting that speaks of sharing decides that the layers are shared."""
+    tests = (a.test for a in ctx.ancestors(node) if isinstance(a, (ast.If, ast.IfExp)))
+    return any(_SAID.search(ast.unparse(test)) for test in tests)
 
 
 def _repeated_layer(node: ast.expr, ctx: Context) -> ast.expr | None:
