@@ -124,7 +124,7 @@ def _completed(result: Result, so_far: Sequence[Result], codes: Sequence[str]) -
 
 def _fails_alike(record: Record, result: Result, tried: Sequence[Tried]) -> bool:
     """Say whether a program that failed alone fails as several ranks, too, as far as that is known."""
-    ended = record.result.error
+    ended = record.result.error if record.result.outcome == "failed" else None
     came = next((one.outcome for one in tried if one.code == RANKS), "not-tried")
     return came == "not-tried" or any(ended is not None and fault.at == ended.at for fault in result.faults)
 

@@ -131,6 +131,15 @@ BROKEN = {
         "dist.all_reduce(count)",
         "dist.all_reduce(count.float())",
     ),
+    "a group that only its first member makes": (
+        "DG620",
+        """
+        if rank == 0:
+            pair = {}
+        """,
+        "dist.new_group([0, 1])",
+        "None",
+    ),
     "a source outside the group": (
         "DG940",
         """
