@@ -83,7 +83,7 @@ def report(folder: Path) -> Report:
         patch.chdir(folder)
         arguments = parser().parse_args(["run", "train.py::step", "--python", sys.executable, "--no-progress"])
         projects = Projects()
-        return asyncio.run(report_of([*files_of("train.py::step", projects)], arguments, projects))
+        return asyncio.run(report_of([*files_of(arguments, projects)], arguments, projects))
 
 
 def written(report: Report, form: str) -> str:

@@ -68,7 +68,10 @@ def _is_computed(receiver: ast.expr, ctx: Context) -> bool:
     """Say whether a name stands for what a call made of tensors: a tensor, whose backward is given a gradient."""
     if not isinstance(receiver, ast.Name):
         return False
-    match last_assignment(ctx, receiver.id, ctx.statement(receiver)):
+    made = last_assignment(ctx, receiver.id, ctx.statement(receiver))
+    while isinstance(made, (ast.Subscript, ast.Attribute)):
+        made = made.value
+    match made:
         case ast.Call(args=given):
             return any(isinstance(ctx.value(argument), Tensor) for argument in given)
         case _:

@@ -56,6 +56,7 @@ class BackwardOnCutGraph(Rule):
             "pooled.mean().backward()"
         ),
         Valid("def check(net, x: torch.Tensor):\n    y = net(x)\n    y.backward(torch.randn_like(y))"),
+        Valid("def check(net, x: torch.Tensor):\n    y = net(x)['y']\n    y.backward(torch.randn_like(y))"),
         Valid("def f(mask, a, b):\n    torch.where(torch.arange(3) < 2, a, b).sum().backward()"),
     ]
     INVALID = [

@@ -96,7 +96,7 @@ def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) ->
         bases = (ast.unparse(base) for base in cls.bases)
         if BEGINS.match(node.name) or any(_CPU_CLASSES.search(name) for name in (cls.name, *bases)):
             return True
-    if isinstance(cls, ast.ClassDef) and node.name == "__call__" and not ctx.is_module_class(cls) and not cls.bases:
+    if isinstance(cls, ast.ClassDef) and not cls.bases and any(_is_call(member) for member in cls.body):
         return True  # a transform: loaders call it
     returns_arrays = node.name not in _FORWARD and any(map(_is_array_of_tensor, walk(node)))
     return returns_arrays or any(_is_of_images(n, ctx) for n in walk(node))
@@ -109,6 +109,10 @@ def _is_array_of_tensor(node: ast.AST) -> bool:
             return not any(isinstance(part, ast.Attribute) and part.attr in _TO_CPU for part in walk(owner))
         case _:
             return False
+
+
+def _is_call(member: ast.stmt) -> bool:
+    return isinstance(member, ast.FunctionDef) and member.name == "__call__"
 
 
 def _is_for_beginning(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) -> bool:
