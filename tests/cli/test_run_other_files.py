@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cli_harness import Outcome, run_here
 
-from drygrad.cli.arguments import parser
+from drygrad.cli.arguments import parsed
 from drygrad.cli.formats import render
 from drygrad.cli.report import Report
 from drygrad.cli.run import report_of
@@ -81,7 +81,7 @@ def report(folder: Path) -> Report:
     """Return what one run brings, which each format writes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        arguments = parser().parse_args(["run", "train.py::step", "--python", sys.executable, "--no-progress"])
+        arguments = parsed(["run", "train.py::step", "--python", sys.executable, "--no-progress"])
         projects = Projects()
         return asyncio.run(report_of([*files_of(arguments, projects)], arguments, projects))
 
