@@ -58,12 +58,20 @@ def _compared(execution: Execution, work: Callable[[], None], world: int, until:
     if not processes.CAN_FORK or execution.run.device == "cuda":
         raise NotCompared("ranks need processes that are forked, which cannot be done here")
     ranks, wires = _begun(execution, work, world, until)
+    try:
+        return _served(execution, ranks, wires, until)
+    finally:
+        _leave(wires)
+        for rank in ranks:
+            rank.leave()
+
+
+def _served(execution: Execution, ranks: list[isolated.Apart], wires: list[Wire], until: float) -> list[Fault]:
     table = Table(wires)
     table.serve(until, differ)
     if table.overdue:
-        _leave(wires)
         raise NotCompared("the ranks did not come to an end in their time")
-    _leave(wires, [rank for rank in range(world) if not table.ended(rank)])
+    _leave(wires, [rank for rank in range(len(ranks)) if not table.ended(rank)])
     answers = [rank.answer for rank in _ended(ranks, table, until)]
     return _faults(execution.run, table, answers)
 

@@ -64,6 +64,7 @@ class Apart:
         self.status: int | None = None
         """The status that the process has ended with, the signal below 0; None where it was left without an answer."""
         self._pending = b""
+        self._left = False
         self._pid, self._reading = _begun(lambda _: work())
 
     @staticmethod
@@ -75,8 +76,14 @@ class Apart:
         now = time.monotonic()
         ended = [one for one in begun if (one._reading in ready and one._has_ended()) or one.end <= now]
         for one in ended:
-            _leave(one._pid, one._reading)
+            one.leave()
         return ended
+
+    def leave(self) -> None:
+        """Wait for it no more: the process ends where it still works."""
+        if not self._left:
+            self._left = True
+            _leave(self._pid, self._reading)
 
     def _has_ended(self) -> bool:
         """Read what there is; say whether it is the end."""
