@@ -53,6 +53,8 @@ class Moving:
             return self._module(value)
         if isinstance(value, torch.device):
             return self.device if value.type == "cpu" else value
+        if isinstance(value, torch.autograd.function.FunctionCtx):
+            raise NotTried("it is given the context of a forward, which has saved its tensors where they were")
         if _yields(value):
             raise NotTried("it is given what yields its batches, whose device is that code's matter")
         if isinstance(value, (list, tuple, dict, set)) or dataclasses.is_dataclass(value):
