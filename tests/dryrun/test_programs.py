@@ -118,6 +118,12 @@ MODES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "without gradients": (f"with torch.no_grad():\n    {STEP}", "Net.forward", {"backward": "none"}),
     "in half": (f"with torch.autocast('cpu'):\n    {STEP}", "Net.forward", {"dtype": "bfloat16"}),
     "with a default": (f"torch.set_default_dtype(torch.double)\n{STEP}", "Net.forward", {"dtype": "float64"}),
+    "behind one within vmap": (
+        "net = Trainer(2).net\n"
+        f"torch.func.vmap(lambda x: net(x, {{'step': 1}}))(torch.full((3, 2), torch.inf))\n{STEP}",
+        "Net.forward",
+        {"backward": "probe", "dtype": "float32"},
+    ),
     "of a tensor with a graph": (STEP, "checked", {"backward": "probe"}),
 }
 
@@ -128,7 +134,7 @@ def test_a_call_is_made_in_the_modes_of_the_program(
 ) -> None:
     result = result_of(worker, planned(tmp_path, f"{TRAIN}{text}\n", qualname))
     seen = {"backward": result.backward, "dtype": result.shapes[0].dtype if result.shapes else None}
-    assert (result.outcome, seen | expected) == ("passed", seen)
+    assert (result.outcome, seen | expected, result.faults) == ("passed", seen, ())
 
 
 @pytest.mark.parametrize(

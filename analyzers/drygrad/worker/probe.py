@@ -7,7 +7,8 @@ give gradients of exactly zero and hide what happens on the way. A scalar gets o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 import torch
@@ -59,7 +60,18 @@ def backward(roots: list[torch.Tensor], seed: int) -> None:
     cotangents = [_cotangent(root, generator) for root in roots]
     # ``torch.autograd.backward`` imports sympy, to compare the shapes of cotangents: half a second in every run.
     engine: Any = torch.autograd._engine_run_backward  # pyright: ignore
-    engine(tuple(roots), tuple(cotangents), False, False, (), allow_unreachable=True, accumulate_grad=True)
+    with _without_autocast(roots):
+        engine(tuple(roots), tuple(cotangents), False, False, (), allow_unreachable=True, accumulate_grad=True)
+
+
+@contextmanager
+def _without_autocast(roots: list[torch.Tensor]) -> Generator[None]:
+    """Leave the autocast in which a program may have called the target: backward belongs outside of it."""
+    with ExitStack() as left:
+        for kind in {root.device.type for root in roots}:
+            if torch.is_autocast_enabled(kind):
+                left.enter_context(torch.autocast(kind, enabled=False))
+        yield
 
 
 def failure_of_backward(roots: list[torch.Tensor], seed: int) -> Exception | None:

@@ -42,6 +42,13 @@ def counted(run: Run) -> Generator[None]:
             setattr(module, name, original)
 
 
+def is_within_one() -> bool:
+    """Say whether a transform is at work that was entered before anything counted."""
+    functorch: Any = getattr(sys.modules["torch"]._C, "_functorch", None)
+    peek = getattr(functorch, "peek_interpreter_stack", None)
+    return peek is not None and peek() is not None
+
+
 def _counting(run: Run, original: Any, change: int) -> Any:
     @wraps(original)
     def counting(*args: Any, **kwargs: Any) -> Any:
