@@ -22,6 +22,8 @@ from drygrad.settings import Settings
 from drygrad.static.registry import all_rules
 from drygrad.static.source import Source
 
+pytestmark = pytest.mark.slow
+
 
 def examples(kind: str) -> Iterator[object]:
     needs_torch = (rule for rule in all_rules() if rule.run_only and rule.code != "DG905")

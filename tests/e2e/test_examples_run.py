@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from cli_harness import ROOT, environment, program
+
+pytestmark = pytest.mark.slow
 
 
 def files(folder: Path) -> dict[Path, bytes]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from simulated import Simulated
 
+pytestmark = pytest.mark.slow
+
 WATCHED = """
 from torch.utils._python_dispatch import TorchDispatchMode
 class Watch(TorchDispatchMode):

@@ -16,6 +16,8 @@ from drygrad.static.engine import Analysis, Analyzer
 from drygrad.static.registry import all_rules
 from drygrad.static.source import Source, SourceError, decode
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 STEP = 37
 PATIENCE = 20.0

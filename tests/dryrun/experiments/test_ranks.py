@@ -10,6 +10,8 @@ from verify_lab import Lab, written
 
 from drygrad.dryrun.merge import Record
 
+pytestmark = pytest.mark.slow
+
 BEGIN = """
 import os
 import torch.distributed as dist
