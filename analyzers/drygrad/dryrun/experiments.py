@@ -26,7 +26,8 @@ _ALONE = ("failed", "unsupported")
 _SHARE = 0.6
 """No more than this share of a run's time may ranks compute; where the machine is busy, they may last longer."""
 Run = Callable[[Plan, OnInterim], Awaitable[Result]]
-_BROKEN = "broken"
+_BROKEN, _NOT_TRIED = "broken", "not-tried"
+_ERROR = "DG907"
 
 
 def wanted(settings: Settings) -> tuple[str, ...]:
@@ -101,6 +102,7 @@ async def experiment(
     result, tried = _completed(result, so_far, asked.codes)
     if record.result.outcome in _ALONE:
         if _fails_alike(record, result, tried):
+            record = _unsure(record, settings) if _came(tried) == _NOT_TRIED else record
             return replace(record, result=replace(record.result, tried=tried))
         record = _alone(record, asked.ranks, settings)
     tried = (*tried, *known)
@@ -125,8 +127,26 @@ def _completed(result: Result, so_far: Sequence[Result], codes: Sequence[str]) -
 def _fails_alike(record: Record, result: Result, tried: Sequence[Tried]) -> bool:
     """Say whether a program that failed alone fails as several ranks, too, as far as that is known."""
     ended = record.result.error if record.result.outcome == "failed" else None
-    came = next((one.outcome for one in tried if one.code == RANKS), "not-tried")
-    return came == "not-tried" or any(ended is not None and fault.at == ended.at for fault in result.faults)
+    return _came(tried) == _NOT_TRIED or any(ended is not None and fault.at == ended.at for fault in result.faults)
+
+
+def _came(tried: Sequence[Tried]) -> str:
+    """Say what came of the comparison of ranks."""
+    return next((one.outcome for one in tried if one.code == RANKS), _NOT_TRIED)
+
+
+def _unsure(record: Record, settings: Settings) -> Record:
+    """Return the record of a run whose error may come of its group of one, where more ranks could not be followed."""
+    ended = record.result.error
+    if ended is None or not record.result.data.get("distributed"):
+        return record
+    faults = tuple(
+        replace(fault, severity="hint", message=f"{fault.message}, in a process group of one")
+        if fault.code == _ERROR and fault.at == ended.at
+        else fault
+        for fault in record.result.faults
+    )
+    return _with_faults(record, replace(record.result, faults=faults), settings)
 
 
 def _alone(record: Record, ranks: int, settings: Settings) -> Record:
@@ -136,9 +156,14 @@ def _alone(record: Record, ranks: int, settings: Settings) -> Record:
     faults = tuple(fault for fault in record.result.faults if ended is None or fault.at != ended.at)
     notes = (why, *record.result.notes)
     seen = replace(record.result, outcome="unsupported", reason=why, notes=notes, faults=faults, error=None)
-    here = findings(seen, record.plan, record.plan.source, settings, record.run_id)
-    there = findings_elsewhere(seen, record.plan, settings, record.run_id)
-    return replace(record, result=seen, findings=here, elsewhere=there)
+    return _with_faults(record, seen, settings)
+
+
+def _with_faults(record: Record, result: Result, settings: Settings) -> Record:
+    """Return a record with another result, and the findings that it has."""
+    here = findings(result, record.plan, record.plan.source, settings, record.run_id)
+    there = findings_elsewhere(result, record.plan, settings, record.run_id)
+    return replace(record, result=result, findings=here, elsewhere=there)
 
 
 def _with_outcome(

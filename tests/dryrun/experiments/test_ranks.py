@@ -215,6 +215,14 @@ def test_what_fails_only_alone_is_not_told(lab: Lab) -> None:
     assert "needs more ranks" in str(record.result.reason)
 
 
+def test_an_error_of_one_alone_is_a_hint_where_ranks_cannot_be_followed(lab: Lab) -> None:
+    record = tried(lab, "if world > 1:\n    raise TimeoutError\nassert world > 1, 'alone'\n")
+    assert outcome(record) == "not-tried"
+    (finding,) = record.findings
+    assert (finding.code, finding.severity) == ("DG907", "hint")
+    assert finding.message.endswith(", in a process group of one")
+
+
 def test_collectives_have_the_results_of_as_many_ranks(lab: Lab) -> None:
     record = tried(lab, VALUES, ranks=3)
     assert (outcome(record), list(record.findings)) == ("held", []), record.result.tried
