@@ -51,6 +51,13 @@ class Project:
     config: Path | None = None
     runs: RunSettings = field(default_factory=RunSettings)
 
+    @property
+    def interpreter(self) -> str | None:
+        """The Python that the project sets for its dry runs: a path from its root, if there is one, else as written."""
+        chosen = self.runs.interpreter
+        inside = self.root / Path(chosen).expanduser() if chosen else None
+        return str(inside) if inside is not None and inside.exists() else chosen
+
     def settings_for(self, path: Path) -> Settings:
         """Return the settings of one file: ``per-file-ignores`` applied."""
         if not self.settings.per_file_ignores:

@@ -11,13 +11,12 @@ from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launches.finding import Found, find
 from drygrad.dryrun.plan import RunOptions
 from drygrad.dryrun.program import Program
-from drygrad.dryrun.targets import Target
+from drygrad.dryrun.targets import Target, is_program
 from drygrad.interpreters import Interpreter, site_packages
 from drygrad.static.lookup.client import Limits, LookupClient, Place
 from drygrad.static.lookup.dependents import Dependent
 from drygrad.static.lookup.users import User
 from drygrad.static.source import Source, SourceError, read
-from drygrad.static.toplevel import runs_something
 
 SECONDS = 2.0
 """How long a look-up may take; what is not found by then is done without."""
@@ -75,7 +74,7 @@ def _programs(found: list[Dependent], root: Path, options: RunOptions, installed
     programs: list[Program] = []
     for one in found:
         source = _source(one.path, options)
-        if source is None or not (one.tests or _is_text(source)):
+        if source is None or not (one.tests or is_program(source)):
             continue
         shown = _shown(one.path, root)
         if one.tests:
@@ -92,13 +91,6 @@ def program_of(options: RunOptions, root: Path) -> tuple[Program, ...]:
     launch = options.launch
     source = _source(launch.file, options) if launch is not None and launch.kind in _KINDS else None
     return (Program(launch, _shown(launch.file, root), source),) if launch is not None and source is not None else ()
-
-
-def _is_text(source: Source) -> bool:
-    try:
-        return runs_something(source.tree)
-    except SourceError:
-        return False
 
 
 def _callers(users: list[User], root: Path, options: RunOptions) -> tuple[Caller, ...]:

@@ -84,21 +84,15 @@ async def experiment(
     plan = replace(plan, options=replace(plan.options, devices=max(plan.options.devices, ranks)))
     if plan.options.device == "cuda":  # what speaks to its driver cannot be forked
         plan = replace(plan, options=replace(plan.options, device="sim"))
-    heard: asyncio.Queue[Result] = asyncio.Queue()
     so_far: list[Result] = []
 
-    async def telling() -> None:
-        while True:
-            so_far[:] = [await heard.get()]
-            more = await in_turn(_with_outcome, record, so_far[0], so_far[0].tried, asked, settings)
-            if on_more:
-                on_more(more)
+    async def tell(known: Result) -> None:
+        so_far[:] = [known]
+        more = await in_turn(_with_outcome, record, known, known.tried, asked, settings)
+        if on_more:
+            on_more(more)
 
-    task = asyncio.create_task(telling())
-    try:
-        result = await run(plan, heard.put_nowait)
-    finally:
-        task.cancel()
+    result = await _heard(run, plan, tell)
     result, tried = _completed(result, so_far, asked.codes)
     if record.result.outcome in _ALONE:
         if _fails_alike(record, result, tried):
@@ -107,6 +101,21 @@ async def experiment(
         record = _alone(record, asked.ranks, settings)
     tried = (*tried, *known)
     return await in_turn(_with_outcome, record, result, tried, asked, settings)
+
+
+async def _heard(run: Run, plan: Plan, tell: Callable[[Result], Awaitable[None]]) -> Result:
+    """Return the result of a run; what it says on the way is told in turn."""
+    heard: asyncio.Queue[Result] = asyncio.Queue()
+
+    async def telling() -> None:
+        while True:
+            await tell(await heard.get())
+
+    task = asyncio.create_task(telling())
+    try:
+        return await run(plan, heard.put_nowait)
+    finally:
+        task.cancel()
 
 
 def _with_ranks(asked: Experiments, record: Record, ranks: int) -> Experiments:

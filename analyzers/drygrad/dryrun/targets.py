@@ -74,7 +74,7 @@ class Target:
 def targets(source: Source) -> tuple[Target, ...]:
     """Return the targets in the order of the text, the script last; none where the text does not parse."""
     named = {target.qualname: target for target in _all(source) if not target.is_special}
-    script = _script(source) if _runs_something(source) else None
+    script = _script(source) if is_program(source) else None
     return tuple(sorted(named.values(), key=lambda t: t.span)) + ((script,) if script else ())
 
 
@@ -148,7 +148,7 @@ def target_at(source: Source, position: Position) -> Target | None:
         return max(around, key=lambda target: target.span.start)
     if (owner := _class_at(source, position.line)) is not None:
         return target_named(source, f"{owner}.forward")
-    return _script(source) if _runs_something(source) else None
+    return _script(source) if is_program(source) else None
 
 
 def definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, FunctionNode | ast.ClassDef]]:
@@ -259,7 +259,8 @@ def _script(source: Source) -> Target | None:
     return Target(None, "script", source.tree, whole, head, skipped=skipped)
 
 
-def _runs_something(source: Source) -> bool:
+def is_program(source: Source) -> bool:
+    """Say whether a text is one that is run, rather than merely imported."""
     try:
         return runs_something(source.tree)
     except SourceError:

@@ -14,6 +14,7 @@ from itertools import zip_longest
 
 from drygrad.dryrun.inputs.arguments import Problem, defaults_of, parameter_names
 from drygrad.dryrun.inputs.comment import read_flag
+from drygrad.dryrun.inputs.forwarding import constructor_of
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.names import blocks
 from drygrad.dryrun.plan import RunOptions
@@ -145,8 +146,7 @@ def _others(default: ast.expr | None, asked: ast.expr, wanted: bool) -> Iterator
 def _of_constructor(record: Record) -> Mapping[str, ast.expr | None]:
     """Return the attributes that the object's class sets to parameters of its constructor, with their defaults."""
     owner = record.plan.target.owner
-    methods = (n for n in (owner.body if owner else ()) if isinstance(n, ast.FunctionDef))
-    made = next((method for method in methods if method.name == "__init__"), None)
+    made = constructor_of(owner) if owner is not None else None
     if made is None:
         return {}
     defaults = defaults_of(made)

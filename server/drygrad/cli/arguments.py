@@ -121,7 +121,19 @@ def _run(run: argparse.ArgumentParser) -> None:
         metavar="CMD",
         help='a command that starts the interpreter, e.g. "srun --gres=gpu:1"',
     )
-    bounds = run.add_argument_group("bounds")
+    _bounds(run.add_argument_group("bounds"))
+    fixes = run.add_argument_group("fixes")
+    fixes.add_argument("--fix", action="store_true", help="apply the safe fixes that were tried and hold")
+    fixes.add_argument("--unsafe-fixes", action="store_true", help="apply the unsafe ones that hold, too")
+    fixes.add_argument("--diff", action="store_true", help="show what fixing would change, and write nothing")
+    output = run.add_argument_group("output")
+    output.add_argument("--watch", action="store_true", help="run again what changes, until Ctrl-C")
+    output.add_argument("--output-format", choices=("text", "json", "sarif", "github"), default="text")
+    output.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="gravity from which the status is 1")
+    output.add_argument("--no-progress", dest="progress", action="store_false", help="show no progress line")
+
+
+def _bounds(bounds: argparse._ArgumentGroup) -> None:  # pyright: ignore[reportPrivateUsage]
     bounds.add_argument(
         "--timeout", type=_seconds, metavar="S", help="seconds for one run, beside imports (default: 30)"
     )
@@ -145,15 +157,6 @@ def _run(run: argparse.ArgumentParser) -> None:
         "--memory-limit", type=_bytes, metavar="SIZE", help="that a run may take (default: most of what is free)"
     )
     bounds.add_argument("--gpu-memory", type=_bytes, metavar="SIZE", help="of the GPU to simulate, or to use: 24GiB")
-    fixes = run.add_argument_group("fixes")
-    fixes.add_argument("--fix", action="store_true", help="apply the safe fixes that were tried and hold")
-    fixes.add_argument("--unsafe-fixes", action="store_true", help="apply the unsafe ones that hold, too")
-    fixes.add_argument("--diff", action="store_true", help="show what fixing would change, and write nothing")
-    output = run.add_argument_group("output")
-    output.add_argument("--watch", action="store_true", help="run again what changes, until Ctrl-C")
-    output.add_argument("--output-format", choices=("text", "json", "sarif", "github"), default="text")
-    output.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="gravity from which the status is 1")
-    output.add_argument("--no-progress", dest="progress", action="store_false", help="show no progress line")
 
 
 def _codes(text: str) -> tuple[str, ...]:

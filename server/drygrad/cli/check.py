@@ -23,7 +23,7 @@ from .parallel import inspect_all
 from .report import FileResult, Report
 from .result_cache import ResultCache, cache_folder
 from .terminal import one_line
-from .walk import Projects, Walk
+from .walk import Projects, Walk, from_here
 
 GARBAGE_THRESHOLD = 1_000_000
 """A syntax tree is a million objects and no garbage; by default the collector would visit them ten times over."""
@@ -142,8 +142,7 @@ def _left_out(walk: Walk) -> str:
     """Say what left out something on a walk, as those see it who gave the paths."""
     told: list[str] = []
     for source in sorted(map(Path, walk.left_out)):
-        here = Path.cwd()
-        shown = source.relative_to(here) if source.is_relative_to(here) else source
+        shown = from_here(source)
         told.append(f"{shown} (--no-gitignore)" if source.name == ".gitignore" else f"`exclude` in {shown}")
     return f"left out by {' and '.join(told)}"
 

@@ -23,6 +23,7 @@ from drygrad.static.source import Source, SourceError, SourceSyntaxError, decode
 
 from .report import FileResult, Item
 from .result_cache import ResultCache, key_of
+from .walk import from_here
 
 MAX_BYTES = 64 << 20
 """No text is that long; a notebook with pictures may come near, and a device never ends."""
@@ -210,10 +211,7 @@ def _shown(finding: Finding, shown: str) -> Finding:
 
 def shown_path(path: str, beside: str) -> str:
     """Return a file's name as users write it: from here, as they named the other one, where it lies below."""
-    here = Path.cwd()
-    if Path(beside).is_absolute() or not Path(path).is_relative_to(here):
-        return path
-    return str(Path(path).relative_to(here))
+    return path if Path(beside).is_absolute() else from_here(Path(path))
 
 
 def _in_cell(finding: Finding, notebook: Notebook, cell: int, offset: int) -> Finding:

@@ -15,6 +15,7 @@ from drygrad.project import load_project
 
 from .errors import Failure, complain
 from .terminal import one_line
+from .walk import from_here
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,10 +39,6 @@ def _place(launch: Launch) -> str:
     return launch.origin.shown(Path.cwd()) if launch.origin else ""
 
 
-def _shown(path: Path) -> str:
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-
-
 def _table(launches: list[Launch]) -> str:
     """Return a line for each: where it stands, its name there, and the command."""
     if not launches:
@@ -54,7 +51,7 @@ def _table(launches: list[Launch]) -> str:
 
 def _said(launch: Launch) -> str:
     notes = [
-        *([f"in {_shown(launch.folder)}"] if launch.folder != Path.cwd() else []),
+        *([f"in {from_here(launch.folder)}"] if launch.folder != Path.cwd() else []),
         *([f"{launch.ranks} processes"] if launch.ranks > 1 else []),
         *([f"to fill in: {' '.join(launch.blanks)}"] if launch.blanks else []),
     ]
@@ -64,13 +61,13 @@ def _said(launch: Launch) -> str:
 def _entry(launch: Launch) -> dict[str, Any]:
     origin = launch.origin
     return {
-        "path": _shown(origin.path) if origin else None,
+        "path": from_here(origin.path) if origin else None,
         "line": origin.line if origin else None,
         "name": (origin.name or None) if origin else None,
         "command": launch.shown,
         "kind": launch.kind,
         "program": launch.program,
-        "file": _shown(launch.file),
+        "file": from_here(launch.file),
         "arguments": list(launch.arguments),
         "environment": dict(launch.environment),
         "folder": str(launch.folder),

@@ -25,8 +25,8 @@ from drygrad.static.source import Source, SourceError, decode
 from .errors import Failure, complain
 from .inspection import Job, inspect, item_of, shown_path
 from .report import FileResult, Ran
-from .run_launch import given_launch, place_of
-from .walk import Projects, Walk
+from .run_launch import given_launch
+from .walk import Projects, Walk, from_here
 
 Outcomes = list[Record | Missing]
 
@@ -168,7 +168,7 @@ def files_of(arguments: argparse.Namespace, projects: Projects) -> Iterator[File
     launch = given_launch(arguments, projects)
     if launch is not None:
         qualname = (arguments.target or "").partition("::")[2]
-        yield replace(_file(place_of(launch), qualname or None, projects), launch=launch)
+        yield replace(_file(from_here(launch.file), qualname or None, projects), launch=launch)
         return
     name, _, qualname = str(arguments.target).partition("::")
     if Path(name).is_dir():

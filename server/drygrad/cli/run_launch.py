@@ -46,9 +46,3 @@ def _found(name: str | None, project: Project) -> Launch:
         return chosen(project, name) or only(launches_of(project), project.root)
     except LaunchError as error:
         raise Failure(str(error)) from error
-
-
-def place_of(launch: Launch) -> str:
-    """Return the file of a launch as users name it."""
-    folder = Path.cwd()
-    return str(launch.file.relative_to(folder) if launch.file.is_relative_to(folder) else launch.file)

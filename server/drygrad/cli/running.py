@@ -127,11 +127,9 @@ def _launch(file: File, target: Target) -> Launch | None:
 def _interpreter(file: File, python: str | None) -> Interpreter:
     """Return the interpreter of a file: the one that is named, or set, or the project's. Failure without one."""
     project = file.project
-    chosen = project.runs.interpreter
-    if python or not chosen:
+    if python or not project.interpreter:
         return interpreter_of(project.root, python, file.path.absolute())
-    inside = project.root / Path(chosen).expanduser()
-    return interpreter_of(project.root, str(inside) if inside.exists() else chosen, by="interpreter")
+    return interpreter_of(project.root, project.interpreter, by="interpreter")
 
 
 def _options(arguments: argparse.Namespace, file: File, buffers: dict[str, str]) -> RunOptions:

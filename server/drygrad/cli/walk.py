@@ -87,6 +87,12 @@ class Ignored:
         return None
 
 
+def from_here(path: Path) -> str:
+    """Return a path as users see it who are in the current folder."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
 def _relative(path: Path, base: str, *, folder: bool) -> str:
     return os.path.relpath(path, base).replace(os.sep, "/") + "/" * folder
 

@@ -148,9 +148,7 @@ class SettingsStore:
 def _with_runs(personal: EditorSettings, project: Project) -> EditorSettings:
     """Return a person's settings with what the project sets for dry runs in their place."""
     runs = {name: value for name, value in vars(project.runs).items() if name in _PERSONAL and value is not None}
-    if "interpreter" in runs:
-        inside = project.root / Path(runs["interpreter"]).expanduser()
-        runs["interpreter"] = str(inside) if inside.exists() else runs["interpreter"]
+    runs["interpreter"] = project.interpreter or personal.interpreter
     return replace(personal, **runs)
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from drygrad.dryrun.inputs.arguments import FunctionNode
 from drygrad.dryrun.inputs.fixtures import fixtures_in, given_by
+from drygrad.dryrun.inputs.forwarding import constructor_of
 from drygrad.dryrun.names import blocks
 from drygrad.dryrun.targets import definitions, is_applied
 
@@ -160,7 +161,7 @@ def constructor_text(tree: ast.Module, owner: ast.ClassDef) -> str | None:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        made = next((s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
+        made = constructor_of(node)
         if made is not None:
             required = len(made.args.posonlyargs) + len(made.args.args) - 1 - len(made.args.defaults)
             free = required <= 0 and all(default is not None for default in made.args.kw_defaults)

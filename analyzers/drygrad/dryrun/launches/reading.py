@@ -162,18 +162,22 @@ def _python(command: Command) -> Launch:
 
 
 def _torchrun(command: Command) -> Launch:
-    given = command.options(grammars.TORCHRUN)
-    command.ranks *= _count(given.get("--nnodes", "1").rpartition(":")[2]) * _count(given.get("--nproc-per-node", "1"))
-    return _distributed(command, given)
+    return _distributed(command, _torch_options(command))
 
 
 def _torch_launch(command: Command) -> Launch:
     """Read ``python -m torch.distributed.launch``, which tells the program its local rank."""
-    given = command.options(grammars.TORCHRUN)
-    command.ranks *= _count(given.get("--nnodes", "1").rpartition(":")[2]) * _count(given.get("--nproc-per-node", "1"))
+    given = _torch_options(command)
     if "--use-env" not in given:
         command.arguments.append("--local-rank=0")
     return _distributed(command, given)
+
+
+def _torch_options(command: Command) -> Mapping[str, str]:
+    """Take the options of torch's launchers, and count the ranks that they ask for."""
+    given = command.options(grammars.TORCHRUN)
+    command.ranks *= _count(given.get("--nnodes", "1").rpartition(":")[2]) * _count(given.get("--nproc-per-node", "1"))
+    return given
 
 
 def _distributed(command: Command, given: Mapping[str, str]) -> Launch:

@@ -77,3 +77,9 @@ def first_launch(path: Path, arguments: Sequence[str], command: reading.Command)
     if launch is None:
         raise LaunchError(f"{path.name} starts no Python program that drygrad can find")
     return launch
+
+
+def unquoted(text: str) -> str:
+    """Return a value as it stands within quotes, if it does."""
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

@@ -15,7 +15,7 @@ from typing import Any
 from drygrad.files import read_file
 from drygrad.static.lookup.imports import files_imported
 from drygrad.static.lookup.modules import MAX_BYTES, Modules, OutOfTimeError
-from drygrad.static.lookup.users import Defined, workspace_files
+from drygrad.static.lookup.users import Defined, is_named_test, workspace_files
 from drygrad.static.toplevel import is_main_block, runs_something
 
 MOST = 8
@@ -200,4 +200,4 @@ def _reads(tree: ast.Module, name: str, modules: set[str]) -> bool:
 
 def is_test(path: Path) -> bool:
     """Say whether a file has tests, by its name or that of its folder."""
-    return path.stem.startswith("test_") or path.stem.endswith("_test") or path.parent.name in ("test", "tests")
+    return is_named_test(path) or path.parent.name in ("test", "tests")

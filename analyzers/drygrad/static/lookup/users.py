@@ -206,8 +206,12 @@ def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
 
 def _rank(path: Path, at: Defined) -> tuple[bool, bool, str]:
     """Return what puts tests before other files, and those of the same name before others."""
-    is_test = path.stem.startswith("test_") or path.stem.endswith("_test")
-    return (not is_test, at.path.stem not in path.stem, str(path))
+    return (not is_named_test(path), at.path.stem not in path.stem, str(path))
+
+
+def is_named_test(path: Path) -> bool:
+    """Say whether a file is one of tests, by its name."""
+    return path.stem.startswith("test_") or path.stem.endswith("_test")
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import cast
 
 from drygrad.dryrun.launches.launch import Launch
-from drygrad.dryrun.launches.shell_scripts import Place, launches_in
+from drygrad.dryrun.launches.shell_scripts import Place, launches_in, unquoted
 
 _INSTRUCTION = re.compile(r"\s*(RUN|CMD|ENTRYPOINT)\s+(?:--\S+\s+)*(.*)", re.IGNORECASE | re.DOTALL)
 _KEY = re.compile(r"(\s*(?:-\s+)*)(?:run|command|script|entrypoint|cmd|cmds|before_script|entry)\s*:\s*(.*)")
@@ -45,7 +45,7 @@ def in_yaml(text: str, place: Place) -> Iterator[Launch]:
             continue
         value = match[2].strip()
         if value and not _BLOCK.fullmatch(value):
-            yield from _command(_scalar(value), replace(place, line=number))
+            yield from _command(unquoted(value), replace(place, line=number))
             continue
         first = number
         while number < len(lines) and (not lines[number].strip() or _is_below(lines[number], len(match[1]))):
@@ -62,8 +62,8 @@ def _in_block(lines: list[str], place: Place) -> Iterator[Launch]:
     items = [(offset, match[1]) for offset, line in enumerate(lines) if (match := _ITEM.match(line))]
     if items and _ITEM.match(next(line for line in lines if line.strip())):
         for offset, item in items:
-            yield from _command(_scalar(item), replace(place, line=place.line + offset))
-        words = [_scalar(item) for _, item in items]
+            yield from _command(unquoted(item), replace(place, line=place.line + offset))
+        words = [unquoted(item) for _, item in items]
         yield from _words(words, place) if words[0] and " " not in words[0] else ()
         return
     yield from launches_in("\n".join(lines), place)
@@ -88,8 +88,3 @@ def _words(words: list[str], place: Place) -> Iterator[Launch]:
         return
     quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
     yield from launches_in(quoted, place)
-
-
-def _scalar(text: str) -> str:
-    text = text.strip()
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

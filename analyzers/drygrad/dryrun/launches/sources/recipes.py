@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from drygrad.dryrun.launches.launch import Launch
-from drygrad.dryrun.launches.shell_scripts import Place, launches_in
+from drygrad.dryrun.launches.shell_scripts import Place, launches_in, unquoted
 
 _MAKE_VARIABLE = re.compile(r"(?:export\s+)?([\w.-]+)\s*(?:\?|:|::|\+)?=\s*(.*)", re.DOTALL)
 _MAKE_TARGET = re.compile(r"([^\s:#=][^:#=]*?)\s*::?(?!=)")
@@ -44,11 +44,11 @@ def in_justfile(text: str, place: Place) -> Iterator[Launch]:
             command = _said(line.strip().lstrip("@-"), {**variables, **defaults})
             yield from launches_in(command, replace(place, line=number, name=recipe))
         elif match := _JUST_VARIABLE.match(line):
-            variables[match[1]] = _unquoted(match[2].strip())
+            variables[match[1]] = unquoted(match[2].strip())
         elif match := _JUST_RECIPE.match(line):
             recipe = match[1]
             defaults = dict.fromkeys(_JUST_REST.findall(match[2]), "")
-            defaults |= {each[1]: _unquoted(each[2]) for each in _JUST_DEFAULT.finditer(match[2])}
+            defaults |= {each[1]: unquoted(each[2]) for each in _JUST_DEFAULT.finditer(match[2])}
 
 
 def _said(line: str, known: dict[str, str]) -> str:
@@ -81,7 +81,3 @@ def _made(text: str, variables: dict[str, str], depth: int = 0) -> str:
         return _made(variables[name], variables, depth + 1)
 
     return _MAKE_USE.sub(value, text)
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

@@ -93,7 +93,7 @@ class GraphKeptInList(Rule):
                 for p in model.parameters():
                     copy = nn.Parameter(p.data.float()).to(p.device)
                     copies.append(copy)
-                return [id(copy) for copy in copies]
+                print(len(copies))
             """
         ),
         Valid("""

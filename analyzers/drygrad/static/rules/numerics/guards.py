@@ -87,10 +87,10 @@ def is_guarded(node: ast.expr | ast.stmt, subject: ast.expr, ctx: Context) -> bo
     )
 
 
-def is_taken_in_part(node: ast.Call, ctx: Context) -> bool:
-    """Say whether ``where`` takes the result only in part; DG406 speaks of that."""
+def stands_within(node: ast.AST, operation: str, ctx: Context) -> bool:
+    """Say whether an expression is part of what a call of one of torch's operations is given."""
     calls = (ctx.call(a) for a in ctx.ancestors(node) if isinstance(a, ast.Call))
-    return any(call is not None and call.operation == "where" for call in calls)
+    return any(call is not None and call.operation == operation for call in calls)
 
 
 def _names_of_origin(subject: ast.expr, ctx: Context) -> set[str]:

@@ -11,7 +11,7 @@ from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.values import NONE, Constant, Origin, Sequence, Tensor, TorchCall, Value
 from drygrad.static.rules.numerics.exponents import is_log_prob, is_negative_square, may_overflow, may_underflow
-from drygrad.static.rules.numerics.guards import is_taken_in_part
+from drygrad.static.rules.numerics.guards import stands_within
 from drygrad.static.rules.numerics.rewriting import is_counted
 from drygrad.static.tree import walk
 
@@ -236,7 +236,7 @@ class HandwrittenLogsumexp(Rule):
         if found is None:
             return
         kind, exponential, total = found
-        if not _is_unbounded(kind, exponential, ctx) or _is_cosine(exponential) or is_taken_in_part(node, ctx):
+        if not _is_unbounded(kind, exponential, ctx) or _is_cosine(exponential) or stands_within(node, "where", ctx):
             return
         yield ctx.finding(
             self,

@@ -9,7 +9,7 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Origin, Tensor, TorchCall
-from drygrad.static.rules.numerics.guards import is_taken_in_part
+from drygrad.static.rules.numerics.guards import stands_within
 from drygrad.static.rules.numerics.rewriting import stays
 
 _CHOOSING = frozenset(
@@ -104,7 +104,7 @@ class LogOfSoftmax(Rule):
         if call is None or call.inplace or given is None or tensor is None:
             return
         origin = softmax_behind(tensor)
-        if origin is None or is_taken_in_part(node, ctx):
+        if origin is None or stands_within(node, "where", ctx):
             return
         recorded = ctx.grad_enabled(ctx.statement(node)) is not False
         yield ctx.finding(

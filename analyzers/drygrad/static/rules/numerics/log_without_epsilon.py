@@ -9,7 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.values import Constant, Origin, Tensor
-from drygrad.static.rules.numerics.guards import is_guarded, records_gradient
+from drygrad.static.rules.numerics.guards import is_guarded, records_gradient, stands_within
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
 from drygrad.static.rules.numerics.rewriting import epsilon, is_counted, plus
 from drygrad.static.rules.numerics.singular import LOGARITHMS, Singular, is_of_arrays, logarithm_at
@@ -202,11 +202,12 @@ class LogWithoutEpsilon(Rule):
 
     def _of_drawn(self, found: Singular, origin: Origin, ctx: Context) -> Finding:
         given = found.argument
+        is_gumbel = stands_within(found.node, "log", ctx)  # noise of -inf is a choice that is not made
         return ctx.finding(
             self,
             found.node,
             f"`{ctx.source_of(given)}` is drawn from [0, 1): a 0 comes once in 17 million numbers and gives -inf",
-            severity="info" if _is_gumbel(found.node, ctx) else "warning",
+            severity="info" if is_gumbel else "warning",
             related=[] if origin.node in walk(given) else [("the numbers are drawn here", origin.node)],
             fixes=[self._fix(found, ctx)],
         )
@@ -252,12 +253,6 @@ def _correction(tensor: Tensor) -> Origin | None:
     made = squared.origin if isinstance(squared, Tensor) and squared.made_by("square", "pow", "mul") else None
     base = made.operands[0] if made is not None and made.operands else None
     return base.origin if isinstance(base, Tensor) and base.made_by("tanh") else None
-
-
-def _is_gumbel(node: ast.AST, ctx: Context) -> bool:
-    """Say whether the logarithm's own logarithm is taken: noise of -inf is a choice that is not made."""
-    around = (ctx.call(a) for a in ctx.ancestors(node) if isinstance(a, ast.Call))
-    return any(call is not None and call.operation == "log" for call in around)
 
 
 def _sigmoid(tensor: Tensor) -> tuple[str, Origin] | None:
