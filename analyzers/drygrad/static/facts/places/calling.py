@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS
+from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS, VIEWS
 from drygrad.static.facts.places import given, meeting, ranks
 from drygrad.static.facts.places.lattice import (
     FREE,
@@ -320,10 +320,15 @@ def _method(scope: Scope, node: ast.Call, function: ast.Attribute, call: TorchCa
     if name in ("copy_", "set_", "register_hook", "backward"):
         return base
     operation = call.operation if call is not None else plain
-    made = _computed(scope, operation, node, [(receiver, base), *places], node.args)
+    operands = [] if operation in _SIZED else places
+    made = _computed(scope, operation, node, [(receiver, base), *operands], node.args)
     if name != plain and isinstance(receiver, ast.Name) and receiver.id in scope.names:
         scope.names[receiver.id] = base
     return made
+
+
+_SIZED = VIEWS | frozenset({"repeat", "tile"})
+"""What is given beside the tensor are sizes and axes; those that follow a second tensor take it from any device."""
 
 
 def _is_copied_first(receiver: ast.expr) -> bool:

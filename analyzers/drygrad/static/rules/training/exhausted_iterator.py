@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import ParameterList, Reference
-from drygrad.static.syntax import block_of, own_nodes, rebound_between, scope_of
+from drygrad.static.syntax import block_of, called, own_nodes, rebound_between, scope_of
 from drygrad.static.tree import walk
 
 _LAZY = frozenset({"builtins.filter", "builtins.map", "builtins.zip", "itertools.chain"})
@@ -46,6 +46,10 @@ class ExhaustedIterator(Rule):
     code, name, since = "DG735", "exhausted-iterator", "0.1"
     severity = "warning"
     VALID = [
+        Valid(
+            "def f(bucket, optimizer):\n    parts = bucket.parameters()\n    if len(parts) > 0:\n"
+            "        for p in parts:\n            p.grad = None\n    for p in parts:\n        optimizer.drop(p)"
+        ),
         Valid("p = list(model.parameters())\no = torch.optim.SGD(p, 0.1)\nnn.utils.clip_grad_norm_(p, 1.0)"),
         Valid(
             "p = model.parameters()\no = torch.optim.SGD(p, 0.1)\np = model.parameters()\nn = sum(x.numel() for x in p)"
@@ -99,6 +103,8 @@ class ExhaustedIterator(Rule):
             case _:
                 return
         scope = scope_of(node, ctx)
+        if any(_is_counted(n, ctx) for n in _within(scope, name)):
+            return
         uses = [n for n in _within(scope, name) if n.lineno > node.lineno and _consumes(n, ctx)]
         uses = [n for n in uses if not rebound_between(name, node, n, scope)]
         if not uses:
@@ -135,6 +141,12 @@ def _is_iterator(value: ast.expr, ctx: Context) -> bool:
             return any(_is_iterator(argument, ctx) for argument in args)
         case _:
             return False
+
+
+def _is_counted(node: ast.Name, ctx: Context) -> bool:
+    """Say whether ``len`` is asked: an iterator has no length, so it is a list of somebody's own."""
+    call = ctx.parent(node)
+    return isinstance(call, ast.Call) and node in call.args and called(call) == "len"
 
 
 def _consumes(node: ast.Name, ctx: Context) -> bool:
