@@ -1,0 +1,89 @@
+"""What a trace tells, in the order in which it happens: what is allocated and released, and what is computed.
+
+Models of a GPU (its allocator, its speed) read a trace and need nothing of torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Optional, Union
+
+FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER = PHASES = ("forward", "backward", "recompute", "optimizer")
+"""Recompute is what a checkpoint calls again inside a backward pass."""
+
+PARAMETERS, BUFFERS, GRADIENTS, STATES, INPUTS, ACTIVATIONS, TEMPORARIES = KINDS = (
+    "parameters",
+    "buffers",
+    "gradients",
+    "states",
+    "inputs",
+    "activations",
+    "temporaries",
+)
+
+
+class Site(NamedTuple):
+    """A line of the user's."""
+
+    path: str
+    line: int
+
+
+class Allocation(NamedTuple):
+    """Memory that is asked of the device. ``id`` is its own in the trace; ``size`` is as asked, not rounded."""
+
+    id: int
+    size: int
+    site: Optional[Site]
+    phase: str
+    operation: str
+    device: int = 0
+
+
+class Release(NamedTuple):
+    """The end of an allocation."""
+
+    id: int
+
+
+class Operation(NamedTuple):
+    """One kernel, or a few: told before what it allocates. ``dtype`` is that of its arithmetic: ``bfloat16``."""
+
+    name: str
+    flops: int
+    read: int
+    """Bytes that it must read at least."""
+    written: int
+    dtype: str
+    site: Optional[Site]
+    phase: str
+    device: int = 0
+
+
+class Copy(NamedTuple):
+    """A transfer between host and device, or a wait of the host for it where no bytes are moved."""
+
+    kind: str
+    """``h2d``, ``d2h`` or ``sync``."""
+    size: int
+    site: Optional[Site]
+    phase: str
+
+
+class Mark(NamedTuple):
+    """Where something begins or ends: ``backward``, ``backward-end``, ``step``, ``step-end``."""
+
+    name: str
+    site: Optional[Site]
+
+
+Event = Union[Allocation, Release, Operation, Copy, Mark]
+
+
+@dataclass
+class Trace:
+    """All events of one program, and what is known of its allocations only later."""
+
+    events: list[Event] = field(default_factory=list)
+    kinds: dict[int, str] = field(default_factory=dict)
+    """What an allocation turned out to be, by its id; those that are not here are temporaries."""
