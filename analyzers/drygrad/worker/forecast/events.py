@@ -6,7 +6,7 @@ Models of a GPU (its allocator, its speed) read a trace and need nothing of torc
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple
 
 FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER = PHASES = ("forward", "backward", "recompute", "optimizer")
 """Recompute is what a checkpoint calls again inside a backward pass."""
@@ -34,7 +34,7 @@ class Allocation(NamedTuple):
 
     id: int
     size: int
-    site: Optional[Site]
+    site: Site | None
     phase: str
     operation: str
     device: int = 0
@@ -55,7 +55,7 @@ class Operation(NamedTuple):
     """Bytes that it must read at least."""
     written: int
     dtype: str
-    site: Optional[Site]
+    site: Site | None
     phase: str
     device: int = 0
 
@@ -66,7 +66,7 @@ class Copy(NamedTuple):
     kind: str
     """``h2d``, ``d2h`` or ``sync``."""
     size: int
-    site: Optional[Site]
+    site: Site | None
     phase: str
 
 
@@ -74,16 +74,13 @@ class Mark(NamedTuple):
     """Where something begins or ends: ``backward``, ``backward-end``, ``step``, ``step-end``."""
 
     name: str
-    site: Optional[Site]
-
-
-Event = Union[Allocation, Release, Operation, Copy, Mark]
+    site: Site | None
 
 
 @dataclass
 class Trace:
     """All events of one program, and what is known of its allocations only later."""
 
-    events: list[Event] = field(default_factory=list)
-    kinds: dict[int, str] = field(default_factory=dict)
+    events: list[Allocation | Release | Operation | Copy | Mark] = field(default_factory=lambda: [])
+    kinds: dict[int, str] = field(default_factory=lambda: {})
     """What an allocation turned out to be, by its id; those that are not here are temporaries."""
