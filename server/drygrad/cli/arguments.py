@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from drygrad.gpus import byte_size
 from drygrad.model import SEVERITIES
 from drygrad.version import __version__
 
@@ -17,7 +18,6 @@ RUN_EPILOG = f"{EPILOG} A run writes nothing outside a sandbox, and has no netwo
 
 
 _RUNS = ("PATH[::QUALNAME] [-- ARGUMENTS]", "-m MODULE [-- ARGUMENTS]", "-- COMMAND")
-_MOST_BYTES = 1 << 60
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -202,11 +202,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _bytes(text: str) -> int:
-    match = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)?", text.strip())
-    if match is None or float(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"expected a size such as 24GiB, got {text!r}")
-    power = "kmgt".index(match[2].lower()) + 1 if match[2] else 0
-    size = float(match[1]) * (1024 if match[3] else 1000) ** power
-    if size >= _MOST_BYTES:
-        raise argparse.ArgumentTypeError("no machine has so much")
-    return int(size)
+    try:
+        return byte_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
