@@ -108,7 +108,7 @@ def test_a_fault_within_a_call_is_that_of_the_call() -> None:
 
 def test_findings_that_name_each_other_are_one() -> None:
     first, second = Span.of(8, 4, 8, 9), Span.of(16, 11, 16, 18)
-    possible = replace(static("DG304", 8), related=(Related("the loss gets it here", second),))
+    possible = replace(static("DG304", 8), related=(Related("passed to the loss here", second),))
     run = replace(seen("DG304", 16, 11, 18), related=(Related("softmax is applied here", first),))
     (finding,) = merged(possible, record(run)).findings
     assert (finding.span, finding.status, finding.message) == (first, "confirmed", "did fail")

@@ -283,7 +283,7 @@ def test_a_fix_of_what_a_run_only_hints_at_is_offered_as_tried(lab: Lab) -> None
     (finding,) = lab.tried(source, "step")
     assert (finding.code, [(fix.title, fix.verified) for fix in finding.fixes]) == (
         "DG311",
-        [("Apply log_softmax instead", True)],
+        [("Use `log_softmax` instead", True)],
     )
 
 

@@ -45,7 +45,7 @@ def test_a_verified_fix_leaves_the_function_clean_and_undo_brings_the_finding_ba
     found = shown(client, uri, is_verified)
     actions = client.actions(uri, found, only=["quickfix"])
     titles = [action["title"] for action in actions]
-    assert titles[0] == "Write out of place: bind `rate` to a new tensor (verified)"
+    assert titles[0] == "Replace `clamp_` with `clamp` (verified)"
     assert [action["title"] for action in actions if action.get("isPreferred")] == titles[:1]
 
     (change,) = actions[0]["edit"]["documentChanges"]

@@ -8,7 +8,7 @@ from rule_harness import Example
 LOOP = "    for x, y in loader:\n        out = model(x{})\n        F.cross_entropy(out, y).backward()\n"
 UNKNOWN = "def train(model, loader):\n    model.cuda()\n"
 MADE = "model = nn.Linear(8, 2).cuda()\nloader = torch.utils.data.DataLoader(data)\nif True:\n"
-ASSUMED = "if `loader` gives its batches there"
+ASSUMED = "if `loader` yields CPU batches"
 
 
 @pytest.mark.parametrize(("begun", "moved", "assumed"), [(UNKNOWN, "", True), (MADE, "", False)])

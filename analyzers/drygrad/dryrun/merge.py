@@ -26,7 +26,7 @@ from drygrad.static.source import Source, SourceError
 from drygrad.static.statements import first_line
 
 FAILURE = "it fails here"
-FAILURES = frozenset({FAILURE, "backward fails here", "they broadcast here"})
+FAILURES = frozenset({FAILURE, "backward() fails here", "they broadcast here"})
 """What the worker calls the place of an error that it tells at another line, the one that is to be changed."""
 _FAMILY = len("DG1")
 _OF_SEVERAL = (False, True, None)

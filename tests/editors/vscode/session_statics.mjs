@@ -47,7 +47,7 @@ export async function statics(session) {
         await session.shot(window, "hover");
     });
     await session.step("a quick fix changes the text", async () => {
-        await window.applyFix(7, 8, "Write out of place");
+        await window.applyFix(7, 8, "Replace `clamp_` with `clamp`");
         await window.line("y = y.clamp(max=10)").waitFor();
         await window.untilProblem("DG101", false);
         assert.equal(onDisk(), TRAIN, "nothing is saved yet");

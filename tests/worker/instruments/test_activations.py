@@ -73,7 +73,7 @@ def test_losses_that_get_what_they_want(tmp_path: Path, program: str) -> None:
 def test_an_activation_of_another_function_is_where_it_has_to_go(tmp_path: Path) -> None:
     run = watch(tmp_path, NET + "F.cross_entropy(Net(nn.Softmax(dim=1))(x), y)", Memory, Activations)
     assert spots(run) == [("DG304", 7)]
-    assert related(run.faults[0]) == {"cross_entropy gets it here": LINES + 1}
+    assert related(run.faults[0]) == {"passed to cross_entropy here": LINES + 1}
 
 
 def test_an_activation_of_the_same_function_is_where_the_loss_is(tmp_path: Path) -> None:

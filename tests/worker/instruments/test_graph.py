@@ -79,7 +79,7 @@ judge(made).mean().backward()
 def test_a_loss_that_goes_back_into_what_its_optimizer_does_not_hold(tmp_path: Path) -> None:
     run = watch(tmp_path, LEAF + PLAYERS.format(held="judge.parameters()", step="first.step()"), Graph)
     assert spots(run) == [("DG113", 5)]
-    assert related(run.faults[0]) == {"backward fails here": 9, "the graph is freed here": 7}
+    assert related(run.faults[0]) == {"backward() fails here": 9, "the graph is freed here": 7}
 
 
 @pytest.mark.parametrize("step", ["first.step()", ""])
@@ -204,7 +204,7 @@ trainer.step(), trainer.step()
     assert spots(run) == [("DG108", 10)]
     assert related(run.faults[0]) == {
         "tanh, of an earlier pass": 6,
-        "backward fails here": 8,
+        "backward() fails here": 8,
         "the graph is freed here": 8,
     }
     assert "`self.state`, which is carried from there, has to be detached" in said(run)[0][1]

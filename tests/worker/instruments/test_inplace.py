@@ -40,7 +40,7 @@ def test_culprit_and_saver(tmp_path: Path, program: str, culprit: int, saver: in
     assert spots(run) == [("DG101", culprit)]
     assert sentence in fault.message
     assert saver in related(fault).values()
-    assert related(fault)["backward fails here"] == LEAF.count("\n") + program.count("\n") + 1
+    assert related(fault)["backward() fails here"] == LEAF.count("\n") + program.count("\n") + 1
     assert "modified by an inplace operation" in (fault.detail or "")
     assert run.failures == []
 

@@ -47,6 +47,6 @@ def _removed(site: Site, call: ast.Call, activation: str) -> Fix | None:
 
 def _input_of_loss(site: Site, call: ast.Call) -> ast.expr | None:
     """Return what the loss is called with, where the finding stands there or names the place."""
-    places = [at for message, at in site.fault.related if message.endswith("gets it here")]
+    places = [at for message, at in site.fault.related if message.startswith("passed to ")]
     loss = site.expression_at(places[0]) if places else call if not site.fault.related else None
     return argument(loss, "input", 0) if isinstance(loss, ast.Call) else None

@@ -10,7 +10,7 @@ from drygrad.model import Edit, Fix, Position, Span
 from drygrad.static.context import Context
 from drygrad.static.editing import inserted, is_plain
 from drygrad.static.facts.events import InplaceWrite
-from drygrad.static.rules.autograd.inplace import out_of_place
+from drygrad.static.rules.autograd.inplace import copied, out_of_place, replaced
 from drygrad.static.syntax import block_of
 
 _SIGNS: dict[type[ast.operator], str] = {
@@ -44,11 +44,12 @@ def _out_of_place(site: Site, statement: ast.stmt) -> Iterator[Fix | None]:
             value if isinstance(statement.value, (ast.Name, ast.Call, ast.Constant, ast.Attribute)) else f"({value})"
         )
         if isinstance(statement.target, (ast.Name, ast.Attribute)):
-            text = f"{target} = {target} {_SIGNS[type(statement.op)]} {right}"
-            yield site.fix(f"Write out of place: bind `{target}` to a new tensor", site.ctx.replace(statement, text))
+            sign = _SIGNS[type(statement.op)]
+            text = f"{target} = {target} {sign} {right}"
+            yield site.fix(replaced(f"{sign}=", sign), site.ctx.replace(statement, text))
     written = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     if isinstance(written, ast.Subscript) and (base := site.ctx.text(written.value)):
-        yield site.fix(f"Write to a copy of `{base}`", inserted(site.ctx, statement, f"{base} = {base}.clone()"))
+        yield site.fix(copied(base), inserted(site.ctx, statement, f"{base} = {base}.clone()"))
     for node in site.expressions(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_in_place(node.func.attr):
             yield from _call_out_of_place(site, node, node.func)
@@ -64,10 +65,9 @@ def _call_out_of_place(site: Site, call: ast.Call, function: ast.Attribute) -> I
         return
     plain = f"{name}.{function.attr[:-1]}"
     bound = [site.ctx.insert_before(call, f"{name} = ")] if isinstance(site.ctx.parent(call), ast.Expr) else []
-    title = f"Write out of place: bind `{name}` to a new tensor"
-    yield site.fix(title, *bound, site.ctx.replace(function, plain))
+    yield site.fix(replaced(function.attr, function.attr[:-1]), *bound, site.ctx.replace(function, plain))
     statement = site.ctx.statement(call)
-    yield site.fix(f"Write to a copy of `{name}`", inserted(site.ctx, statement, f"{name} = {name}.clone()"))
+    yield site.fix(copied(name), inserted(site.ctx, statement, f"{name} = {name}.clone()"))
 
 
 def _after_the_step(site: Site, step: ast.stmt) -> Iterator[Fix | None]:
@@ -94,7 +94,7 @@ def _after_the_step(site: Site, step: ast.stmt) -> Iterator[Fix | None]:
     edits = [site.ctx.delete_statement(statement) for statement in late]
     last = Position((step.end_lineno or step.lineno) + 1, 0)
     edits.append(Edit(Span(last, last), "".join(texts)))
-    yield site.fix("Compute it after the step that changes these weights (it sees the new ones)", *edits)
+    yield site.fix("Move it after the step that changes these weights (uses the new weights)", *edits)
 
 
 def _lines(ctx: Context, statement: ast.stmt) -> Span:
@@ -110,13 +110,13 @@ def _without_graph(site: Site, statement: ast.stmt) -> Fix | None:
     unit = "\t" if indentation.startswith("\t") else "    "
     start = Position(statement.lineno, 0)
     edit = Edit(Span(start, start), f"{indentation}with {torch}.no_grad():{site.source.newline}{unit}")
-    return site.fix("Write under torch.no_grad()", edit)
+    return site.fix("Wrap the write in `torch.no_grad()`", edit)
 
 
 def _detached(site: Site, statement: ast.stmt) -> Iterator[Fix | None]:
     for node in site.expressions(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
             edit = site.with_call(node.func.value, "detach()")
-            yield site.fix("Detach it before NumPy reads it", edit, safety="safe")
+            yield site.fix("Insert `detach()`", edit, safety="safe")
     if site.operand is not None:
-        yield site.fix("Detach it before NumPy reads it", site.with_call(site.operand, "detach()"), safety="safe")
+        yield site.fix("Insert `detach()`", site.with_call(site.operand, "detach()"), safety="safe")

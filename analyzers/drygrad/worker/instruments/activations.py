@@ -87,7 +87,7 @@ class Activations(Instrument):
         at = call.place
         if made is not None and there is not None and call.place is not None and made.code is not call.code:
             message = f"{why}; it gets the result of this {activation}"
-            at, related = there, [(f"{loss.function} gets it here", call.place)]
+            at, related = there, [(f"passed to {loss.function} here", call.place)]
         self.run.report(Fault(code, message, at, related=related))
 
 

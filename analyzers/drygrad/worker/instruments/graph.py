@@ -319,7 +319,7 @@ class Graph(Instrument):
             line = f" in line {at.line}" if at else ""
             sentence = f"backward() fails: {why}; {written}{line} was computed with gradients switched off"
             return Fault("DG103", sentence, place, text, None, _here(at, "no graph is recorded"))
-        fails = [("backward fails here", place)] if at is not None and at.line != place.line else []
+        fails = [("backward() fails here", place)] if at is not None and at.line != place.line else []
         whole = whole_text_of(lines, cut.instruction)
         if any(copy in whole for copy in _COPIES):
             copied = f"`{whole.partition('(')[0]}`"
@@ -340,7 +340,7 @@ class Graph(Instrument):
         at = self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
         freed_by = f" by backward() in line {first.line}" if first else ""
         mine = max(root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None)
-        related = [("backward fails here", place), *([("the graph is freed here", first)] if first else [])]
+        related = [("backward() fails here", place), *([("the graph is freed here", first)] if first else [])]
         if mine == earlier.number:
             sentence = f"backward() goes through one graph twice; the first time{freed_by} has freed what it keeps"
             return Fault("DG113", sentence, place, text, None, related[1:])

@@ -155,7 +155,7 @@ class Inplace(Instrument):
             f"backward(){f' in line {place.line}' if place else ''} fails",
             at or saved_at or place,
             detail=text,
-            related=related + ([("backward fails here", place)] if place else []),
+            related=related + ([("backward() fails here", place)] if place else []),
             facts={"saver": saver, "keeps": keeps, "write": write.op if write else None},
         )
 

@@ -52,7 +52,7 @@ describe("the log", () => {
         await written(async () => {
             await show("fixes.py", MENDABLE, "torch.exp");
             await ran("drygrad.dryRunFunction");
-        }, /DG101 Write out of place.*: verified/);
+        }, /DG101 Replace .clamp_. with .clamp.: verified/);
         await set("logLevel", undefined);
     });
 

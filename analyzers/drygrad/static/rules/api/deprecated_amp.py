@@ -107,11 +107,11 @@ class DeprecatedAmp(Rule):
         device, last = _DEPRECATED[_deprecated_name(ctx, node) or ""]
         if ctx.text(node.func) == f"torch.{device}.amp.{last}":
             edits = [ctx.replace(node.func, f"torch.amp.{last}"), _with_device(ctx, node)]
-            return ctx.fix(f"Use torch.amp.{last}", *edits, safety="safe")
+            return ctx.fix(f"Use `torch.amp.{last}`", *edits, safety="safe")
         statement = _import_of(ctx, node)
         if statement is None:
             return None
-        return ctx.fix("Import from torch.amp", *_renamed_import(ctx, statement), safety="safe")
+        return ctx.fix("Import it from `torch.amp`", *_renamed_import(ctx, statement), safety="safe")
 
 
 def _is_fallback(ctx: Context, node: ast.Call) -> bool:

@@ -77,9 +77,9 @@ class FittedOnTest(Rule):
             match before:
                 case ast.Call(func=ast.Attribute(value=other, attr="fit_transform" | "fit"), args=[first, *_]):
                     if dotted_text(other) == name and before.lineno < node.lineno and not _is_of_evaluation(first):
-                        fix = ctx.fix("Apply what was fitted before", rename(ctx, node, "transform"))
-                        related = [("it was fitted to the training data here", before)]
-                        message = f"{name} is fitted anew to data that it should only be applied to"
+                        fix = ctx.fix("Use `transform` instead", rename(ctx, node, "transform"))
+                        related = [("fitted to the training data here", before)]
+                        message = f"{name} is refitted to data that it should only be applied to"
                         yield ctx.finding(self, node, message, related=related, fixes=[fix])
                         return
                 case _:

@@ -103,15 +103,17 @@ class ImageScaledTwice(Rule):
             return
         divisor = ctx.value(node.right)
         if isinstance(divisor, Constant) and divisor.value in _MAXIMA and _is_scaled(node.left, ctx):
-            yield ctx.finding(self, node, "ToTensor has divided by 255 before: these values end at 0.004")
+            yield ctx.finding(self, node, "ToTensor has already divided by 255; these values end at 0.004")
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         match node:
             case ast.Call(func=ast.Attribute(value=given, attr="long" | "int"), args=[]) if _is_scaled(given, ctx):
-                yield ctx.finding(self, node, "ToTensor has divided the class numbers by 255: as integers all are 0")
+                yield ctx.finding(
+                    self, node, "ToTensor has divided the class labels by 255; as integers they are all 0"
+                )
             case ast.Call(func=ast.Attribute(value=given, attr="div" | "div_"), args=[divisor]):
                 if ctx.value(divisor) in [Constant(value) for value in _MAXIMA] and _is_scaled(given, ctx):
-                    yield ctx.finding(self, node, "ToTensor has divided by 255 before: these values end at 0.004")
+                    yield ctx.finding(self, node, "ToTensor has already divided by 255; these values end at 0.004")
             case _:
                 if transform_name(node, ctx) == "Compose":
                     yield from self._normalised(node, ctx)
@@ -124,7 +126,7 @@ class ImageScaledTwice(Rule):
                 scaled = step
             mean = argument(step, "mean", 0) if name == "Normalize" and isinstance(step, ast.Call) else None
             if scaled is not None and _exceeds_one(mean, ctx):
-                message = "ToTensor has scaled the image to [0, 1], and this subtracts more than that"
+                message = "ToTensor has already scaled the image to [0, 1]; this subtracts more than that"
                 yield ctx.finding(self, step, message, related=[("scaled here", scaled)])
 
 

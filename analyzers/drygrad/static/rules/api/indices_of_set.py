@@ -116,8 +116,8 @@ class IndicesOfSet(Rule):
         ):
             return
         fix = ctx.fix("Sort it", ctx.replace(found, _sorted(found, ctx)))
-        message = "the order of a set of strings is another one in each process, and so are these numbers"
-        related = [("the numbers are given here", node)] if found not in walk(node) else []
+        message = "a set of strings has a different order in each process, so these numbers differ too"
+        related = [("the numbers are assigned here", node)] if found not in walk(node) else []
         yield ctx.finding(self, found, message, related=related, fixes=[fix])
 
 

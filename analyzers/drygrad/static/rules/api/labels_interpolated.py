@@ -74,10 +74,10 @@ class LabelsInterpolated(Rule):
         if made is None or labels is None or not isinstance(value, Constant) or value.value not in _SMOOTH:
             return
         if _LABELS.search(_base(labels)):
-            message = "the mean of two class numbers is the number of a third class"
+            message = "interpolating class labels produces numbers of other classes"
             edits = _nearest(made, ctx)
-            related = [("made integers here", node)] if made is not given else []
-            yield ctx.finding(self, made, message, related=related, fixes=[ctx.fix("Pick the nearest", *edits)])
+            related = [("converted to integers here", node)] if made is not given else []
+            yield ctx.finding(self, made, message, related=related, fixes=[ctx.fix('Use `mode="nearest"`', *edits)])
 
 
 def _resized(node: ast.expr, ctx: Context) -> ast.Call | None:

@@ -82,7 +82,7 @@ class MethodTensorsLack(Rule):
         yield ctx.finding(
             self,
             node,
-            f"tensors have no method {method}: this raises AttributeError",
+            f"tensors have no method `{method}`; this raises AttributeError",
             fixes=[_fix(node, function, ctx)],
         )
 
@@ -108,4 +108,4 @@ def _fix(node: ast.Call, function: ast.Attribute, ctx: Context) -> Fix | None:
     if len(named) != len(node.keywords):
         return None
     text = f"{functional}.{function.attr}({', '.join([*given, *named])})"
-    return ctx.fix(f"Call {functional}.{function.attr}", ctx.replace(node, text))
+    return ctx.fix(f"Call `{functional}.{function.attr}`", ctx.replace(node, text))

@@ -83,8 +83,10 @@ class PickleRefused(Rule):
         saved = _saved_model(ast.unparse(file), ctx) if file is not None else None
         if saved is None or "safe_globals" in ctx.source.text:
             return
-        message = "the file holds a whole model, which torch.load refuses since 2.6: weights_only=True is its default"
-        fix = ctx.fix("Trust the file: weights_only=False", with_keyword(ctx, node, "weights_only", "False"))
+        message = "torch.load refuses pickled models since 2.6, where weights_only=True became the default"
+        fix = ctx.fix(
+            "Pass `weights_only=False` if you trust the file", with_keyword(ctx, node, "weights_only", "False")
+        )
         yield ctx.finding(self, node, message, related=[("saved here", saved)], fixes=[fix])
 
 

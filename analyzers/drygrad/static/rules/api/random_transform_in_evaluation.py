@@ -130,13 +130,13 @@ class RandomTransformInEvaluation(Rule):
         name = dotted_text(node.targets[0]) if len(node.targets) == 1 else None
         last = (name or "").rpartition(".")[2]
         if _is_evaluation(last) and _TRANSFORM.search(last) and transform_name(node.value, ctx) == "Compose":
-            yield from self._found(random_step(node.value, ctx), ctx, f"{last} is for evaluation")
+            yield from self._found(random_step(node.value, ctx), ctx, f"{last} is used for evaluation")
 
     def visit_dict(self, node: ast.Dict, ctx: Context) -> Iterator[Finding]:
         for key, value in zip(node.keys, node.values, strict=True):
             name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
             if _is_evaluation(name) and transform_name(value, ctx) == "Compose":
-                yield from self._found(random_step(value, ctx), ctx, f"{name!r} is for evaluation")
+                yield from self._found(random_step(value, ctx), ctx, f"{name!r} is used for evaluation")
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         if ctx.name(node.func) in _SPLIT:
@@ -168,15 +168,15 @@ class RandomTransformInEvaluation(Rule):
         transform = argument(made, "transform") if isinstance(made, ast.Call) else None
         step = random_step(transform, ctx) if transform is not None else None
         if step is not None:
-            message = "the parts share one dataset, and with it a random transform: the evaluated one is augmented, too"
+            message = "both splits share one dataset and its random transform; the evaluation data is augmented too"
             yield ctx.finding(self, node, message, related=[("random numbers are drawn here", step)])
 
     def _found(self, step: ast.expr | None, ctx: Context, why: str) -> Iterator[Finding]:
         if step is not None:
-            yield ctx.finding(self, step, f"{why}, and this draws random numbers: the metric depends on chance")
+            yield ctx.finding(self, step, f"{why}, but this transform is random; the metric varies between runs")
 
 
-_MESSAGE = "what is evaluated here is augmented at random: the metric depends on chance"
+_MESSAGE = "the evaluation data is augmented at random; the metric varies between runs"
 
 
 def _is_evaluation(name: str) -> bool:

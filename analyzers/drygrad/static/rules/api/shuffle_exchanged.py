@@ -103,12 +103,12 @@ class ShuffleExchanged(Rule):
             if not isinstance(other, ast.Assign) or not isinstance(other.value, ast.Call):
                 continue
             if _named(other, _EVALUATION, _TRAINING) and _shuffles(other.value, ctx):
-                message = "the training set is not shuffled, and the one for evaluation is"
+                message = "the training set is not shuffled, but the evaluation set is"
                 edits: list[Edit | None] = [
                     with_keyword(ctx, node.value, "shuffle", "True"),
                     with_keyword(ctx, other.value, "shuffle", "False"),
                 ]
-                fix = ctx.fix("Exchange the two", *edits)
+                fix = ctx.fix("Swap the two", *edits)
                 yield ctx.finding(self, node.value, message, related=[("shuffled here", other.value)], fixes=[fix])
                 return
 

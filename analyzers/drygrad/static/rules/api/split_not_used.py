@@ -123,9 +123,9 @@ class SplitNotUsed(Rule):
         better = self._part_of(text, node, ctx) or self._other_set(text, node, ctx)
         if better is not None:
             name, made, why = better
-            fix = ctx.fix(f"Load {name}", ctx.replace(given, name))
+            fix = ctx.fix(f"Load `{name}`", ctx.replace(given, name))
             yield ctx.finding(
-                self, given, f"{why}: {name} is made and never used", related=[("here", made)], fixes=[fix]
+                self, given, f"{why}; {name} is created but never used", related=[("here", made)], fixes=[fix]
             )
 
     def _part_of(self, text: str, node: ast.Call, ctx: Context) -> tuple[str, ast.stmt, str] | None:
@@ -140,7 +140,7 @@ class SplitNotUsed(Rule):
                     continue
             is_before = statement.lineno < node.lineno
             if is_before and not name.startswith("_") and not _is_read(name, ctx):
-                return name, statement, f"{text} still has the samples of both parts"
+                return name, statement, f"{text} still holds the samples of both splits"
         return None
 
     def _other_set(self, text: str, node: ast.Call, ctx: Context) -> tuple[str, ast.stmt, str] | None:

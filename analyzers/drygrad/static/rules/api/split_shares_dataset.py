@@ -78,8 +78,8 @@ class SplitSharesDataset(Rule):
         made = _split_of(name, node, ctx) if name is not None else None
         if made is None:
             return
-        message = f"the other part has the same dataset: its {attribute} is set, too"
-        yield ctx.finding(self, target, message, related=[("the parts are made here", made)])
+        message = f"both splits share one dataset; the other split's {attribute} is set too"
+        yield ctx.finding(self, target, message, related=[("the splits are created here", made)])
 
 
 def _split_of(name: str, node: ast.Assign, ctx: Context) -> ast.Assign | None:

@@ -90,10 +90,10 @@ class StateDictMethodSaved(Rule):
         yield ctx.finding(
             self,
             node,
-            "this is the method state_dict itself, not the state: call it"
+            "this is the method state_dict itself, not its result; call it"
             + ("; load_state_dict raises a TypeError" if severity == "error" else ""),
             severity=severity,
-            fixes=[ctx.fix("Call state_dict()", ctx.insert_after(node, "()"))],
+            fixes=[ctx.fix("Call `state_dict()`", ctx.insert_after(node, "()"))],
         )
 
     def _severity(self, ctx: Context, node: ast.Attribute) -> Severity | None:

@@ -244,9 +244,9 @@ class StoredSampleChanged(Rule):
         is_entry = isinstance(write, ast.Assign)
         text = ctx.source_of(taken)
         fixed = f"dict({text})" if is_entry else f"{text}.clone()"
-        fix: Fix | None = ctx.fix("Change a copy", ctx.replace(taken, fixed))
-        message = "this is the sample that the dataset holds, and it is changed in place: the next epoch gets it so"
-        return ctx.finding(self, taken, message, related=[("changed here", write)], fixes=[fix])  # pyright: ignore[reportArgumentType]
+        fix: Fix | None = ctx.fix("Modify a copy", ctx.replace(taken, fixed))
+        message = "this modifies the dataset's stored sample in place; the next epoch sees the modified one"
+        return ctx.finding(self, taken, message, related=[("modified here", write)], fixes=[fix])  # pyright: ignore[reportArgumentType]
 
 
 def _is_one(index: ast.expr, method: FunctionNode) -> bool:

@@ -115,7 +115,7 @@ class TransformDrawsAnew(Rule):
             before = first.setdefault(name, call)
             if before is not call and _is_paired(call, ctx) and not _is_paired(before, ctx):
                 related = [("the image goes through it here", before), ("random numbers are drawn here", random)]
-                message = "the transform draws random numbers anew here: this and the image do not fit together"
+                message = "the transform draws new random numbers here; image and target no longer match"
                 yield ctx.finding(self, call, message, related=related)
 
     def _random(self, call: ast.Call, ctx: Context) -> ast.expr | None:

@@ -218,7 +218,7 @@ class AdvantageNotDetached(Rule):
         return ctx.finding(
             self,
             place,
-            f"`{what}` carries the graph of the values into the policy's loss, which then trains the critic, too",
+            f"`{what}` still carries the critic's graph; the policy loss trains the critic through it",
             related=[("the values are fitted here", critic)],
             fixes=[ctx.fix("Detach the values", ctx.replace(cut, f"{as_operand(ctx, cut)}.detach()"))],
         )

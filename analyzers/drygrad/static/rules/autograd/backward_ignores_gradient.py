@@ -283,8 +283,8 @@ class BackwardIgnoresGradient(Rule):
         yield ctx.finding(
             self,
             first,
-            f"this backward never reads {given}: what follows the function, a weight on the loss for instance, is left "
-            "out of the gradient",
+            f"backward never reads {given}; anything applied after the function, such as a loss weight, is missing "
+            "from the gradient",
             related=[("never read", backward.args.args[1] if len(backward.args.args) > 1 else backward)],
             fixes=[_fix([g for each in gradients.values() for g in each], names, backward, ctx)],
         )

@@ -102,16 +102,16 @@ class BackwardOnCutGraph(Rule):
                 return
 
     def _finding(self, node: ast.Call, root: ast.expr, cut: Cut, ctx: Context) -> Finding:
-        place = "here" if cut.at.lineno == node.lineno else f"in line {node.lineno}"
+        place = "here" if cut.at.lineno == node.lineno else f"on line {node.lineno}"
         outcome = f"backward() {place} raises"
         if cut.kind == "number":
-            outcome = f"a Python number has no backward(), which is called {place}"
+            outcome = f"backward() {place} is called on a Python number and raises"
         return ctx.finding(
             self,
             cut.at,
-            f"`{ctx.source_of(root)}` leaves its graph here ({_what(cut.at, ctx)}): {outcome}",
+            f"`{ctx.source_of(root)}` is cut from the graph here ({_what(cut.at, ctx)}); {outcome}",
             severity=None if cut.certain else "warning",
-            related=[] if place == "here" else [("backward fails here", root)],
+            related=[] if place == "here" else [("backward() fails here", root)],
             fixes=[_fix(cut.at, ctx)],
         )
 
@@ -130,6 +130,6 @@ def _fix(cut: ast.expr, ctx: Context) -> Fix | None:
     """Take back an ``item()`` or ``detach()``; what chose or compared cannot be taken back."""
     match cut:
         case ast.Call(func=ast.Attribute(value=before, attr=name), args=[], keywords=[]) if name in _UNDONE:
-            return ctx.fix(f"Keep the graph: remove {name}()", ctx.replace(cut, ctx.source_of(before)))
+            return ctx.fix(f"Remove `{name}()` to keep the graph", ctx.replace(cut, ctx.source_of(before)))
         case _:
             return None

@@ -184,7 +184,7 @@ class BackwardUnderNoGrad(Rule):
             self,
             node,
             f"backward() raises: `{ctx.source_of(root)}` was computed without a graph"
-            + (f", under the no_grad block of line {block.lineno}" if block else ", with gradients switched off"),
+            + (f", inside the no_grad block on line {block.lineno}" if block else ", with gradients disabled"),
             severity="error" if cut.certain or together else "warning",
             related=[("no graph is recorded in this block", block.items[0].context_expr)] if block else [],
             fixes=[_fix(ctx, block, node, cut.at)],
@@ -200,4 +200,4 @@ def _fix(ctx: Context, block: ast.With | None, backward: ast.Call, origin: ast.e
     if len(block.items) > 1 or any(no_grad_block(ctx, n) is not block for n in (backward, origin)):
         return None
     edit = unwrapped(ctx, block)
-    return ctx.fix("Remove the no_grad block", edit) if edit is not None else None
+    return ctx.fix("Remove the `no_grad` block", edit) if edit is not None else None

@@ -9,7 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.events import InplaceWrite
 from drygrad.static.facts.values import Tensor
-from drygrad.static.rules.autograd.inplace import rebinding, spelled, through_data
+from drygrad.static.rules.autograd.inplace import rebinding, replaced, spelled, through_data
 
 
 class DataAttributeEdit(Rule):
@@ -93,9 +93,9 @@ class DataAttributeEdit(Rule):
         yield ctx.finding(
             self,
             write.expression,
-            f"{spelled(write)} through .data changes what {saved.operation} keeps for backward (line "
-            f"{saved.node.lineno}), unseen by autograd: the gradients are silently wrong",
-            related=[(f"{saved.operation} keeps its {saved.role} here", saved.node)],
+            f"{spelled(write)} through .data changes what {saved.operation} saved for backward (line "
+            f"{saved.node.lineno}); autograd cannot see it, so the gradients are silently wrong",
+            related=[(f"{saved.operation} saves its {saved.role} here", saved.node)],
             fixes=[_fix(write, ctx)],
         )
 
@@ -105,6 +105,7 @@ def _fix(write: InplaceWrite, ctx: Context) -> Fix | None:
     match write.expression:
         case ast.Attribute(value=ast.Name(id=name), attr="data"):
             edits = rebinding(write, name, ctx)
-            return ctx.fix(f"Write out of place: bind `{name}` to a new tensor", *edits) if edits else None
+            title = replaced(spelled(write), spelled(write).removesuffix("_"))
+            return ctx.fix(title, *edits) if edits else None
         case _:
             return None

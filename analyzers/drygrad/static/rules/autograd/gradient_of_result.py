@@ -87,9 +87,9 @@ class GradientOfResult(Rule):
         if not _is_assigned(text, tensor, ctx):
             return
         assert tensor.origin is not None
-        message = f"`{text}` is the result of an operation, backward() leaves no gradient there: grad is None"
+        message = f"`{text}` is not a leaf, so backward() leaves its .grad as None"
         yield ctx.finding(
-            self, node, message, related=[("made here", tensor.origin.node)], fixes=[_fix(text, tensor.origin, ctx)]
+            self, node, message, related=[("created here", tensor.origin.node)], fixes=[_fix(text, tensor.origin, ctx)]
         )
 
 
@@ -123,6 +123,6 @@ def _fix(text: str, origin: Origin, ctx: Context) -> Fix | None:
     match statement:
         case ast.Assign(targets=[target]) if dotted_text(target) == text:
             edit = ctx.insert_statement(statement, f"{text}.retain_grad()", after=True)
-            return ctx.fix("Keep the gradient: retain_grad()", edit, safety="safe")
+            return ctx.fix("Call `retain_grad()` to keep the gradient", edit, safety="safe")
         case _:
             return None

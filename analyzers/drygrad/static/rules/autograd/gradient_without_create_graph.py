@@ -127,14 +127,14 @@ class GradientWithoutCreateGraph(Rule):
             if call is None or call in reported:
                 continue
             reported.add(call)
-            how = "grad of it raises" if severity == "error" else "its term of the loss has no gradient"
+            how = "differentiating it raises" if severity == "error" else "this loss term has no gradient"
             yield ctx.finding(
                 self,
                 call,
                 f"without create_graph=True the gradient is a constant: {how}",
                 severity=severity,
                 related=[("differentiated here", place)],
-                fixes=[ctx.fix("Create its graph", with_keyword(ctx, call, "create_graph", "True"))],
+                fixes=[ctx.fix("Pass `create_graph=True`", with_keyword(ctx, call, "create_graph", "True"))],
             )
 
 

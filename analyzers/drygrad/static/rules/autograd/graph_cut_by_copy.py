@@ -145,12 +145,12 @@ class GraphCutByCopy(Rule):
         if raises is None and not _is_returned_loss(node, ctx):
             return
         copies = ctx.source_of(node.func)
-        what = "the tensors of a list" if isinstance(source, Sequence) else f"`{ctx.source_of(node.args[0])}`"
-        outcome = "raises" if raises or raises is None else "ends here and reaches no parameter"
+        what = "the tensors in a list" if isinstance(source, Sequence) else f"`{ctx.source_of(node.args[0])}`"
+        outcome = "raises" if raises or raises is None else "stops here and reaches no parameter"
         yield ctx.finding(
             self,
             node,
-            f"`{copies}` copies the numbers of {what} and leaves the graph behind: backward() {outcome}",
+            f"`{copies}` copies the values of {what} but not the graph: backward() {outcome}",
             severity="error" if raises else "warning",
             fixes=[_fix(node, source, ctx)],
         )
@@ -161,13 +161,13 @@ class GraphCutByCopy(Rule):
             cut, leaf = cut_of(root, ctx), idle_leaf(root, ctx)
             if cut is not None and cut.kind == "copy":
                 yield self._told(
-                    cut.at, f"backward() in line {node.lineno} raises", "error" if cut.certain else "warning", ctx
+                    cut.at, f"backward() on line {node.lineno} raises", "error" if cut.certain else "warning", ctx
                 )
             elif leaf is not None:
-                yield self._told(leaf, "backward() ends here and reaches no parameter", "warning", ctx)
+                yield self._told(leaf, "backward() stops here and reaches no parameter", "warning", ctx)
 
     def _told(self, at: ast.expr, outcome: str, severity: Severity, ctx: Context) -> Finding:
-        message = f"`{ctx.source_of(at)}` copies the numbers and leaves the graph behind: {outcome}"
+        message = f"`{ctx.source_of(at)}` copies the values but not the graph: {outcome}"
         return ctx.finding(self, at, message, severity=severity)
 
 
@@ -220,10 +220,12 @@ def _fix(node: ast.Call, source: object, ctx: Context) -> Fix | None:
         return None
     flags = [ctx.delete_statement(statement) for statement in _flags(node, ctx)]
     if isinstance(source, Tensor):
-        return ctx.fix("Copy it with its graph", ctx.replace(node, f"{as_operand(ctx, given)}.clone()"), *flags)
+        return ctx.fix(
+            "Use `clone()`, which keeps the graph", ctx.replace(node, f"{as_operand(ctx, given)}.clone()"), *flags
+        )
     elements = source.items if isinstance(source, Sequence) and source.items is not None else None
     if isinstance(source, Sequence) and all(isinstance(v, Tensor) for v in elements or (source.element,)):
-        return ctx.fix("Stack the tensors", ctx.replace(node, f"{torch}.stack({ctx.source_of(given)})"), *flags)
+        return ctx.fix("Use `torch.stack`", ctx.replace(node, f"{torch}.stack({ctx.source_of(given)})"), *flags)
     return None
 
 

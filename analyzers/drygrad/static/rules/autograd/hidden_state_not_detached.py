@@ -245,8 +245,8 @@ class HiddenStateNotDetached(Rule):
             yield ctx.finding(
                 self,
                 node,
-                f"`{kept}` is computed once and keeps its graph, which the first backward() frees: the second one goes "
-                "through it again",
+                f"`{kept}` is computed once; its graph is freed by the first backward(), and the second one needs it "
+                "again",
                 severity="warning",
             )
         if not isinstance(node.value, ast.Call) or recorded(ctx, node) is False:
@@ -259,10 +259,10 @@ class HiddenStateNotDetached(Rule):
             yield ctx.finding(
                 self,
                 state,
-                f"`{state.id}` carries its graph into the next pass of the loop in line {loop.lineno}: the second "
-                "backward() goes through a graph that is already freed",
+                f"`{state.id}` carries its graph into the next iteration of the loop on line {loop.lineno}; the "
+                "second backward() goes through a graph that is already freed",
                 severity=severity,
-                related=[("what is carried from pass to pass is detached nowhere in this loop", loop.target)]
+                related=[("nothing in this loop detaches the state carried between iterations", loop.target)]
                 if isinstance(loop, (ast.For, ast.AsyncFor))
                 else [],
                 fixes=[_fix(state, loop, ctx)],
@@ -320,7 +320,7 @@ def _fix(state: ast.Name, loop: Loop, ctx: Context) -> Fix | None:
     if detached is None or loop.body[0].lineno == loop.lineno:
         return None
     edit: Edit = ctx.insert_statement(loop.body[0], f"{state.id} = {detached}")
-    return ctx.fix("Detach the state at the start of each pass", edit)
+    return ctx.fix("Detach the state at the start of each iteration", edit)
 
 
 def _detached(name: str, value: Value) -> str | None:

@@ -63,9 +63,31 @@ def out_of_place(write: InplaceWrite, ctx: Context) -> Fix | None:
     name = ctx.text(write.expression)
     if name is None:
         return None
-    title = f"Write out of place: bind `{name}` to a new tensor"
     edits = _edits(write, name, ctx)
-    return ctx.fix(title, *edits, safety=_safety(write, ctx)) if edits else None
+    return ctx.fix(_title(write, name, ctx), *edits, safety=_safety(write, ctx)) if edits else None
+
+
+def _title(write: InplaceWrite, name: str, ctx: Context) -> str:
+    """Return what ``_edits`` does in a few words."""
+    match write.node:
+        case ast.AugAssign(op=op) if write.node.target is write.expression:
+            return replaced(f"{_OPERATORS[type(op)]}=", _OPERATORS[type(op)])
+        case ast.AugAssign(target=ast.Subscript(value=base)) | ast.Subscript(value=base):
+            return copied(ctx.text(base) or name)
+        case ast.Call(func=ast.Attribute(attr=method)) if method.endswith("_"):
+            return copied(name) if write.operation in _WITHOUT_TWIN else replaced(method, method[:-1])
+        case _:
+            return "Remove `inplace=True`"
+
+
+def replaced(written: str, twin: str) -> str:
+    """Return the title of a fix that calls the out-of-place twin of an operation."""
+    return f"Replace `{written}` with `{twin}`"
+
+
+def copied(name: str) -> str:
+    """Return the title of a fix that writes to a copy."""
+    return f"Write to a copy of `{name}`"
 
 
 def _edits(write: InplaceWrite, name: str, ctx: Context) -> list[Edit | None]:
@@ -74,9 +96,9 @@ def _edits(write: InplaceWrite, name: str, ctx: Context) -> list[Edit | None]:
             right = f"({ctx.source_of(value)})" if _binds_weaker(value) else ctx.source_of(value)
             return [ctx.replace(write.node, f"{name} = {name} {_OPERATORS[type(op)]} {right}")]
         case ast.AugAssign(target=ast.Subscript(value=base)) | ast.Subscript(value=base):
-            copied = ctx.text(base)
+            text = ctx.text(base)
             statement = ctx.statement(write.node)
-            return [ctx.insert_statement(statement, f"{copied} = {copied}.clone()")] if copied else []
+            return [ctx.insert_statement(statement, f"{text} = {text}.clone()")] if text else []
         case ast.Call():
             return _call_edits(write, write.node, name, ctx)
         case _:

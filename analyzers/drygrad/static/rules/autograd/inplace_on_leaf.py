@@ -135,8 +135,8 @@ class InplaceOnLeaf(Rule):
         yield ctx.finding(
             self,
             write.expression,
-            f"`{ctx.source_of(write.expression)}` is {view}{what}: {spelled(write)} in place raises outside "
-            "torch.no_grad()" + ("" if shown else ", unless the caller has switched gradients off"),
+            f"`{ctx.source_of(write.expression)}` is {view}{what}; {spelled(write)} in place raises outside "
+            "torch.no_grad()" + ("" if shown else ", unless the caller has disabled gradients"),
             severity="error" if shown else "warning",
             fixes=[_fix(write, ctx)],
         )
@@ -165,4 +165,4 @@ def _fix(write: InplaceWrite, ctx: Context) -> Fix | None:
     if not simple or not written or torch is None:
         return None
     edit = put_under(ctx, statement, statement, f"with {torch}.no_grad():")
-    return ctx.fix("Write under torch.no_grad()", edit, safety="safe")
+    return ctx.fix("Wrap the write in `torch.no_grad()`", edit, safety="safe")

@@ -172,12 +172,12 @@ class InplaceOnSavedTensor(Rule):
             yield self._perhaps(write, ctx)
 
     def _sure(self, write: InplaceWrite, saved: Saved, reach: Severity, ctx: Context) -> Finding:
-        kept = f"{saved.operation} keeps its {saved.role} for backward"
+        kept = f"{saved.operation} saves its {saved.role} for backward"
         return ctx.finding(
             self,
             write.node,
-            f"{spelled(write)} overwrites `{ctx.source_of(write.expression)}`, but {kept} (line {saved.node.lineno}): "
-            "backward() raises 'modified by an inplace operation'",
+            f"{spelled(write)} overwrites `{ctx.source_of(write.expression)}`, but {kept} (line "
+            f"{saved.node.lineno}); backward() raises 'modified by an inplace operation'",
             severity=reach,
             related=[(kept, saved.node)],
             fixes=[out_of_place(write, ctx)],
@@ -188,8 +188,8 @@ class InplaceOnSavedTensor(Rule):
         return ctx.finding(
             self,
             write.node,
-            f"{spelled(write)} overwrites the caller's `{name}`: backward() raises if `{name}` is a leaf that requires "
-            "grad, or if what made it keeps its result (exp, sigmoid, relu ...)",
+            f"{spelled(write)} overwrites the caller's `{name}`; backward() raises if `{name}` is a leaf that "
+            "requires grad, or if the operation that produced it saved its result (exp, sigmoid, relu ...)",
             severity="info",
             fixes=[out_of_place(write, ctx)],
         )

@@ -176,9 +176,9 @@ class InplaceReluBeforeResidual(Rule):
         yield ctx.finding(
             self,
             made or write.node,
-            f"{spelled(write)} overwrites `{name}`, which is read again in line {read.lineno}: "
-            "it holds the activated values then",
-            related=[("it overwrites its input here", write.node), *places] if made is not None else places,
+            f"{spelled(write)} overwrites `{name}`, which is read again on line {read.lineno}; by then it holds the "
+            "activated values",
+            related=[("the input is overwritten here", write.node), *places] if made is not None else places,
             fixes=[_fix(write.node, call, ctx)],
         )
 
@@ -246,7 +246,7 @@ def _is_joined(name: ast.Name, write: ast.Call, ctx: Context) -> bool:
 
 
 def _fix(node: ast.Call, call: TorchCall, ctx: Context) -> Fix | None:
-    title = "Activate out of place"
+    title = "Use the out-of-place activation"
     if call.module is not None:
         made = _constructor(call.module)
         return ctx.fix(title, without_inplace(made, ctx)) if made is not None else None

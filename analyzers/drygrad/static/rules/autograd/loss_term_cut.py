@@ -100,7 +100,7 @@ class LossTermCut(Rule):
                 yield ctx.finding(
                     self,
                     cut,
-                    f"{_what(cut)} takes this out of the graph: as a term of the loss it has no gradient",
+                    f"{_what(cut)} cuts this loss term out of the graph; it contributes no gradient",
                     related=[("the loss is differentiated here", backward)],
                     fixes=[_kept(cut, ctx)],
                 )
@@ -140,6 +140,6 @@ def _what(cut: ast.expr) -> str:
 def _kept(cut: ast.expr, ctx: Context) -> Fix | None:
     match cut:
         case ast.Call(func=ast.Attribute(value=before, attr="item"), args=[], keywords=[]):
-            return ctx.fix("Keep the graph: remove item()", ctx.replace(cut, ctx.source_of(before)))
+            return ctx.fix("Remove `item()` to keep the graph", ctx.replace(cut, ctx.source_of(before)))
         case _:
             return None

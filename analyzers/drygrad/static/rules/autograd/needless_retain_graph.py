@@ -120,9 +120,9 @@ class NeedlessRetainGraph(Rule):
         yield ctx.finding(
             self,
             node,
-            "retain_graph=True keeps this pass's graph through the next forward, but nothing goes through it again",
+            "retain_graph=True keeps this graph alive until after the next forward, but nothing uses it again",
             span=ctx.source.span(given),
-            fixes=[ctx.fix("Remove retain_graph=True", ctx.remove_keyword(node, "retain_graph"))],
+            fixes=[ctx.fix("Remove `retain_graph=True`", ctx.remove_keyword(node, "retain_graph"))],
         )
 
 

@@ -123,13 +123,13 @@ class NonLeafInOptimizer(Rule):
         # Where the leaf is left behind is where the program changes; the optimizer only says so.
         origin_is_here = origin is not None and ctx.function(origin.node) is ctx.function(expression)
         at = origin.node if origin is not None and origin_is_here else expression
-        places = [("the optimizer is given it here", expression)] if at is not expression else []
+        places = [("passed to the optimizer here", expression)] if at is not expression else []
         if origin is not None and not origin_is_here:
-            places = [("the leaf is left behind here", origin.node)]
+            places = [("the leaf tensor is here", origin.node)]
         return ctx.finding(
             self,
             at,
-            f"`{ctx.source_of(expression)}` is no leaf but {how}: "
+            f"`{ctx.source_of(expression)}` is not a leaf but {how}: "
             + ("unless that copied nothing, " if moved else "")
             + 'the optimizer raises "can\'t optimize a non-leaf Tensor"',
             severity="warning" if moved else "error",

@@ -123,10 +123,10 @@ class NumpyOfGradTensor(Rule):
         yield ctx.finding(
             self,
             node if method else converted,
-            f"`{ctx.source_of(converted)}` requires grad: NumPy cannot record a graph, so the conversion raises"
-            + ("" if shown else " unless the caller is under torch.no_grad()"),
+            f"`{ctx.source_of(converted)}` requires grad and cannot be converted to NumPy; the call raises"
+            + ("" if shown else " unless the caller uses torch.no_grad()"),
             severity="error" if shown else "warning",
-            fixes=[ctx.fix("Detach it first", detached, safety="safe")],
+            fixes=[ctx.fix("Insert `detach()`", detached, safety="safe")],
         )
 
 

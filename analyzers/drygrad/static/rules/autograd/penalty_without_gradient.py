@@ -129,9 +129,9 @@ class PenaltyWithoutGradient(Rule):
         base = _base(cut)
         if added is None or base is None:
             return
-        message = f"{name} is part of the loss, and has no gradient: it is computed from the data of the weights"
-        fix = ctx.fix("Take the weights themselves", ctx.replace(cut, ctx.source_of(base)))
-        yield ctx.finding(self, cut, message, related=[("it is added to the loss here", added)], fixes=[fix])
+        message = f"{name} is added to the loss but has no gradient: it is computed from the weights' .data"
+        fix = ctx.fix("Use the weights themselves", ctx.replace(cut, ctx.source_of(base)))
+        yield ctx.finding(self, cut, message, related=[("added to the loss here", added)], fixes=[fix])
 
 
 def _lists_parameters(node: ast.expr) -> bool:

@@ -83,9 +83,9 @@ class RewardMinimised(Rule):
             return
         for log_probability, reward in ((product.left, product.right), (product.right, product.left)):
             if _is_log_probability(log_probability, ctx) and _is_reward(reward, ctx):
-                fix = ctx.fix("Turn the sign round", ctx.replace(made, f"-{as_operand(ctx, made)}"))
-                message = "the step makes this smaller: actions with a high reward become less likely"
-                yield ctx.finding(self, made, message, related=[("it goes backward here", root)], fixes=[fix])
+                fix = ctx.fix("Flip the sign", ctx.replace(made, f"-{as_operand(ctx, made)}"))
+                message = "the optimizer minimises this, which makes actions with a high reward less likely"
+                yield ctx.finding(self, made, message, related=[("backward() is called here", root)], fixes=[fix])
                 return
 
 

@@ -119,9 +119,9 @@ class SampleWithoutGradient(Rule):
         learned = [value for value in given if (t := ctx.tensor(value)) is not None and t.requires_grad]
         if not learned or any(called(call) == "log_prob" for call in ctx.nodes(ast.Call)):
             return
-        message = "sample() draws without gradient: what it was computed from does not learn from what follows"
-        related = [("the distribution is made here", made)] if made is not owner else []
-        fix = ctx.fix("Draw by reparametrisation: rsample", rename(ctx, node, "rsample"))
+        message = "sample() is not differentiable: nothing upstream of the distribution is trained by what follows"
+        related = [("the distribution is created here", made)] if made is not owner else []
+        fix = ctx.fix("Use `rsample()`", rename(ctx, node, "rsample"))
         yield ctx.finding(self, node, message, related=related, fixes=[fix])
 
 

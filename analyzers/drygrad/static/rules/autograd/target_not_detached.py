@@ -132,8 +132,8 @@ class TargetNotDetached(Rule):
             if best is None or _networks(best, ctx, _DEPTH).isdisjoint(nets):
                 continue
             fix = ctx.fix("Detach the target", ctx.replace(target, f"{as_operand(ctx, target)}.detach()"))
-            message = "the target comes from the network that is trained, with its graph: the step moves it, too"
-            yield ctx.finding(self, target, message, related=[("the network gives it here", best)], fixes=[fix])
+            message = "the target comes from the network being trained and is not detached; the optimizer moves it too"
+            yield ctx.finding(self, target, message, related=[("the network computes it here", best)], fixes=[fix])
             return
 
 

@@ -116,7 +116,7 @@ class CreateOnCpuThenMove(Rule):
         yield ctx.finding(
             self,
             node,
-            f"torch.{made.operation} fills its tensor on the CPU, which is then copied to {told}",
+            f"torch.{made.operation} creates the tensor on the CPU and then copies it to {told}",
             span=name_span(node.func, ctx),
             fixes=[_fix(node, made, device, ctx)],
         )

@@ -190,10 +190,9 @@ class CudaInLoaderWorker(Rule):
                 yield ctx.finding(
                     self,
                     move,
-                    "this runs in a worker process of the data loader, where CUDA cannot be initialised again: "
-                    f"it raises{unless(device)}",
+                    f"this runs in a DataLoader worker, where CUDA cannot be re-initialised; it raises{unless(device)}",
                     severity="error" if is_accelerator(device) or device == "auto" else "warning",
-                    related=[("the loader with workers is made here", node)],
+                    related=[("the loader with workers is created here", node)],
                     fixes=[moved_by_loop(node, moves, ctx)],
                 )
 

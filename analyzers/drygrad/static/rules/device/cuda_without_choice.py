@@ -120,7 +120,7 @@ class CudaWithoutChoice(Rule):
         known = ctx.tensor(moved) is not None or (isinstance(value, Object) and value.is_module)
         if not known or not ctx.derived(_may_run_without) or is_guarded(node, ctx.tree, ctx):
             return
-        message = "the file chooses its device, and may run without a GPU: cuda() raises there"
+        message = "this file supports running without a GPU, but cuda() raises there"
         yield ctx.finding(self, node, message, fixes=[_fix(node, moved, ctx)])
 
     def _made(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
@@ -134,8 +134,11 @@ class CudaWithoutChoice(Rule):
         owner = next(_owners(function), None)
         if owner is None:
             return
-        message = f'"cuda" is the current GPU, and `{owner}` may be on another: the rest is made where it is'
-        fix = ctx.fix(f"Make it on the device of {owner}", ctx.replace(told, f"{owner}.device"))
+        message = (
+            f'"cuda" is the current GPU, but `{owner}` may be on another one; the other tensors are created on '
+            "its device"
+        )
+        fix = ctx.fix(f"Create it on the device of `{owner}`", ctx.replace(told, f"{owner}.device"))
         yield ctx.finding(self, node, message, fixes=[fix])
 
 
@@ -167,4 +170,4 @@ def _fix(node: ast.Call, moved: ast.expr, ctx: Context) -> Fix | None:
     device = device_expression("auto", node, ctx)
     if device is None or "is_available" in device:
         return None
-    return ctx.fix(f"Move it to {device}", ctx.replace(node, f"{as_operand(ctx, moved)}.to({device})"))
+    return ctx.fix(f"Move it to `{device}`", ctx.replace(node, f"{as_operand(ctx, moved)}.to({device})"))

@@ -115,8 +115,8 @@ class DeviceRoundTrip(Rule):
         yield ctx.finding(
             self,
             away,
-            f"`{ctx.source_of(away.func.value)}` is copied to the CPU and the result back: two copies and a wait for "
-            "the GPU, for nothing that the GPU cannot compute",
+            f"`{ctx.source_of(away.func.value)}` goes to the CPU and back; two copies and a sync for work the GPU "
+            "could do itself",
             span=name_span(away.func, ctx),
             related=[("copied back here", node)],
             fixes=[_stayed(away, node, ctx)],
@@ -129,7 +129,7 @@ def _stayed(away: ast.Call, back: ast.Call, ctx: Context) -> Fix | None:
     between += [n for n in walk(ctx.statement(away)) if isinstance(n, ast.Call) and _through_numpy(n, ctx) is not None]
     if between:
         return None
-    return ctx.fix("Compute where the tensor is", removed_call(away, ctx), removed_call(back, ctx))
+    return ctx.fix("Compute on the tensor's own device", removed_call(away, ctx), removed_call(back, ctx))
 
 
 def _through_numpy(node: ast.expr, ctx: Context) -> ast.expr | None:

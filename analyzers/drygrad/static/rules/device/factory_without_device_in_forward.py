@@ -494,8 +494,8 @@ class FactoryWithoutDeviceInForward(Rule):
             yield ctx.finding(
                 self,
                 found.site,
-                f"`{ctx.source_of(made.factory.func)}` makes its tensor on the CPU, while `{other}` is where"
-                f" {whose(found, ctx)}: on a GPU the operation on both raises",
-                related=[("they meet here", found.fault.node)],
+                f"`{ctx.source_of(made.factory.func)}` creates its tensor on the CPU, but `{other}` is where "
+                f"{whose(found, ctx)}; on a GPU the operation on both raises",
+                related=[("the two meet here", found.fault.node)],
                 fixes=[repaired(found, ctx)],
             )

@@ -130,12 +130,12 @@ class LoadWithoutMapLocation(Rule):
         if device is None:
             return
         meant = "it is moved to the CPU afterwards" if moved else f"`{device}` may be the CPU"
-        meant = meant if beside is None else f"another is loaded to `{beside}` here"
+        meant = meant if beside is None else f"another checkpoint is loaded to `{beside}` here"
         yield ctx.finding(
             self,
             node.func,
-            f"torch.load puts tensors back on the device they were saved from, while {meant}: a checkpoint of a GPU "
-            "raises on a machine without one",
+            f"torch.load restores tensors to the device they were saved from, but {meant}; a GPU checkpoint raises "
+            "on a machine without a GPU",
             fixes=[_fix(node, device, ctx)],
         )
 
@@ -159,7 +159,7 @@ def _beside(node: ast.Call, ctx: Context) -> str | None:
 
 
 def _fix(node: ast.Call, device: str, ctx: Context) -> Fix | None:
-    return ctx.fix("Load it to the device it is used on", with_keyword(ctx, node, "map_location", device))
+    return ctx.fix("Pass `map_location`", with_keyword(ctx, node, "map_location", device))
 
 
 def _is_saved_here(path: ast.expr, ctx: Context) -> bool:

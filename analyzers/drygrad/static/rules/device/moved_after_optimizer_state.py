@@ -124,7 +124,7 @@ class MovedAfterOptimizerState(Rule):
             later, move = found
             device = "cuda" if called(move) == "cuda" else device_of(ctx, move.args[0]) or "$device"
             message = (
-                f"the optimizer's state has been loaded before, and stays on the CPU: step() raises{unless(device)}"
+                f"the optimizer state was loaded before this move and stays on the CPU; step() raises{unless(device)}"
             )
             related = [("the state is loaded here", node)]
             together = later in block_of(ctx, statement) and isinstance(statement, ast.Expr)

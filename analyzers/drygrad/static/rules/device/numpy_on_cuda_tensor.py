@@ -98,7 +98,7 @@ class NumpyOnCudaTensor(Rule):
         yield ctx.finding(
             self,
             given,
-            f"{how} takes CPU tensors only, and this one is on {spoken(tensor.device)}",
+            f"{how} accepts CPU tensors only, but this one is on {spoken(tensor.device)}",
             span=name_span(method, ctx) if method else None,
             severity=None if certain else "warning",
             fixes=[_fix(given, tensor, method, ctx)],
@@ -112,7 +112,7 @@ def _fix(given: ast.expr, tensor: Tensor, method: ast.Attribute | None, ctx: Con
         edit = Edit(Span(start, start), f"{moved}.")
     else:
         edit = ctx.replace(given, f"{as_operand(ctx, given)}.{moved}")
-    return ctx.fix("Copy the tensor to the CPU first", edit, safety="safe")
+    return ctx.fix(f"Insert `{moved}`", edit, safety="safe")
 
 
 def _converted(node: ast.Call, ctx: Context) -> ast.expr | None:

@@ -43,7 +43,7 @@ def spoken(device: str) -> str:
     if device == "cpu":
         return "the CPU"
     if device == "auto":
-        return "the GPU where there is one"
+        return "the GPU if there is one"
     if device[0] == "$":
         return f"`{device[1:].partition('@')[0]}`"
     return device
@@ -52,7 +52,7 @@ def spoken(device: str) -> str:
 def unless(device: str) -> str:
     """Return the condition under which an operation with a CPU tensor fails after all."""
     if device == "auto":
-        return " where CUDA is available"
+        return " if CUDA is available"
     return f" unless {spoken(device)} is the CPU" if device[0] == "$" else ""
 
 

@@ -283,9 +283,9 @@ class TensorAttributeNotBuffer(Rule):
         return ctx.finding(
             self,
             target,
-            f"`{text}` {kind}, which `.to(device)` of the module leaves on the CPU; on a GPU the operation "
-            f"on it and `{ctx.source_of(fault.other)}` raises",
-            related=[("they meet here", fault.node)],
+            f"`{text}` {kind}, which the module's `.to(device)` does not move; on a GPU the operation on it and "
+            f"`{ctx.source_of(fault.other)}` raises",
+            related=[("the two meet here", fault.node)],
             fixes=[_fix(statement, ctx)],
         )
 
@@ -294,10 +294,10 @@ class TensorAttributeNotBuffer(Rule):
         target = statement.targets[0]
         text = ctx.source_of(target)
         message = (
-            f"`{text}` is a distribution of plain tensors, which `.to(device)` of the module leaves on the CPU; "
-            f"on a GPU `{ctx.source_of(use.func)}` of it and another tensor raises"
+            f"`{text}` is a distribution of plain tensors, which the module's `.to(device)` does not move; on a GPU "
+            f"`{ctx.source_of(use.func)}` of it and another tensor raises"
         )
-        return ctx.finding(self, target, message, related=[("they meet here", use)])
+        return ctx.finding(self, target, message, related=[("the two meet here", use)])
 
 
 def _uses_of_distribution(statement: ast.stmt, methods: list[ast.FunctionDef], ctx: Context) -> Iterator[ast.Call]:

@@ -285,14 +285,14 @@ class TensorsOnDifferentDevices(Rule):
             f"`{name}` is moved to {spoken(device)}, `{target.id}` stays on the CPU"
             f"{if_left_there(target, ctx) or ', where the loader put it'}; {call.operation} raises{unless(device)}",
             severity="warning",
-            fixes=[ctx.fix(f"Move {target.id} as well", edit, safety="safe")],
+            fixes=[ctx.fix(f"Move `{target.id}` too", edit, safety="safe")],
         )
 
     def _fix(self, wrong: Operand, other: Operand, ctx: Context) -> Fix | None:
         loop = loader_loop(wrong.node, ctx)
         device = device_expression(other.device, wrong.node, ctx)
         if loop is not None and device is not None and _is_untouched(wrong.node, loop):
-            return ctx.fix("Move what the loader gives", move_at_head(loop, device, ctx), safety="safe")
+            return ctx.fix("Move the loader's batch", move_at_head(loop, device, ctx), safety="safe")
         if is_written(ctx, wrong.node):
             return self._moved_to_target(wrong.node, other.node, ctx)
         if isinstance(other.node, ast.Name):
@@ -309,7 +309,7 @@ class TensorsOnDifferentDevices(Rule):
         if not isinstance(target, ast.Name) or isinstance(ctx.parent(target), ast.keyword):
             return None
         moved = converted(ctx, other, f"to({target.id}.device)")
-        return ctx.fix(f"Move it to the device of {target.id}", moved, safety="safe")
+        return ctx.fix(f"Move it to the device of `{target.id}`", moved, safety="safe")
 
 
 def _is_untouched(node: ast.expr, loop: ast.For | ast.AsyncFor) -> bool:

@@ -281,7 +281,7 @@ class ToResultDiscarded(Rule):
         yield ctx.finding(
             self,
             call,
-            f"`{text}.{method}(...)` returns a copy that nothing keeps; {_what_stays(tensor, text, method)}",
+            f"`{text}.{method}(...)` returns a copy that is discarded; {_what_stays(tensor, text, method)}",
             fixes=[self._fix(call, receiver, tensor, ctx)],
         )
 
@@ -295,7 +295,7 @@ class ToResultDiscarded(Rule):
                 yield ctx.finding(
                     self,
                     call,
-                    f"{text} returns moved copies that nothing keeps; {stays}",
+                    f"{text} returns moved copies that are discarded; {stays}",
                     related=[("moved here", moved)],
                     fixes=[_assigned(call, call.args[0], ctx)] if _is_place(call.args[0]) else [],
                 )
@@ -335,7 +335,7 @@ def _assigned(call: ast.Call, moved: ast.expr, ctx: Context) -> Fix | None:
 
 
 def _bound(call: ast.Call, place: str, ctx: Context, *edits: Edit) -> Fix | None:
-    return ctx.fix(f"Assign the result to {place}", *edits, ctx.insert_before(call, f"{place} = "))
+    return ctx.fix(f"Assign the result to `{place}`", *edits, ctx.insert_before(call, f"{place} = "))
 
 
 def _is_used(name: str, node: ast.AST, ctx: Context) -> bool:

@@ -34,7 +34,7 @@ def blamed(
     An activation that stands in another function, a model's forward for instance, has to go from there.
     """
     if layer_of(ctx, origin) is None and ctx.function(origin.node) is not ctx.function(given):
-        return origin.node, f"it gets the result of this {origin.operation}", [(f"{loss} gets it here", given)]
+        return origin.node, f"it gets the result of this {origin.operation}", [(f"passed to {loss} here", given)]
     return given, f"here it gets the result of {origin.operation}", related(ctx, given, origin)
 
 
@@ -51,9 +51,9 @@ def layer_of(ctx: Context, origin: Origin) -> ast.Call | None:
 
 def logits_passed(ctx: Context, given: ast.expr, origin: Origin) -> Fix | None:
     """Return the fix that lets the loss have what the operation was applied to; its other readers keep its result."""
-    fix = ctx.fix(f"Pass the logits: remove {origin.operation}", *without(ctx, given, origin))
-    own = ctx.fix("Pass the logits under a name of their own", *with_own_name(ctx, given, origin))
-    return fix or own or ctx.fix("Compute the logits back for this loss", undone(ctx, given, origin))
+    fix = ctx.fix(f"Remove `{origin.operation}` and pass the logits", *without(ctx, given, origin))
+    own = ctx.fix("Pass the logits under their own name", *with_own_name(ctx, given, origin))
+    return fix or own or ctx.fix("Convert the input back to logits", undone(ctx, given, origin))
 
 
 def without(ctx: Context, given: ast.expr, origin: Origin) -> list[Edit | None]:
@@ -82,7 +82,7 @@ def _replaced(ctx: Context, node: ast.expr, operand: ast.expr) -> Edit | None:
 
 def logarithm_passed(ctx: Context, given: ast.expr, origin: Origin) -> Fix | None:
     """Return the fix that lets a loss have the logarithm of a softmax; its other readers keep the probabilities."""
-    fix = ctx.fix("Apply log_softmax instead", _renamed(ctx, given, origin, "log_softmax", "LogSoftmax"))
+    fix = ctx.fix("Use `log_softmax` instead", _renamed(ctx, given, origin, "log_softmax", "LogSoftmax"))
     return fix or ctx.fix("Take the logarithm for this loss", undone(ctx, given, origin))
 
 

@@ -72,9 +72,9 @@ class ArgmaxOfAll(Rule):
             given = ctx.tensor(labels)
             if made is None or made.call is None or given is None or not given.shape or given.shape[0] == 1:
                 continue
-            related = [("its result is compared with the labels here", labels)] if made.node is not index else []
-            fix = ctx.fix("Take it over the classes of each sample", with_keyword(ctx, made.node, "dim", "1"))
-            message = "argmax without dim is one index into the scores of all samples, not a class for each"
+            related = [("the result is compared with the labels here", labels)] if made.node is not index else []
+            fix = ctx.fix("Pass `dim=` to take it over each sample's classes", with_keyword(ctx, made.node, "dim", "1"))
+            message = "argmax without dim returns one index into all scores, not one class per sample"
             yield ctx.finding(self, made.node, message, related=related, fixes=[fix])
 
 

@@ -96,7 +96,7 @@ class ComparisonOfAllPairs(Rule):
         first, second = sides[0], sides[1]
         if is_accident(ctx, first, second) and not _one_made_of_the_other(ctx, first, second):
             shapes = f"{shape_text(first.shape)} and {shape_text(second.shape)}"
-            message = f"{shapes} broadcast to all pairs: each prediction is compared with every label"
+            message = f"{shapes} broadcast against each other; each prediction is compared with every label"
             yield ctx.finding(self, compared[0], message, fixes=aligned(ctx, first, second))
 
 

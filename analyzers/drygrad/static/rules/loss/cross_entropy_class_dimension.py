@@ -130,8 +130,8 @@ class CrossEntropyClassDimension(Rule):
         yield ctx.finding(
             self,
             given.expression,
-            f"{call.operation} takes the classes in dimension 1; here the input is {shape_text(given.shape)}, "
-            f"with the classes last, and the target {shape_text(target.shape)}",
+            f"{call.operation} expects classes in dimension 1; the input {shape_text(given.shape)} has them last, "
+            f"target {shape_text(target.shape)}",
             fixes=self._fixes(ctx, given, target),
         )
 

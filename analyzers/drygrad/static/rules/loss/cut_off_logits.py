@@ -18,10 +18,10 @@ _BEFORE = {
     "binary_cross_entropy_with_logits": _POSITIVE | _BOUNDED | {"softmax", "dropout"},
 }
 _WHY = {
-    **dict.fromkeys(_POSITIVE, "no logit can be negative, and where the units are off there is no gradient"),
+    **dict.fromkeys(_POSITIVE, "no logit can be negative, and units that are off get no gradient"),
     **dict.fromkeys(_BOUNDED | {"sigmoid"}, "the logits stay in a small interval, so no class can become likely"),
-    "dropout": "the loss is taken of logits of which some are set to 0",
-    "softmax": "the logits lie between 0 and 1, so each class is said to be likely",
+    "dropout": "some logits are set to 0 before the loss",
+    "softmax": "the logits lie between 0 and 1, so every class counts as likely",
 }
 
 

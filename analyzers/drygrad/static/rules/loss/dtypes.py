@@ -15,6 +15,6 @@ def cast(ctx: Context, expression: ast.expr, method: str) -> Fix | None:
     """Cast a tensor with a method, in the place of the cast that it has."""
     match expression:
         case ast.Call(func=ast.Attribute(attr=attr), args=[], keywords=[]) if attr in CASTS:
-            return ctx.fix(f"Cast with `.{method}()` instead of `.{attr}()`", rename(ctx, expression, method))
+            return ctx.fix(f"Use `.{method}()` instead of `.{attr}()`", rename(ctx, expression, method))
         case _:
             return with_suffix(ctx, expression, f".{method}()")

@@ -184,8 +184,8 @@ class FlattenSize(Rule):
         yield ctx.finding(
             self,
             made or event.node,
-            f"the flattened input has {rows.features} features ({rows.product}), the {what} takes {number}",
-            related=[("it gets them here", event.node)] if made is not None else [],
+            f"the flattened input has {rows.features} features ({rows.product}), but the {what} expects {number}",
+            related=[("the layer is called here", event.node)] if made is not None else [],
             fixes=[_fix(ctx, taken, rows)] if what == "layer" else [],
         )
 
@@ -206,4 +206,4 @@ def _fix(ctx: Context, taken: ast.expr | None, rows: Flattened) -> Fix | None:
     if taken is None or any(not isinstance(n, (ast.Constant, ast.BinOp)) for n in walk(taken)):
         return None
     text = rows.product if isinstance(taken, ast.BinOp) else str(rows.features)
-    return ctx.fix(f"Take {text} features", ctx.replace(taken, text))
+    return ctx.fix(f"Set the features to {text}", ctx.replace(taken, text))

@@ -155,9 +155,11 @@ class IndexOutOfRange(Rule):
         yield ctx.finding(
             self,
             lookup.expression,
-            f"an index {comes} {index}, and {lookup.noun} only 0 to {lookup.bound - 1}",
+            f"an index {comes} {index}, but {lookup.noun} only 0 to {lookup.bound - 1}",
             severity=None if held.certain else "warning",
-            related=[] if held.origin.node is lookup.expression else [("the indices are made here", held.origin.node)],
+            related=[]
+            if held.origin.node is lookup.expression
+            else [("the indices are created here", held.origin.node)],
             fixes=[_fix(ctx, held, index, lookup.bound)],
         )
 

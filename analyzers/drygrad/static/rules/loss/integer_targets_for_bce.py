@@ -99,6 +99,6 @@ class IntegerTargetsForBce(Rule):
         yield ctx.finding(
             self,
             expression,
-            f"{call.operation} raises for a target of dtype {target.dtype}; it takes floats",
+            f"{call.operation} requires float targets; this one is {target.dtype}, which raises",
             fixes=[cast(ctx, expression, method)],
         )

@@ -125,9 +125,9 @@ class KlDivInputNotLog(Rule):
             yield ctx.finding(
                 self,
                 node.func,
-                'the default reduction "mean" divides by the number of classes too; "batchmean" gives the divergence',
+                'reduction="mean" also divides by the number of classes; use "batchmean" for the KL divergence',
                 severity="hint",
-                fixes=[ctx.fix('Use reduction="batchmean"', with_keyword(ctx, place, "reduction", '"batchmean"'))],
+                fixes=[ctx.fix('Use `reduction="batchmean"`', with_keyword(ctx, place, "reduction", '"batchmean"'))],
             )
 
     def _input(self, ctx: Context, call: TorchCall) -> Iterator[Finding]:
@@ -138,11 +138,11 @@ class KlDivInputNotLog(Rule):
         fix = logarithm_passed(ctx, given, origin) if origin.operation == "softmax" else None
         place, elsewhere = given, related(ctx, given, origin)
         if origin.operation == "softmax" and is_assigned_for(ctx, given, origin):
-            place, elsewhere = origin.node, [("kl_div takes it here", given)]
+            place, elsewhere = origin.node, [("passed to kl_div here", given)]
         yield ctx.finding(
             self,
             place,
-            f"kl_div takes log-probabilities as its input; here it gets the result of {origin.operation}",
+            f"kl_div expects log-probabilities as its input; here it gets the result of {origin.operation}",
             related=elsewhere,
             fixes=[fix],
         )
@@ -159,5 +159,7 @@ class KlDivInputNotLog(Rule):
             target,
             f"kl_div with log_target={in_logs} gets the result of {origin.operation} as its target",
             related=related(ctx, target, origin),
-            fixes=[ctx.fix(f"Use log_target={not in_logs}", with_keyword(ctx, place, "log_target", str(not in_logs)))],
+            fixes=[
+                ctx.fix(f"Use `log_target={not in_logs}`", with_keyword(ctx, place, "log_target", str(not in_logs)))
+            ],
         )

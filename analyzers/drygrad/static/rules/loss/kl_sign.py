@@ -70,8 +70,8 @@ class KlSign(Rule):
         if half is None or not _is_added(name, node, ctx):
             return
         start = ctx.source.start(half)
-        message = f"{name} is never positive: minus this is the divergence, and it is added to the loss"
-        fix = ctx.fix("Turn the sign round", Edit(Span(start, start), "-"))
+        message = f"the KL term has the wrong sign: {name} is never positive, and the divergence is its negative"
+        fix = ctx.fix("Flip the sign", Edit(Span(start, start), "-"))
         yield ctx.finding(self, value, message, fixes=[fix])
 
 

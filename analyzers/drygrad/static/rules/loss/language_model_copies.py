@@ -121,8 +121,8 @@ class LanguageModelCopies(Rule):
             case _:
                 return
         if same and any(_is_causal(option, ctx) for option in options_of(ctx.value(function))):
-            message = f"{text} is what the model was given: at each position it has just read the answer"
-            yield ctx.finding(self, target, message, related=[("the model is given it here", model)])
+            message = f"the targets {text} are not shifted; the model can copy the token it has just read"
+            yield ctx.finding(self, target, message, related=[("passed to the model here", model)])
 
 
 def _plain(node: ast.expr) -> ast.expr:

@@ -80,8 +80,8 @@ class LogitsComparedWithHalf(Rule):
                 return
         if ctx.value(half) != Constant(0.5) or not _is_raw(ctx.tensor(node.left)) or not _trains_with_logits(ctx):
             return
-        message = "these are logits, of which 0.5 is a probability of 62%: compare with 0, or apply sigmoid before"
-        fix = ctx.fix("Apply sigmoid", ctx.replace(node.left, f"{as_operand(ctx, node.left)}.sigmoid()"))
+        message = "these are logits, where 0.5 means a probability of 62%; compare with 0, or apply sigmoid first"
+        fix = ctx.fix("Apply `sigmoid`", ctx.replace(node.left, f"{as_operand(ctx, node.left)}.sigmoid()"))
         yield ctx.finding(self, node, message, fixes=[fix])
 
 

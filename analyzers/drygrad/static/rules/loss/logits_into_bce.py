@@ -111,8 +111,7 @@ class LogitsIntoBce(Rule):
         yield ctx.finding(
             self,
             given,
-            "binary_cross_entropy raises for values below 0 or above 1; "
-            f"here it gets the raw output of {origin.operation}",
+            f"binary_cross_entropy raises for values outside [0, 1]; here it gets the raw output of {origin.operation}",
             related=related(ctx, given, origin),
-            fixes=[ctx.fix("Use binary_cross_entropy_with_logits", renamed)],
+            fixes=[ctx.fix("Use `binary_cross_entropy_with_logits`", renamed)],
         )

@@ -76,16 +76,16 @@ class LossOfLogarithm(Rule):
         if call.operation == "ctc_loss" and made.operation in LOGITS | {"softmax"}:
             yield from self._scores(given, made, ctx)
         elif call.operation == "poisson_nll_loss" and made.operation in _RATES and _takes_logarithm(call):
-            message = f"poisson_nll_loss takes the logarithm of the rate; here it gets the result of {made.operation}"
-            fix = ctx.fix("Say that it is the rate: log_input=False", _told(call, ctx))
+            message = f"poisson_nll_loss expects the log of the rate; here it gets the result of {made.operation}"
+            fix = ctx.fix("Pass `log_input=False`", _told(call, ctx))
             yield ctx.finding(self, given, message, related=related(ctx, given, made), fixes=[fix])
 
     def _scores(self, given: ast.expr, made: Origin, ctx: Context) -> Iterator[Finding]:
         what = "the result of softmax" if made.operation == "softmax" else f"the raw output of {made.operation}"
         fix: Fix | None = None
         if made.operation != "softmax":
-            fix = ctx.fix("Apply log_softmax", ctx.replace(given, f"{as_operand(ctx, given)}.log_softmax(dim=-1)"))
-        message = f"ctc_loss takes log-probabilities; here it gets {what}"
+            fix = ctx.fix("Apply `log_softmax`", ctx.replace(given, f"{as_operand(ctx, given)}.log_softmax(dim=-1)"))
+        message = f"ctc_loss expects log-probabilities; here it gets {what}"
         yield ctx.finding(self, given, message, related=related(ctx, given, made), fixes=[fix])
 
 

@@ -128,7 +128,7 @@ class NllWithoutLogSoftmax(Rule):
         yield ctx.finding(
             self,
             place,
-            f"nll_loss takes log-probabilities; {what}, and the loss falls below 0",
+            f"nll_loss expects log-probabilities; {what}, and the loss drops below 0",
             related=elsewhere,
             fixes=[self._remedy(ctx, call, given, origin)],
         )
@@ -137,4 +137,4 @@ class NllWithoutLogSoftmax(Rule):
         if origin.operation == "softmax":
             return logarithm_passed(ctx, given, origin)
         edit = loss_renamed(ctx, call, "cross_entropy", "CrossEntropyLoss")
-        return ctx.fix("Use cross_entropy, which takes logits", edit)
+        return ctx.fix("Use `cross_entropy`, which takes logits", edit)

@@ -13,10 +13,10 @@ from drygrad.static.rules.loss.origins import LOGITS, maker
 from drygrad.static.tree import walk
 
 _ALWAYS = {
-    "softmax": "the result is 1 everywhere",
-    "log_softmax": "the result is 0 everywhere",
-    "argmax": "the result is 0 everywhere",
-    "max": "the index is 0 everywhere",
+    "softmax": "the result is always 1",
+    "log_softmax": "the result is always 0",
+    "argmax": "the result is always 0",
+    "max": "the index is always 0",
     "cross_entropy": "the loss is 0 from the start",
 }
 
@@ -99,7 +99,7 @@ class OneClass(Rule):
         message = f"{call.operation} over the single output of {made.operation}: {_ALWAYS[call.operation]}"
         source = layer_of(ctx, made) or made.node
         told = source is place or source in walk(place) or place in walk(source)
-        related = [] if told else [(f"{made.operation} gives one number for each sample here", source)]
+        related = [] if told else [(f"{made.operation} gives one number per sample here", source)]
         yield ctx.finding(self, place, message, related=related)
 
 

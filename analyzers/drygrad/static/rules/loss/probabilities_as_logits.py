@@ -99,7 +99,9 @@ class ProbabilitiesAsLogits(Rule):
         activation = _activation(ctx.tensor(given), applied) if applied else None
         if given is None or activation is None:
             return
-        message = f"{applied} is applied to the logits here, and these have been through it: the result is nearly flat"
+        message = (
+            f"{applied} was already applied; these are probabilities, not logits, and the result is nearly uniform"
+        )
         related = [(f"{applied} is applied here", activation)] if activation is not given else []
         yield ctx.finding(self, given, message, related=related, fixes=[_as_probabilities(node, ctx)])
 
@@ -118,4 +120,4 @@ def _as_probabilities(node: ast.Call, ctx: Context) -> Fix | None:
     keyword = next((k for k in node.keywords if k.arg == "logits"), None)
     if keyword is None or (ctx.name(node.func) or "").endswith("gumbel_softmax"):
         return None
-    return ctx.fix("Pass them as probs", ctx.replace(keyword, f"probs={ctx.source_of(keyword.value)}"))
+    return ctx.fix("Pass them as `probs`", ctx.replace(keyword, f"probs={ctx.source_of(keyword.value)}"))

@@ -84,12 +84,12 @@ class ReducedLossWeighted(Rule):
         for loss, weights in ((product[0], product[1]), (product[1], product[0])):
             made = _reduced(ctx.tensor(loss))
             if made is not None and made.call is not None and _is_several(ctx, weights):
-                title = 'Let the loss keep the elements: reduction="none"'
+                title = 'Pass `reduction="none"` to the loss'
                 related = [] if made.node is loss else [(f"{made.operation} takes the mean here", made.node)]
                 yield ctx.finding(
                     self,
                     product[2],
-                    f"{made.operation} has reduced the loss to one number: the weights do not reach its elements",
+                    f"{made.operation} has already averaged the loss to one number; per-sample weights have no effect",
                     related=related,
                     fixes=[ctx.fix(title, _kept(ctx, made.call))],
                 )

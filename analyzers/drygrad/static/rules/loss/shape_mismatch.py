@@ -233,7 +233,7 @@ class ShapeMismatchInOperation(Rule):
             self,
             event.node,
             f"{event.operation} raises here: {event.message}",
-            related=[("the layer is made here", made)] if made is not None else [],
+            related=[("the layer is created here", made)] if made is not None else [],
         )
 
 

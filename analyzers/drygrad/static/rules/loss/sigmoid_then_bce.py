@@ -107,8 +107,8 @@ class SigmoidThenBce(Rule):
         yield ctx.finding(
             self,
             given,
-            "sigmoid rounds to 0 or 1 for large logits, where binary_cross_entropy has no gradient; "
-            "binary_cross_entropy_with_logits computes both in one",
+            "binary_cross_entropy has no gradient where sigmoid rounds to 0 or 1; binary_cross_entropy_with_logits "
+            "computes both safely",
             related=related(ctx, given, origin),
-            fixes=[ctx.fix("Use binary_cross_entropy_with_logits", *both)],
+            fixes=[ctx.fix("Use `binary_cross_entropy_with_logits`", *both)],
         )

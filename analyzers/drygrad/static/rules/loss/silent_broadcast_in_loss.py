@@ -136,8 +136,8 @@ class SilentBroadcastInLoss(Rule):
         return ctx.finding(
             self,
             node,
-            f"{what} broadcasts {shape_text(given.shape)} and {shape_text(target.shape)} to {shape_text(made or ())}: "
-            "each prediction is compared with every target",
+            f"{what} broadcasts {shape_text(given.shape)} and {shape_text(target.shape)} to "
+            f"{shape_text(made or ())}; each prediction is compared with every target",
             fixes=aligned(ctx, given, target),
         )
 

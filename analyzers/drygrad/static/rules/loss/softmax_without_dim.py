@@ -100,16 +100,16 @@ class SoftmaxWithoutDim(Rule):
         dim = _implied_dim(rank) if rank is not None else None
         wrong = rank is not None and dim != rank - 1 and rank > 1
         softmax = call.target.rpartition(".")[2]
-        chosen = "dimension 0 of tensors with 0, 1 or 3 dimensions, else 1"
+        chosen = "dimension 0 for tensors with 0, 1 or 3 dimensions, else 1"
         if rank is not None:
             chosen = f"dimension {dim} of a tensor with {rank}"
         nothing = next((a for a in node.args if isinstance(a, ast.Constant) and a.value is None), None)
         edit = ctx.replace(nothing, str(dim)) if nothing is not None else with_keyword(ctx, node, "dim", str(dim))
-        fix = None if dim is None else ctx.fix(f"Add dim={dim}", edit, safety="safe")
+        fix = None if dim is None else ctx.fix(f"Add `dim={dim}`", edit, safety="safe")
         yield ctx.finding(
             self,
             node,
-            f"{softmax} without dim takes {chosen}; this choice is deprecated",
+            f"{softmax} without dim is deprecated; it uses {chosen}",
             severity=None if wrong else "info",
             fixes=[fix],
         )

@@ -94,8 +94,8 @@ class SqueezeOfBatch(Rule):
         if tensor is None or not _has_one_feature(tensor) or not _has_unknown_batch(tensor):
             return
         edit = ctx.replace(node, f"{ctx.source_of(node)[:-2]}(-1)") if ctx.source_of(node).endswith("()") else None
-        message = "a batch of one sample loses its batch dimension here, too: squeeze(-1) takes the feature only"
-        yield ctx.finding(self, node, message, fixes=[ctx.fix("Squeeze the last dimension", edit, safety="safe")])
+        message = "squeeze() also drops the batch dimension when the batch has one sample"
+        yield ctx.finding(self, node, message, fixes=[ctx.fix("Squeeze the last dimension only", edit, safety="safe")])
 
 
 def _becomes_number(node: ast.Call, ctx: Context) -> bool:

@@ -61,8 +61,8 @@ class TripletOrder(Rule):
         second, third = node.args[1], node.args[2]
         if _is(second, _NEGATIVE, _POSITIVE) and _is(third, _POSITIVE, _NEGATIVE):
             edits = ctx.replace(second, ctx.source_of(third)), ctx.replace(third, ctx.source_of(second))
-            message = "the second argument is drawn to the anchor, and this is the negative one"
-            yield ctx.finding(self, second, message, fixes=[ctx.fix("Exchange the two", *edits)])
+            message = "the second argument is the positive, but this is the negative"
+            yield ctx.finding(self, second, message, fixes=[ctx.fix("Swap the two", *edits)])
 
 
 def _is(node: ast.expr, wanted: re.Pattern[str], other: re.Pattern[str]) -> bool:

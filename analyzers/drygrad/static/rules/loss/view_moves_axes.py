@@ -339,8 +339,8 @@ class ViewMovesAxes(Rule):
             return
         name = moved.partition("@")[0]
         message = (
-            f"{view.operation} counts the same memory in another way: the axis of size {name} is not moved here, "
-            "its elements mix with those of others; permute or transpose exchanges axes"
+            f"{view.operation} reinterprets memory and does not move the axis of size {name}; elements of different "
+            "axes mix. Use permute or transpose"
         )
         yield ctx.finding(self, node, message, fixes=[_exchanged(view, layout, ctx)])
 
@@ -348,10 +348,9 @@ class ViewMovesAxes(Rule):
         sizes = ", ".join(map(ctx.source_of, view.sizes))
         text = f"{as_operand(ctx, view.receiver)}.transpose(1, 2).reshape({sizes})"
         message = (
-            f"{view.operation} counts the same memory in another way: the heads stand before time here, "
-            "and have to be put behind it before they are joined"
+            f"{view.operation} joins the heads without moving them behind time first; elements of different steps mix"
         )
-        return ctx.finding(self, view.node, message, fixes=[ctx.fix("Exchange the axes", ctx.replace(view.node, text))])
+        return ctx.finding(self, view.node, message, fixes=[ctx.fix("Transpose first", ctx.replace(view.node, text))])
 
 
 def _is_meant(view: View, ctx: Context) -> bool:
@@ -374,11 +373,11 @@ def _exchanged(view: View, layout: Layout, ctx: Context) -> Fix | None:
         swapped = [index for index, axis in enumerate(order) if index != axis]
         dims = ", ".join(map(str, order))
         how = f"transpose({swapped[0]}, {swapped[1]})" if len(swapped) == 2 else f"permute({dims})"
-        return ctx.fix("Exchange the axes", ctx.replace(view.node, f"{receiver}.{how}"))
+        return ctx.fix("Transpose instead", ctx.replace(view.node, f"{receiver}.{how}"))
     sizes = view.sizes
     if len(sizes) == 4 and len(layout.before) == 3 and layout.after[:1] == layout.before[:1]:
         batch, heads, time, rest = map(ctx.source_of, sizes)
         if layout.after[2:3] == layout.before[1:2]:
             text = f"{receiver}.{view.operation}({batch}, {time}, {heads}, {rest}).transpose(1, 2)"
-            return ctx.fix("Divide the features, then exchange the axes", ctx.replace(view.node, text))
+            return ctx.fix("Split the features, then transpose", ctx.replace(view.node, text))
     return None

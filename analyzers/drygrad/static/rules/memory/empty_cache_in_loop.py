@@ -154,7 +154,7 @@ class EmptyCacheInLoop(Rule):
             return
         delete = ctx.fix("Delete the call", ctx.delete_statement(node), safety="safe")
         message = (
-            "empty_cache() in every step frees no tensor and makes the next step allocate from the driver again; "
-            "the allocator empties its cache by itself before it runs out of memory"
+            "empty_cache() on every step frees no tensors and slows down the next step; the allocator already "
+            "releases its cache before it runs out of memory"
         )
         yield ctx.finding(self, node.value, message, fixes=[delete])

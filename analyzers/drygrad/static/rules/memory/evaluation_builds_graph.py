@@ -360,8 +360,8 @@ class EvaluationBuildsGraph(Rule):
 
 def _message(call: ast.Call, ctx: Context) -> str:
     return (
-        f"{ctx.source_of(call.func)} is called for evaluation while gradients are recorded: every forward saves "
-        "its activations for a backward that never comes"
+        f"{ctx.source_of(call.func)} is evaluated with gradients enabled; each forward saves activations that no "
+        "backward uses"
     )
 
 
@@ -453,7 +453,7 @@ def _decorated(function: FunctionNode, ctx: Context) -> Fix | None:
     keeps = any(value is not None and not isinstance(ctx.value(value), (Number, Constant)) for value in returned)
     stores = any(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) for node in body_nodes(function))
     edit = ctx.insert_statement(function, f"@{torch}.no_grad()")
-    return ctx.fix("Decorate with no_grad()", edit, safety="unsafe" if keeps or stores else "safe")
+    return ctx.fix("Decorate with `no_grad()`", edit, safety="unsafe" if keeps or stores else "safe")
 
 
 def _wrapped(loop: ast.For, ctx: Context) -> Fix | None:
@@ -461,4 +461,4 @@ def _wrapped(loop: ast.For, ctx: Context) -> Fix | None:
     torch = ctx.imported_as("torch")
     if torch is None:
         return None
-    return ctx.fix("Wrap the loop in no_grad()", put_under(ctx, loop, loop, f"with {torch}.no_grad():"))
+    return ctx.fix("Wrap the loop in `no_grad()`", put_under(ctx, loop, loop, f"with {torch}.no_grad():"))

@@ -403,7 +403,7 @@ class GraphKeptInList(Rule):
         match ctx.parent(node):
             case ast.Assign(targets=[ast.Name(id=name) as owner]):
                 yield from told(
-                    self, Keeping(owner, name, node.elt, False), node, ctx, "the list's tensors carry graphs"
+                    self, Keeping(owner, name, node.elt, False), node, ctx, "the tensors in the list carry graphs"
                 )
             case _:
                 return

@@ -281,7 +281,7 @@ def _is_inner(name: str, node: ast.expr, ctx: Context) -> bool:
 
 def detached(node: ast.expr, ctx: Context) -> Fix | None:
     """Make the fix that takes a tensor out of its graph where it is stored."""
-    title = "Store it without its graph: detach()"
+    title = "Detach it before storing it"
     if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
         return ctx.fix(title, ctx.insert_after(node, ".detach()"), safety="safe")
     return ctx.fix(title, ctx.insert_before(node, "("), ctx.insert_after(node, ").detach()"), safety="safe")

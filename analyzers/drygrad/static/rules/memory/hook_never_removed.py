@@ -328,8 +328,8 @@ class HookNeverRemoved(Rule):
             yield ctx.finding(
                 self,
                 node,
-                f"{when} registers this hook once more and none is removed: all of them run at every later forward "
-                f"of `{registered}`",
+                f"{when} registers another hook and none is removed; all of them run on every later forward of "
+                f"`{registered}`",
                 fixes=[before_the_loop(node, ctx) if ctx.loops(node) else taken_off(node, registered, ctx)],
             )
 
@@ -359,7 +359,7 @@ def _in_loop(node: ast.Call, registered: str, ctx: Context) -> str | None:
         return None
     if any(isinstance(n, (ast.Break, ast.Return, ast.Raise)) for n in body_nodes(loops[0])):
         return None
-    return "each turn of this loop"
+    return "each iteration of this loop"
 
 
 def _binds(loop: Loop, registered: str) -> bool:

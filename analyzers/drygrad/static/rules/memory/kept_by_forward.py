@@ -115,7 +115,7 @@ class KeptByForward(Rule):
             return
         if ctx.tensor(item) is None or not _begins_as_list(owner, cls, ctx) or _is_emptied(owner.attr, ctx):
             return
-        message = f"each forward makes {text} longer, and nothing empties it: every tensor stays in memory"
+        message = f"every forward appends to {text} and nothing clears it; all these tensors stay in memory"
         gathered = ctx.grad_enabled(ctx.statement(node)) is False and _is_gathered(owner, node, cls)
         yield ctx.finding(self, node, message, severity="info" if gathered else None)
 

@@ -216,8 +216,8 @@ class OutputKeptOnContext(Rule):
                     yield ctx.finding(
                         self,
                         kept.statement,
-                        f"`{kept.name}` is an output: its grad_fn owns `{kept.owner}`, which now owns it. "
-                        "Such a cycle is not freed by backward(), only by the cycle collector, at some time",
+                        f"`{kept.name}` is an output stored on its own ctx (`{kept.owner}`); this reference cycle "
+                        "outlives backward() until the garbage collector runs",
                         fixes=[_fix(kept, function, ctx)],
                     )
 
@@ -286,4 +286,4 @@ def _fix(kept: _Kept, function: CustomFunction, ctx: Context) -> Fix | None:
         return None
     saved = (ctx.replace(read, f"{owner}.saved_tensors[0]") for read, owner in zip(reads, owners, strict=True))
     save = ctx.replace(kept.statement, f"{kept.owner}.save_for_backward({kept.name})")
-    return ctx.fix("Save it with save_for_backward()", save, *saved)
+    return ctx.fix("Use `save_for_backward()`", save, *saved)

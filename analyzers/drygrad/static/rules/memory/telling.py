@@ -21,9 +21,9 @@ from drygrad.static.rules.memory.keeping import Keeping
 from drygrad.static.rules.memory.reading import is_differentiated, is_read
 
 _KEPT = {
-    "freed": "backward() has freed its saved tensors, but every step leaves its graph's nodes in memory",
-    "own": "what is computed after backward() saves tensors of its own, step after step",
-    "whole": "no backward frees it, so everything saved for backward stays in memory, step after step",
+    "freed": "backward() has freed the saved tensors, but every step leaves its graph's nodes in memory",
+    "own": "what is computed after backward() saves new tensors on every step",
+    "whole": "no backward frees it, so everything saved for backward accumulates in memory",
 }
 
 
@@ -72,6 +72,6 @@ def told_of_handed(rule: Rule, ctx: Context, *, listed: bool) -> Iterator[Findin
             handed.argument,
             f"{what}: {_KEPT[graph.state]}",
             severity=_severity(graph, bounded=False),
-            related=[("it is kept here", handed.statement)],
+            related=[("kept here", handed.statement)],
             fixes=[detached(handed.argument, ctx)],
         )

@@ -170,7 +170,7 @@ class ViewKept(Rule):
         yield ctx.finding(
             self,
             part.node,
-            "this is a view: what is kept of it keeps the memory of the whole tensor alive",
+            "this is a view; keeping it keeps the memory of the whole tensor alive",
             severity=severity,
             related=[] if part.node is item else [("kept here", item)],
             fixes=[_copied(part, ctx)],
@@ -246,4 +246,4 @@ def _takes_little(index: ast.expr, whole: Tensor, ctx: Context) -> bool:
 
 
 def _copied(part: Origin, ctx: Context) -> Fix | None:
-    return ctx.fix("Keep a copy of the part", ctx.insert_after(part.node, ".clone()"), safety="safe")
+    return ctx.fix("Clone the part that is kept", ctx.insert_after(part.node, ".clone()"), safety="safe")

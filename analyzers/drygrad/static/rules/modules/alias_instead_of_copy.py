@@ -143,7 +143,7 @@ class AliasInsteadOfCopy(Rule):
             return
         best = _is_kept_as_best(node, target, source, ctx)
         if best or _is_synchronised(node, target, source, ctx):
-            message = f"{target} becomes another name of {source}, not a copy: both are always the same model"
+            message = f"{target} is another name for {source}, not a copy; both are always the same model"
             yield ctx.finding(self, node.value, message, fixes=[_copied(node.value, ctx)])
 
 

@@ -264,11 +264,11 @@ class BatchReadAsSequence(Rule):
             assert isinstance(place, ast.expr)
             reported.add(layer)
             message = (
-                "without batch_first=True this layer runs along dimension 0 as time, but its output is read as if "
-                "dimension 1 were time: the samples of a batch mix"
+                "this layer lacks batch_first=True and treats dimension 0 as time, but dimension 1 is read as time; "
+                "samples of a batch mix"
             )
-            fix = ctx.fix("Take the batch first", with_keyword(ctx, layer, "batch_first", "True"))
-            yield ctx.finding(self, layer, message, related=[("read along dimension 1 here", place)], fixes=[fix])
+            fix = ctx.fix("Pass `batch_first=True`", with_keyword(ctx, layer, "batch_first", "True"))
+            yield ctx.finding(self, layer, message, related=[("dimension 1 is read here", place)], fixes=[fix])
 
 
 def _layer_read_batch_first(node: ast.AST, ctx: Context) -> TorchCall | None:

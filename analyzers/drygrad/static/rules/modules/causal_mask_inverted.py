@@ -128,7 +128,7 @@ class CausalMaskInverted(Rule):
             if half != wrong or not (is_boolean or tensor.dtype == "bool"):
                 continue
             means = "what takes part" if call.operation == _SHOWS else "what is hidden"
-            message = f"True means {means} here: each position sees the future and not its past"
+            message = f"True means {means} here, so each position sees the future instead of the past"
             text = ctx.source_of(mask)
             inverted = f"~{text}" if isinstance(mask, (ast.Name, ast.Attribute, ast.Call)) else f"~({text})"
             yield ctx.finding(self, mask, message, fixes=[ctx.fix("Invert the mask", ctx.replace(mask, inverted))])

@@ -87,8 +87,9 @@ class ConstructorMisspelt(Rule):
         yield ctx.finding(
             self,
             place,
-            f"Python never calls {misspelt.name}: {node.name} is made without what it sets up; it is `__init__`",
-            fixes=[ctx.fix("Call it __init__", ctx.replace(place, "__init__"))],
+            f"Python never calls `{misspelt.name}`; `{node.name}` is created without running it. Did you mean "
+            "`__init__`?",
+            fixes=[ctx.fix("Rename it to `__init__`", ctx.replace(place, "__init__"))],
         )
 
 

@@ -60,5 +60,5 @@ class DropoutBetweenNoLayers(Rule):
         given = argument(node, "dropout")
         drops = isinstance(dropout, Constant) and isinstance(dropout.value, (int, float)) and dropout.value > 0
         if given is not None and drops and layers in (None, Constant(1)):
-            message = "a single layer has no layers to drop between: this dropout never drops anything"
+            message = "dropout has no effect in a single-layer RNN; it is applied between layers only"
             yield ctx.finding(self, given, message)

@@ -200,14 +200,15 @@ class DropoutIgnoresEval(Rule):
             yield ctx.finding(
                 self,
                 node,
-                "without `training=`, dropout goes on after `model.eval()`",
-                fixes=[ctx.fix(f"Pass training={owner}.training", *_with_training(node, owner, ctx))],
+                "without `training=`, dropout stays active after `model.eval()`",
+                fixes=[ctx.fix(f"Pass `training={owner}.training`", *_with_training(node, owner, ctx))],
             )
         else:
             yield ctx.finding(
                 self,
                 node,
-                f"a dropout made in `{around[1].name}` is in training mode always: it goes on after `model.eval()`",
+                f"a dropout created in `{around[1].name}` is always in training mode; it stays active after "
+                "`model.eval()`",
                 fixes=[_as_function(node, owner, ctx)],
             )
 
@@ -275,5 +276,5 @@ def _as_function(node: ast.Call, owner: str, ctx: Context) -> Fix | None:
         return None
     given = [ctx.source_of(call.args[0]), *(ctx.source_of(a) for a in [*node.args, *node.keywords])]
     return ctx.fix(
-        f"Pass training={owner}.training", ctx.replace(call, f"{name}({', '.join(given)}, training={owner}.training)")
+        f"Pass `training={owner}.training`", ctx.replace(call, f"{name}({', '.join(given)}, training={owner}.training)")
     )

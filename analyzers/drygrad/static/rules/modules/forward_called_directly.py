@@ -159,7 +159,7 @@ class ForwardCalledDirectly(Rule):
         yield ctx.finding(
             self,
             function,
-            f"`.forward(...)` skips the hooks of the module; call {spoken} itself",
+            f"calling `.forward(...)` skips the module's hooks; call {spoken} itself",
             span=Span(Position(end.line, end.column - len("forward")), end),
             fixes=[ctx.fix("Call the module", Edit(Span(start, end), ""))],
         )

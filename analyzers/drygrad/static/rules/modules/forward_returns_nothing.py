@@ -208,9 +208,9 @@ class ForwardReturnsNothing(Rule):
         yield ctx.finding(
             self,
             node,
-            f"`forward` of `{cls.name}` computes a tensor and returns nothing: calling the module gives None",
+            f"`forward` of `{cls.name}` has no return statement, so calling the module returns None",
             severity="error" if used is not None else None,
-            related=[("its result is used here", used)] if used is not None else [],
+            related=[("the result is used here", used)] if used is not None else [],
             span=name,
             fixes=[_fix(node, ctx)],
         )
@@ -292,6 +292,6 @@ def _fix(function: ast.FunctionDef, ctx: Context) -> Fix | None:
         case ast.Expr(value=value) if isinstance(ctx.value(value), Tensor):
             return ctx.fix("Return it", ctx.insert_before(last, "return "))
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if isinstance(ctx.value(value), Tensor):
-            return ctx.fix(f"Return {name}", inserted(ctx, last, f"return {name}", after=True))
+            return ctx.fix(f"Return `{name}`", inserted(ctx, last, f"return {name}", after=True))
         case _:
             return None

@@ -183,7 +183,7 @@ class LayerConstructedInForward(Rule):
         yield ctx.finding(
             self,
             node,
-            f"each call of `{around[1].name}` makes this layer anew, with new random weights that are never trained",
+            f"every call of `{around[1].name}` creates this layer with new random weights that are never trained",
             fixes=[_fix(node, whole, around[0], ctx)],
         )
 
@@ -209,9 +209,9 @@ def _fix(node: ast.Call, whole: ast.expr, cls: ast.ClassDef, ctx: Context) -> Fi
         return None
     held = f"{self_name(init)}.{name} = {ctx.source_of(node)}"
     function = ctx.function(node)
-    assert isinstance(function, ast.FunctionDef), "the layer is made in a method"
+    assert isinstance(function, ast.FunctionDef), "the layer is created in a method"
     return ctx.fix(
-        "Make the layer in __init__",
+        "Create the layer in `__init__`",
         inserted(ctx, init.body[-1], held, after=True),
         ctx.replace(whole, f"{self_name(function)}.{name}"),
     )

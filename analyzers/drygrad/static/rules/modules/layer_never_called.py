@@ -193,11 +193,11 @@ class LayerNeverCalled(Rule):
                 continue
             again = _called_again(forward, [n for n, (_, other) in made.items() if n != name and _alike(layer, other)])
             if again is None:
-                message = f"nothing in this file uses self.{name}: its parameters are not trained"
+                message = f"self.{name} is never used in this file; its parameters are not trained"
                 yield ctx.finding(self, statement, message, severity="info")
                 continue
-            message = f"self.{again.attr} is called a second time, and self.{name}, which is of the same kind, never"
-            fix = ctx.fix(f"Call self.{name}", ctx.replace(again, f"{ctx.source_of(again.value)}.{name}"))
+            message = f"self.{again.attr} is called twice, and self.{name}, a layer of the same kind, never"
+            fix = ctx.fix(f"Call `self.{name}`", ctx.replace(again, f"{ctx.source_of(again.value)}.{name}"))
             call = ctx.parent(again)
             place = call if isinstance(call, ast.Call) else again
             yield ctx.finding(self, place, message, related=[("never called", statement)], fixes=[fix])

@@ -106,7 +106,7 @@ class LayerRepeated(Rule):
             if layer is None or (isinstance(layer, ast.Name) and _SAID.search(layer.id)) or _is_chosen(node, ctx):
                 continue
             if has_parameters(ctx.value(layer), ctx):
-                message = "this holds the same layer several times: its weights are shared, not copied"
+                message = "this list holds the same layer several times; its weights are shared, not copied"
                 yield ctx.finding(self, repeated, message, fixes=[_copied(repeated, layer, ctx)])
 
 
@@ -139,4 +139,4 @@ def _copied(node: ast.expr, layer: ast.expr, ctx: Context) -> Fix | None:
             return None
         each = f"{copy}.deepcopy({each})"
     text = f"[{each} for _ in range({ctx.source_of(node.right)})]"
-    return ctx.fix("Make a layer for each place", ctx.replace(node, text))
+    return ctx.fix("Create one layer per entry", ctx.replace(node, text))

@@ -286,8 +286,8 @@ class LayersInPlainList(Rule):
             yield ctx.finding(
                 self,
                 target,
-                f"`{ctx.source_of(target)}` is a plain {kind}: the layers in it are not registered, so they are "
-                "neither trained by `parameters()` nor moved by `.to()` nor saved",
+                f"`{ctx.source_of(target)}` is a plain {kind}, so its layers are not registered; `parameters()`, "
+                "`.to()` and `state_dict()` miss them",
                 fixes=[_fix(target, statement.value, container, node, ctx)],
             )
 
@@ -418,7 +418,7 @@ def _fix(
         return None
     text = ctx.source_of(value)
     given = f"({text})" if isinstance(value, ast.Tuple) and not text.startswith("(") else text
-    return ctx.fix(f"Hold them in an nn.{wrapper}", ctx.replace(value, f"{name}({given})"))
+    return ctx.fix(f"Use `nn.{wrapper}`", ctx.replace(value, f"{name}({given})"))
 
 
 def _can_be_wrapped(container: Container, holder: ast.expr, init: ast.FunctionDef, ctx: Context) -> bool:

@@ -210,8 +210,8 @@ class LearnableAttributeNotParameter(Rule):
             if moved is not None:
                 text = ctx.source_of(target)
                 message = (
-                    f"`{text}` is what `{moved.attr}` returns: on another device or of another dtype that is no "
-                    "`nn.Parameter`, so `parameters()` leaves it out, and the optimizer never changes it"
+                    f"`{text}` is the result of `{moved.attr}` and may not be an `nn.Parameter`; `parameters()` then "
+                    "misses it and the optimizer never updates it"
                 )
                 yield ctx.finding(self, target, message, fixes=[_fix_moved(moved, statement.value, ctx)])
         if any(cls.member(name) is not None for name in _TAKES_CARE):
@@ -223,8 +223,8 @@ class LearnableAttributeNotParameter(Rule):
             yield ctx.finding(
                 self,
                 target,
-                f"`{ctx.source_of(target)}` requires grad but is no `nn.Parameter`: `parameters()` leaves it out, so "
-                "the optimizer never changes it",
+                f"`{ctx.source_of(target)}` requires grad but is not an `nn.Parameter`; `parameters()` misses it, so "
+                "the optimizer never updates it",
                 fixes=[_fix(target, statement.value, init, ctx)],
             )
 
@@ -245,7 +245,7 @@ def _fix_moved(moved: ast.Attribute, value: ast.expr | None, ctx: Context) -> Fi
         return None
     span = Span(ctx.source.end(moved.value), ctx.source.end(value))
     text = ctx.source.slice(span)
-    return ctx.fix(f"Leave {moved.attr} to the module", None if "#" in text else Edit(span, ""))
+    return ctx.fix(f"Let the module handle `{moved.attr}`", None if "#" in text else Edit(span, ""))
 
 
 def _is_learnable(tensor: Tensor) -> bool:
@@ -279,7 +279,9 @@ def _fix(target: ast.Attribute, value: ast.expr | None, init: ast.FunctionDef, c
     name = written_as(ctx, "torch.nn.Parameter")
     if name is None or value is None or not is_initialised_before(target, init):
         return None
-    return ctx.fix("Make it an nn.Parameter", ctx.insert_before(value, f"{name}("), *_without_requires_grad(value, ctx))
+    return ctx.fix(
+        "Make it an `nn.Parameter`", ctx.insert_before(value, f"{name}("), *_without_requires_grad(value, ctx)
+    )
 
 
 def _without_requires_grad(value: ast.expr, ctx: Context) -> list[Edit | None]:

@@ -106,7 +106,7 @@ class LossCalledAsConstructor(Rule):
         yield ctx.finding(
             self,
             node.func,
-            f"`{name}(input, target)` makes a loss module with the tensors as its options; call an instance: "
+            f"`{name}(input, target)` creates a loss module with the tensors as options; call an instance: "
             f"`{name}()(input, target)`",
             fixes=[_fix(node, ctx)],
         )

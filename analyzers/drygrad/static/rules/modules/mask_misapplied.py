@@ -109,7 +109,7 @@ class MaskMisapplied(Rule):
         made, value = maker(given), _filling(call)
         if made is None or made.operation != "softmax" or value is None or value > _HUGE or _is_softmaxed(call, ctx):
             return
-        message = f"{value:g} is filled in behind the softmax, where the weights are not scores any more"
+        message = f"{value:g} is filled in after the softmax, where the values are weights and no longer scores"
         yield ctx.finding(self, call.node, message, related=[("softmax is applied here", made.node)])
 
     def _multiplied(self, softmax: ast.Call, given: ast.expr, ctx: Context) -> Iterator[Finding]:
@@ -119,8 +119,8 @@ class MaskMisapplied(Rule):
         for scores, mask in ((product.left, product.right), (product.right, product.left)):
             if _is_mask(mask, ctx) and not _is_mask(scores, ctx) and _are_scores(scores, product, ctx):
                 text = f'{as_operand(ctx, scores)}.masked_fill({ctx.source_of(mask)} == 0, float("-inf"))'
-                fix = ctx.fix("Fill with minus infinity", ctx.replace(product, text))
-                message = "a score of 0 is not hidden by softmax: its weight is exp(0), as of any other score of 0"
+                fix = ctx.fix("Fill with `-inf` before the softmax", ctx.replace(product, text))
+                message = "multiplying scores by the mask does not hide them; a score of 0 still gets the weight exp(0)"
                 related = [("softmax is applied here", softmax)]
                 yield ctx.finding(self, product, message, related=related, fixes=[fix])
                 return
@@ -130,7 +130,7 @@ class MaskMisapplied(Rule):
         value = _filling(call) if call is not None else None
         if call is None or value is None or abs(value) > _SMALL:
             return
-        message = f"a score of {value:g} is not hidden by softmax: minus infinity is, or -1e9"
+        message = f"a score of {value:g} is not hidden by softmax; use -inf or -1e9"
         related = [("softmax is applied here", softmax)]
         yield ctx.finding(self, call.node, message, related=related, fixes=[_filled_with_infinity(call, ctx)])
 
@@ -173,7 +173,7 @@ def _filling(call: TorchCall) -> float | None:
 
 def _filled_with_infinity(call: TorchCall, ctx: Context) -> Fix | None:
     given = call.keywords.get("value") or call.operands[2]
-    return ctx.fix("Fill with minus infinity", ctx.replace(given, 'float("-inf")'))
+    return ctx.fix("Fill with `-inf`", ctx.replace(given, 'float("-inf")'))
 
 
 def _is_softmaxed(call: TorchCall, ctx: Context) -> bool:

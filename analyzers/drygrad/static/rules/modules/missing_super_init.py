@@ -211,8 +211,8 @@ class MissingSuperInit(Rule):
         yield ctx.finding(
             self,
             culprit,
-            f"`Module.__init__` has not run when `{ctx.source_of(culprit)}` registers: making a `{node.name}` raises "
-            "AttributeError",
+            f"`Module.__init__` has not run when `{ctx.source_of(culprit)}` is registered; creating a `{node.name}` "
+            "raises AttributeError",
             fixes=[_fix(init, cls, ctx)],
         )
 
@@ -253,7 +253,7 @@ def _fix(init: ast.FunctionDef, cls: Class, ctx: Context) -> Fix | None:
         return None
     text = ctx.source_of(late[0]) if late else "super().__init__()"
     removed = [ctx.delete_statement(late[0])] if late else []
-    return ctx.fix("Call Module.__init__ first", *removed, _inserted_first(init, text, ctx), safety="safe")
+    return ctx.fix("Call `super().__init__()` first", *removed, _inserted_first(init, text, ctx), safety="safe")
 
 
 def _is_plain_call(statement: ast.stmt) -> bool:

@@ -100,10 +100,8 @@ class PaddingMaskInverted(Rule):
             return
         made = last_assignment(ctx, given.id, ctx.statement(node)) if isinstance(given, ast.Name) else given
         if made is not None and _marks_the_real(made, ctx):
-            related = [("True stands for the real elements here", made)] if made is not given else []
-            message = (
-                "the layer ignores the elements at which its padding mask is True; this one is True at the real ones"
-            )
+            related = [("True marks the real tokens here", made)] if made is not given else []
+            message = "a key padding mask is True at padding, but this one is True at the real tokens"
             yield ctx.finding(self, given, message, related=related, fixes=[_fix(given, ctx)])
 
 
@@ -136,4 +134,4 @@ def _fix(given: ast.expr, ctx: Context) -> Fix | None:
     edits = [ctx.insert_before(given, "~")]
     if isinstance(given, ast.Compare):
         edits = [ctx.insert_before(given, "~("), ctx.insert_after(given, ")")]
-    return ctx.fix("Turn the mask round", *edits)
+    return ctx.fix("Invert the mask", *edits)

@@ -198,7 +198,7 @@ class ParameterUninitialised(Rule):
                     case ast.Assign(
                         targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as made
                     ) if _is_empty(made, ctx) and not _is_written(name, statement, ctx):
-                        message = f"self.{name} holds whatever was in memory: nothing in this file gives it values"
+                        message = f"self.{name} holds uninitialised memory; nothing in this file initialises it"
                         severity = None if _is_made_here(node, ctx) else "info"  # else a module elsewhere may hold it
                         fixes = [self._fix(ctx, statement, name, made)]
                         yield ctx.finding(self, made, message, severity=severity, fixes=fixes)
@@ -211,7 +211,7 @@ class ParameterUninitialised(Rule):
         if init is None or not isinstance(inner, ast.Call) or len(inner.args) < 2:
             return None
         text = f"{init}.init.xavier_uniform_(self.{name})"
-        return ctx.fix("Give it values", ctx.insert_statement(statement, text, after=True))
+        return ctx.fix("Initialise it", ctx.insert_statement(statement, text, after=True))
 
 
 def _is_empty(made: ast.Call, ctx: Context) -> bool:

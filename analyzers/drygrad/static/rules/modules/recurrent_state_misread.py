@@ -166,15 +166,17 @@ class RecurrentStateMisread(Rule):
                 is_last = dotted_text(read.value) == output and _is_last_step(read, call, ctx)
                 if output is None or not is_last or rebound_between(output, node, read, scope):
                     continue
-                message = "the last step of a bidirectional layer: its backward direction has read one element here"
+                message = "at the last step of a bidirectional layer, the backward direction has read only one element"
                 fix = _joined_states(read, state, ctx)
-                yield ctx.finding(self, read, message, related=[("the layer runs here", node.value)], fixes=[fix])
+                yield ctx.finding(self, read, message, related=[("the layer is called here", node.value)], fixes=[fix])
             elif isinstance(read, ast.Call) and state is not None and _has_several(call):
                 name = _viewed(read, ctx)
                 named = name in _names_of_states(node.targets[0], state, call)
                 if not named or rebound_between(state, node, read, scope):
                     continue
-                message = f"{name} is (layers * directions, batch, hidden): this view mixes the states of the samples"
+                message = (
+                    f"{name} is (layers * directions, batch, hidden); this view mixes the states of different samples"
+                )
                 yield ctx.finding(self, read, message, fixes=[_exchanged(read, ctx)])
 
 
@@ -259,7 +261,7 @@ def _joined_states(read: ast.Subscript, state: str | None, ctx: Context) -> Fix 
     if state is None or state.startswith("_") or torch is None:
         return None
     text = f"{torch}.cat([{state}[-2], {state}[-1]], dim=1)"
-    return ctx.fix("Take the last states of both directions", ctx.replace(read, text))
+    return ctx.fix("Concatenate the final states of both directions", ctx.replace(read, text))
 
 
 def _exchanged(read: ast.Call, ctx: Context) -> Fix | None:
@@ -267,4 +269,4 @@ def _exchanged(read: ast.Call, ctx: Context) -> Fix | None:
         return None
     sizes = ", ".join(ctx.source_of(size) for size in read.args)
     text = f"{ctx.source_of(read.func.value)}.transpose(0, 1).reshape({sizes})"
-    return ctx.fix("Put the batch first", ctx.replace(read, text))
+    return ctx.fix("Move the batch to the front first", ctx.replace(read, text))

@@ -150,11 +150,11 @@ class ResultDiscarded(Rule):
         given = call.operands[0] if call.operands else None
         tensor = ctx.tensor(given)
         named = given.id if isinstance(given, ast.Name) and tensor is not None and not tensor.parameter else None
-        subject = f"`{named}` stays as it is" if named else "nothing keeps it"
+        subject = f"`{named}` is unchanged" if named else "the result is unused"
         yield ctx.finding(
             self,
             node,
-            f"`{call.operation}` returns a new tensor, which is thrown away here; {subject}",
+            f"`{call.operation}` returns a new tensor, which is discarded; {subject}",
             fixes=[_fix(node, named, ctx)],
         )
 
@@ -198,4 +198,4 @@ def _uses_target(node: ast.Expr, loop: ast.For | ast.AsyncFor | ast.While) -> bo
 
 
 def _fix(node: ast.Expr, name: str | None, ctx: Context) -> Fix | None:
-    return ctx.fix(f"Assign the result to {name}", ctx.insert_before(node, f"{name} = ")) if name else None
+    return ctx.fix(f"Assign the result to `{name}`", ctx.insert_before(node, f"{name} = ")) if name else None

@@ -106,8 +106,8 @@ class ResultOverwritten(Rule):
                 return
             if isinstance(later, ast.Assign) and name in bound_names(later):
                 if _replaces(later, name, ctx):
-                    message = f"{name} is replaced before anything has read it"
-                    yield ctx.finding(self, node, message, related=[("it is replaced here", later)])
+                    message = f"{name} is overwritten before it is used"
+                    yield ctx.finding(self, node, message, related=[("overwritten here", later)])
                 return
 
 

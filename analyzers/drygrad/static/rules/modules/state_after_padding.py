@@ -136,8 +136,8 @@ class StateAfterPadding(Rule):
                 name == state and _is_last(read.slice, ctx)
             )
             if name is not None and is_last and not rebound_between(name, node, read, scope):
-                message = "the last state of a padded sequence: the layer has read the padding since its end"
-                yield ctx.finding(self, read, message, related=[("the layer reads it here", node.value)])
+                message = "the last state of a padded sequence: the layer has also read the padding before it"
+                yield ctx.finding(self, read, message, related=[("the layer runs over the padding here", node.value)])
                 return
 
 

@@ -297,8 +297,8 @@ class StateDictNotCopied(Rule):
         yield ctx.finding(
             self,
             node.value,
-            f"`state_dict()` copies nothing: training goes on changing `{target}`, so that the last weights are "
-            "loaded in the end",
+            f"`state_dict()` returns references, so training keeps changing `{target}`; the last weights are loaded, "
+            "not the saved ones",
             related=[("loaded here", loaded)],
             fixes=[_fix(node.value, taken, ctx)],
         )

@@ -98,8 +98,8 @@ class ArccosAtOne(Rule):
         yield ctx.finding(
             self,
             node,
-            f"`{ctx.source_of(given)}` may be exactly 1, where the slope is infinite and the gradient passes: "
-            "it becomes NaN there, and spoils every weight",
+            f"`{ctx.source_of(given)}` may be exactly 1, where the gradient is infinite; it becomes NaN and spreads "
+            "to every weight",
             fixes=[_fix(clamp, ctx)] if clamp is not None and clamp.operation == "clamp" else [],
         )
 
@@ -109,4 +109,4 @@ def _fix(clamp: TorchCall, ctx: Context) -> Fix | None:
     if low is None or high is None:
         return None
     edits = [ctx.insert_after(low, f" + {_MARGIN}"), ctx.insert_after(high, f" - {_MARGIN}")]
-    return ctx.fix("Clamp slightly inside", *edits)
+    return ctx.fix("Clamp slightly inside the bounds", *edits)

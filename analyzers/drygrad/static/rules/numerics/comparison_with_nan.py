@@ -66,7 +66,7 @@ class ComparisonWithNan(Rule):
         if other is None:
             return
         never = "never" if isinstance(operator, ast.Eq) else "always"
-        message = f"NaN is equal to nothing, not even to itself: this is {never} so"
+        message = f"NaN never equals anything, not even itself; this is {never} true"
         fix = _asked(node, other, negated=isinstance(operator, ast.NotEq), ctx=ctx)
         yield ctx.finding(self, node, message, fixes=[fix])
 
@@ -84,4 +84,4 @@ def _asked(node: ast.Compare, other: ast.expr, *, negated: bool, ctx: Context) -
     if ctx.tensor(other) is None or torch is None:
         return None
     text = f"{torch}.isnan({ctx.source_of(other)})"
-    return ctx.fix("Ask isnan", ctx.replace(node, f"~{text}" if negated else text))
+    return ctx.fix("Use `torch.isnan`", ctx.replace(node, f"~{text}" if negated else text))

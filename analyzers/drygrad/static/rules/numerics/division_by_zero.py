@@ -113,14 +113,13 @@ class DivisionByZero(Rule):
         yield ctx.finding(
             self,
             found.argument,
-            f"`{text}` is zero in every element: nothing is raised, the quotient is infinite or NaN, "
-            "and so are the gradients through it",
+            f"`{text}` is zero everywhere; the quotient and its gradients are inf or NaN, and nothing raises",
             fixes=[] if isinstance(found.value, Constant) else [self._fix(found, ctx)],
         )
 
     def _fix(self, found: Singular, ctx: Context) -> Fix | None:
         edits = plus(found.argument, "1e-6", ctx, is_argument=found.is_argument)
-        return ctx.fix("Add a small number to the denominator", *edits)
+        return ctx.fix("Add a small epsilon to the denominator", *edits)
 
 
 def _numerator(node: ast.expr | ast.stmt) -> ast.expr | None:

@@ -14,31 +14,31 @@ from drygrad.static.rules.numerics.rewriting import epsilon, plus
 from drygrad.static.rules.numerics.singular import QUOTIENTS, Singular, is_of_arrays, quotient_at
 
 _WHEN_ZERO = {
-    "norm": "the norm of a vector of zeros",
+    "norm": "the norm of a zero vector",
     "std": "the standard deviation of equal values",
     "var": "the variance of equal values",
     "abs": "the magnitude of 0",
-    "sqrt": "the root of 0",
-    "cdist": "the distance of a point to itself",
-    "pairwise_distance": "the distance of a point to itself",
+    "sqrt": "the square root of 0",
+    "cdist": "the distance from a point to itself",
+    "pairwise_distance": "the distance from a point to itself",
     "sum": "the sum of zeros",
     "mean": "the mean of zeros",
-    "count_nonzero": "the count of nothing",
-    "relu": "relu of what is below 0",
-    "clamp": "a bound of 0 is no protection",
-    "clamp_min": "a bound of 0 is no protection",
-    "max": "the largest of zeros",
-    "amax": "the largest of zeros",
-    "arange": "it begins with 0",
-    "linspace": "it begins with 0",
+    "count_nonzero": "the count of an empty selection",
+    "relu": "relu of negative values",
+    "clamp": "clamping at 0 does not prevent it",
+    "clamp_min": "clamping at 0 does not prevent it",
+    "max": "the maximum of zeros",
+    "amax": "the maximum of zeros",
+    "arange": "it starts at 0",
+    "linspace": "it starts at 0",
     "square": "the square of 0",
     "pow": "a power of 0",
     "mul": "the square of 0",
     "sub": "the difference of equal values",
-    "scatter_add": "what nothing is added to stays 0",
-    "index_add": "what nothing is added to stays 0",
-    "sigmoid": "a sigmoid is rounded to 0",
-    "softmax": "a probability is rounded to 0",
+    "scatter_add": "an empty sum stays 0",
+    "index_add": "an empty sum stays 0",
+    "sigmoid": "a sigmoid rounds to 0",
+    "softmax": "a probability rounds to 0",
 }
 
 
@@ -182,17 +182,17 @@ class DivisionWithoutEpsilon(Rule):
         yield ctx.finding(
             self,
             found.argument,
-            f"`{ctx.source_of(found.argument)}` may be 0 ({reason}): "
-            "the quotient and its gradients would be infinite or NaN",
+            f"`{ctx.source_of(found.argument)}` may be 0 ({reason}); the quotient and its gradients would be inf or "
+            "NaN",
             fixes=[self._fix(found, origin, ctx)],
         )
 
     def _fix(self, found: Singular, origin: Origin | None, ctx: Context) -> Fix | None:
         denominator = found.argument
         if _is_count(origin) and isinstance(denominator, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
-            return ctx.fix("Count at least 1", ctx.insert_after(denominator, ".clamp(min=1)"))
+            return ctx.fix("Clamp the count to at least 1", ctx.insert_after(denominator, ".clamp(min=1)"))
         edits: list[Edit | None] = plus(denominator, epsilon(found.tensor), ctx, is_argument=found.is_argument)
-        return ctx.fix("Add a small number to the denominator", *edits)
+        return ctx.fix("Add a small epsilon to the denominator", *edits)
 
 
 def _is_recorded(found: Singular, ctx: Context) -> bool:

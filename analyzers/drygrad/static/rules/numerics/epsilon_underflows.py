@@ -120,7 +120,7 @@ class EpsilonUnderflows(Rule):
         eps = made.arguments.get("eps", 3)
         module = given.module if isinstance(given, ParameterList) else None
         if eps is None and is_optimizer_class(made.type) and isinstance(module, Object) and module.dtype == "float16":
-            message = "the default eps of 1e-8 is 0 in float16: 0 / 0 makes weights of float16 NaN in the first step"
+            message = "the default eps of 1e-8 is 0 in float16; 0 / 0 turns float16 weights into NaN on the first step"
             yield ctx.finding(self, node, message)
 
     def _check(self, tensor: ast.expr, amount: ast.expr, ctx: Context) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ class EpsilonUnderflows(Rule):
         yield ctx.finding(
             self,
             amount,
-            f"{number:g} is 0 in float16, whose smallest number is 6e-08: it protects nothing here",
+            f"{number:g} underflows to 0 in float16 (smallest value 6e-08), so it has no effect",
             fixes=[self._fix(amount, ctx)],
         )
 
@@ -139,14 +139,16 @@ class EpsilonUnderflows(Rule):
         return ctx.finding(
             self,
             node,
-            f"the default eps of {operation}, {_DEFAULTS[operation]:g}, is 0 in float16: a vector of zeros gives NaN",
+            f"the default eps of {operation}, {_DEFAULTS[operation]:g}, is 0 in float16; a zero vector gives NaN",
         )
 
     def _fix(self, amount: ast.expr, ctx: Context) -> Fix | None:
         torch = ctx.imported_as("torch")
         if torch is None or not isinstance(amount, ast.Constant):
             return None
-        return ctx.fix("Use a small number of float16", ctx.replace(amount, f"{torch}.finfo({torch}.float16).tiny"))
+        return ctx.fix(
+            "Use an eps that float16 can represent", ctx.replace(amount, f"{torch}.finfo({torch}.float16).tiny")
+        )
 
 
 def _is_half(node: ast.expr, ctx: Context) -> bool:

@@ -125,7 +125,7 @@ class FillOverflows(Rule):
             yield ctx.finding(
                 self,
                 given,
-                f"{call.operation} raises: {number:g} does not fit into float16, whose largest number is 65504",
+                f"{call.operation} raises: {number:g} does not fit in float16, whose maximum is 65504",
                 fixes=[self._fix(call, given, "min" if number < 0 else "max", ctx)],
             )
 
@@ -136,7 +136,7 @@ class FillOverflows(Rule):
         named = None if call.operation == "full" else dotted_text(call.operands[0])
         dtype = f"{named}.dtype" if named is not None and not call.operation.startswith("new") else f"{torch}.float16"
         text = f"{torch}.finfo({dtype}).{bound}"
-        return ctx.fix("Use the outermost number of float16", ctx.replace(given, text), safety="safe")
+        return ctx.fix("Use `torch.finfo(torch.float16)`", ctx.replace(given, text), safety="safe")
 
 
 def _fills_half(call: TorchCall) -> bool:

@@ -139,10 +139,10 @@ def _message(given: ast.expr, target: Tensor, ctx: Context) -> str | None:
     number = number_of(given, ctx)
     if number is not None:
         cut = isinstance(number, float) and abs(number) < 2**62 and not number.is_integer()
-        return f"{number:g} becomes {int(number)}: this is a tensor of {target.dtype}" if cut else None
+        return f"{number:g} is truncated to {int(number)}; this tensor is {target.dtype}" if cut else None
     value = ctx.value(given)
     if isinstance(value, Tensor) and value.made_by(*_FRACTIONS) and value.dtype not in INTEGERS and not _rounds(value):
-        return f"`{ctx.source_of(given)}` is cut to an integer: this is a tensor of {target.dtype}"
+        return f"`{ctx.source_of(given)}` is truncated to an integer; this tensor is {target.dtype}"
     return None
 
 
@@ -154,4 +154,4 @@ def _rounds(value: Tensor) -> bool:
 
 def _fix(call: TorchCall, ctx: Context) -> Fix | None:
     given = call.operands[0]
-    return ctx.fix("Fill a tensor of floats", ctx.replace(given, f"{as_operand(ctx, given)}.float()"))
+    return ctx.fix("Use a float tensor", ctx.replace(given, f"{as_operand(ctx, given)}.float()"))

@@ -19,8 +19,8 @@ _COSINES = frozenset({"normalize", "cosine_similarity"})
 _SCALES = frozenset({"mul", "div", "matmul", "mm", "bmm", "einsum", "neg", "transpose", "t", "sum", "cat"}) | VIEWS
 
 _IN_WORDS = {
-    "one": "exp overflows above 88.7 (float32): then the logarithm is infinite, softplus is not",
-    "sum": "exp overflows above 88.7 (float32) and is 0 below -104: then the logarithm is infinite, logsumexp is not",
+    "one": "exp overflows above 88.7 (float32) and the logarithm becomes inf; softplus does not",
+    "sum": "exp overflows above 88.7 (float32) and underflows below -104; logsumexp does neither",
 }
 
 

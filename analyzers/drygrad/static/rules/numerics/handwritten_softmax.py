@@ -121,8 +121,8 @@ class HandwrittenSoftmax(Rule):
         yield ctx.finding(
             self,
             node,
-            "a softmax without subtracting the maximum: exp overflows above 88.7 in float32 (11 in float16), "
-            "and infinity / infinity is NaN",
+            "a softmax that does not subtract the maximum; exp overflows above 88.7 in float32 (11 in float16), and "
+            "inf / inf is NaN",
             related=[] if place is numerator else [("exp is applied here", place)],
             fixes=[self._fix(node, exponential, total, ctx)] if isinstance(node, ast.BinOp) else [],
         )
@@ -140,7 +140,7 @@ class HandwrittenSoftmax(Rule):
             return None
         text = f"{as_operand(ctx, logits)}.softmax(dim={dim})"
         return ctx.fix(
-            "Use softmax", ctx.replace(node, text), safety="safe" if exponential.node is node.left else "unsafe"
+            "Use `softmax`", ctx.replace(node, text), safety="safe" if exponential.node is node.left else "unsafe"
         )
 
 

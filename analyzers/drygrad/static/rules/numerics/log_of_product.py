@@ -52,7 +52,7 @@ class LogOfProduct(Rule):
         product = tensor.origin if tensor is not None and tensor.made_by("prod") else None
         if product is None or not product.operands or not _is_small(product.operands[0]):
             return
-        message = "a product of many probabilities is 0 in float32, and its logarithm -inf: add up their logarithms"
+        message = "a product of many probabilities underflows to 0 in float32 and its log is -inf; sum the logs instead"
         yield ctx.finding(self, node, message)
 
 

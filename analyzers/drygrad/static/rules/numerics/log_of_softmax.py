@@ -110,8 +110,8 @@ class LogOfSoftmax(Rule):
         yield ctx.finding(
             self,
             node,
-            f"the logarithm of a probability that softmax has rounded to 0 is -inf{_AND_GRADIENT if recorded else ''}: "
-            "log_softmax computes both in one step",
+            f"softmax may round to 0, where its log is -inf{_AND_GRADIENT if recorded else ''}; log_softmax computes "
+            "both in one step",
             severity=None if recorded else "info",
             related=[] if origin.node is given else [("softmax is applied here", origin.node)],
             fixes=[self._fix(node, given, origin, ctx)] if tensor.origin == origin else [],
@@ -123,11 +123,11 @@ class LogOfSoftmax(Rule):
             return None
         if origin.node is given:
             edit = self._renamed(node, call, ctx)
-            return ctx.fix("Use log_softmax", edit, safety="safe")
+            return ctx.fix("Use `log_softmax`", edit, safety="safe")
         text = _log_softmax(call, ctx)
         if text is None or not stays(call.operands[0], origin.node, node, ctx):
             return None
-        return ctx.fix("Use log_softmax", ctx.replace(node, text))
+        return ctx.fix("Use `log_softmax`", ctx.replace(node, text))
 
     def _renamed(self, node: ast.Call, call: TorchCall, ctx: Context) -> Edit | None:
         """Take the softmax's own text, so that its comments and its line breaks stay."""

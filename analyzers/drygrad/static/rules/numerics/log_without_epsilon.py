@@ -154,8 +154,8 @@ class LogWithoutEpsilon(Rule):
         return ctx.finding(
             self,
             found.node,
-            f"`{ctx.source_of(found.argument)}` {'is' if found.always else 'may be exactly'} {found.point:g}: "
-            f"the {what} would be infinite there, and so would its gradient",
+            f"`{ctx.source_of(found.argument)}` {'is' if found.always else 'may be exactly'} {found.point:g}; the "
+            f"{what} and its gradient would be infinite",
             fixes=[self._fix(found, ctx)],
         )
 
@@ -167,8 +167,8 @@ class LogWithoutEpsilon(Rule):
         return ctx.finding(
             self,
             node,
-            f"a sigmoid that has been rounded to {where} makes this logarithm -inf and its gradient NaN: "
-            f"{better} computes it in one step",
+            f"sigmoid may round to {where}, which makes the log -inf and its gradient NaN; {better} computes it in "
+            "one step",
             severity="warning",
             related=[] if origin.node in walk(given) else [("the sigmoid is applied here", origin.node)],
             fixes=[self._logsigmoid(node, given, found, ctx) or self._fix(singular, ctx)],
@@ -196,8 +196,8 @@ class LogWithoutEpsilon(Rule):
         yield ctx.finding(
             self,
             node,
-            f"this is -inf where `{text}` is 0, and divides by 0 where it is 1: torch.logit with an eps keeps off both",
-            fixes=[ctx.fix("Use torch.logit", edit) if edit is not None else None],
+            f"this is -inf where `{text}` is 0 and divides by 0 where it is 1; torch.logit with an eps avoids both",
+            fixes=[ctx.fix("Use `torch.logit`", edit) if edit is not None else None],
         )
 
     def _of_drawn(self, found: Singular, origin: Origin, ctx: Context) -> Finding:
@@ -206,7 +206,7 @@ class LogWithoutEpsilon(Rule):
         return ctx.finding(
             self,
             found.node,
-            f"`{ctx.source_of(given)}` is drawn from [0, 1): a 0 comes once in 17 million numbers and gives -inf",
+            f"`{ctx.source_of(given)}` is drawn from [0, 1); a 0 comes up once in 17 million numbers and gives -inf",
             severity="info" if is_gumbel else "warning",
             related=[] if origin.node in walk(given) else [("the numbers are drawn here", origin.node)],
             fixes=[self._fix(found, ctx)],
@@ -217,8 +217,8 @@ class LogWithoutEpsilon(Rule):
         return ctx.finding(
             self,
             found.node,
-            "tanh is rounded to 1 above some 9, which makes this logarithm -inf: "
-            "2 * (math.log(2) - x - F.softplus(-2 * x)) is the same and exact",
+            "tanh rounds to 1 above about 9, which makes this log -inf; 2 * (math.log(2) - x - F.softplus(-2 * x)) "
+            "is the same and exact",
             severity="warning",
             related=[] if origin.node in walk(given) else [("the tanh is applied here", origin.node)],
             fixes=[self._fix(found, ctx)],
@@ -235,13 +235,13 @@ class LogWithoutEpsilon(Rule):
         functional = written_as(ctx, "torch.nn.functional")
         if functional is None or is_counted(ctx.tensor(logits)):
             return None
-        return ctx.fix("Use logsigmoid", ctx.replace(node, f"{functional}.logsigmoid({argument})"), safety="safe")
+        return ctx.fix("Use `logsigmoid`", ctx.replace(node, f"{functional}.logsigmoid({argument})"), safety="safe")
 
     def _fix(self, found: Singular, ctx: Context) -> Fix | None:
         if found.point == 1:
             return None
         edits = plus(found.argument, epsilon(found.tensor), ctx, is_argument=found.is_argument)
-        return ctx.fix("Add a small number", *edits)
+        return ctx.fix("Add a small epsilon", *edits)
 
 
 def _correction(tensor: Tensor) -> Origin | None:

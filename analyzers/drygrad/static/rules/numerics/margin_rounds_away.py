@@ -104,8 +104,8 @@ class MarginRoundsAway(Rule):
         one = "1" if number > 0 else "-1"
         step = 2 * _HALF_STEPS[dtype]
         message = (
-            f"`{ctx.source_of(bound)}` is {one} in {dtype}, whose number below 1 is 1 - {step:.0e}: "
-            "the margin does nothing"
+            f"`{ctx.source_of(bound)}` rounds to {one} in {dtype}, whose next value below 1 is 1 - {step:.0e}; the "
+            "margin has no effect"
         )
         return ctx.finding(self, bound, message, fixes=[_fix(bound, dtype, ctx)])
 
@@ -124,4 +124,4 @@ def _fix(bound: ast.expr, dtype: str, ctx: Context) -> Fix | None:
     if not isinstance(bound, ast.BinOp) or len(small) != 1:
         return None
     enough = {"float32": "1e-7", "float16": "1e-3", "bfloat16": "1e-2"}[dtype]
-    return ctx.fix(f"Use {enough}", ctx.replace(small[0], enough))
+    return ctx.fix(f"Use `{enough}`", ctx.replace(small[0], enough))

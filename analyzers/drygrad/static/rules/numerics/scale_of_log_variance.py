@@ -74,10 +74,10 @@ class ScaleOfLogVariance(Rule):
             return
         is_argument = isinstance(ctx.parent(node), ast.Call) or given in node.args
         text = f"0.5 * {name}" if given in node.args and is_argument else f"(0.5 * {name})"
-        message = f"exp({name}) is the variance; this is used as the standard deviation"
+        message = f"exp({name}) is the variance, but it is used as the standard deviation"
         related = [("used here", use)] if use.lineno != node.lineno else []
         yield ctx.finding(
-            self, node, message, related=related, fixes=[ctx.fix("Take the root of it", ctx.replace(given, text))]
+            self, node, message, related=related, fixes=[ctx.fix(f"Use `exp(0.5 * {name})`", ctx.replace(given, text))]
         )
 
 

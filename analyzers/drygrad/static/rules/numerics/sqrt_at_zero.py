@@ -184,14 +184,15 @@ class SqrtAtZero(Rule):
         yield ctx.finding(
             self,
             node,
-            f"`{ctx.source_of(given)}` {zero}: the gradient of its root is NaN there, and spoils every weight",
+            f"`{ctx.source_of(given)}` {zero}, where the gradient of sqrt is infinite; it becomes NaN and spreads to "
+            "every weight",
             severity="warning" if own else None,
             fixes=[self._fix(found, ctx)],
         )
 
     def _fix(self, found: Singular, ctx: Context) -> Fix | None:
         edits = plus(found.argument, epsilon(found.tensor), ctx, is_argument=found.is_argument)
-        return ctx.fix("Add a small number", *edits)
+        return ctx.fix("Add a small epsilon", *edits)
 
 
 def _behind_reductions(tensor: Tensor) -> Origin | None:

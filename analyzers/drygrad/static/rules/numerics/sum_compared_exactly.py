@@ -67,7 +67,7 @@ class SumComparedExactly(Rule):
             number, tensor = ctx.value(other), ctx.tensor(computed)
             is_number = isinstance(number, Constant) and isinstance(number.value, (int, float)) and number.value != 0
             if is_number and tensor is not None and _is_rounded(tensor):
-                message = f"`{ctx.source_of(computed)}` is rounded at every addition, and seldom exactly that number"
+                message = f"`{ctx.source_of(computed)}` carries rounding error, so an exact comparison rarely holds"
                 yield ctx.finding(self, node, message, fixes=[_fix(node, computed, other, ctx)])
                 return
 
@@ -89,4 +89,4 @@ def _fix(node: ast.Compare, computed: ast.expr, other: ast.expr, ctx: Context) -
     if torch is None or full is None or not isinstance(node.ops[0], ast.Eq) or "#" in ctx.source_of(node):
         return None
     text = ctx.source_of(computed)
-    return ctx.fix("Compare nearly", ctx.replace(node, f"{torch}({text}, {full}({text}, {ctx.source_of(other)}))"))
+    return ctx.fix("Use `torch.isclose`", ctx.replace(node, f"{torch}({text}, {full}({text}, {ctx.source_of(other)}))"))

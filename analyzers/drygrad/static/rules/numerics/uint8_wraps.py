@@ -132,7 +132,7 @@ class Uint8Wraps(Rule):
             return
         if second is not None and second.made_by(*_REDUCES):
             return
-        message = "both are uint8: where the second is larger the difference wraps around, 10 - 12 is 254"
+        message = "uint8 subtraction wraps around where the second operand is larger (10 - 12 is 254)"
         yield ctx.finding(self, node, message, fixes=[_widened(node, ctx)])
 
 
@@ -169,4 +169,4 @@ def _is_unsigned(tensor: Tensor | None) -> bool:
 
 
 def _widened(node: ast.BinOp, ctx: Context) -> Fix | None:
-    return ctx.fix("Subtract floats", ctx.replace(node.left, f"{as_operand(ctx, node.left)}.float()"))
+    return ctx.fix("Convert to float first", ctx.replace(node.left, f"{as_operand(ctx, node.left)}.float()"))

@@ -96,8 +96,8 @@ class VarianceByDifference(Rule):
         place = difference.node if difference is not None else _difference_of_sums(given, ctx) if given else None
         if place is None:
             return
-        message = "the difference of two nearly equal numbers is rounding error, and may be below zero: take var()"
-        related = [("the root is taken here", node)]
+        message = "the difference of two nearly equal numbers is mostly rounding error and may be negative; use var()"
+        related = [("the square root is taken here", node)]
         yield ctx.finding(self, place, message, severity=severity, related=related)
 
 

@@ -172,8 +172,8 @@ class WhereMasksNan(Rule):
         yield ctx.finding(
             self,
             tensor.origin.node,
-            f"{call.operation} replaces the value of {operation}, not its gradient: "
-            f"where `{ctx.source_of(argument)}` is at the singular point, 0 times infinity makes the gradient NaN",
+            f"{call.operation} replaces the value of {operation}, not its gradient; where "
+            f"`{ctx.source_of(argument)}` is singular, 0 * inf makes the gradient NaN",
             severity=severity,
             related=[(f"{call.operation} replaces the result here", node)],
             fixes=[self._fix(call, tensor, argument, branch, ctx)],
@@ -191,7 +191,7 @@ class WhereMasksNan(Rule):
         chosen = ctx.source_of(argument)
         pair = f"{chosen}, {harmless}" if branch == "input" else f"{harmless}, {chosen}"
         text = f"{ctx.source_of(call.node.func)}({ctx.source_of(condition)}, {pair})"
-        return ctx.fix("Choose before as well", ctx.replace(argument, text), safety="safe")
+        return ctx.fix("Mask the input as well", ctx.replace(argument, text), safety="safe")
 
 
 def _is_recorded_elsewhere(node: ast.Call, tensor: Tensor, ctx: Context) -> bool:

@@ -41,5 +41,5 @@ class SyntaxErrorInText(Rule):
         end = min(column + 1, max(len(source.line_text(line)), column))
         severity = settings.severity_of(cls.code, cls.severity)
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        message = f"{error.message} (read by Python {version})"
+        message = f"{error.message} (parsed as Python {version})"
         return Finding(cls.code, cls.name, message, severity, Span.of(line, column, line, end))

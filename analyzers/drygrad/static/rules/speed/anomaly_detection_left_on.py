@@ -109,9 +109,7 @@ class AnomalyDetectionLeftOn(Rule):
         else:
             return
         if not is_meant:
-            message = (
-                "anomaly detection looks through every gradient of every step: training takes a multiple of the time"
-            )
+            message = "anomaly detection checks every gradient on every step and slows training down several times"
             yield ctx.finding(self, node, message, fixes=[_fix(node, ctx)])
 
 
@@ -127,4 +125,4 @@ def _fix(node: ast.Call, ctx: Context) -> Fix | None:
     statement = ctx.parent(node)
     if not isinstance(statement, ast.Expr):
         return None
-    return ctx.fix("Switch it off: delete the call", ctx.delete_statement(statement))
+    return ctx.fix("Delete the call", ctx.delete_statement(statement))

@@ -40,7 +40,7 @@ def counted(loop: ast.For, ctx: Context) -> Fix | None:
         return None
     indices = f"({', '.join(where)}{',' if len(where) == 1 else ''})"
     text = f"{matrix}.index_put_({indices}, {added}, accumulate=True)"
-    return ctx.fix("Count all of them at once", ctx.replace(loop, text))
+    return ctx.fix("Accumulate all of them in one call", ctx.replace(loop, text))
 
 
 def _sources(loop: ast.For) -> dict[str, ast.expr]:
@@ -154,4 +154,4 @@ def reduced(node: ast.Call, name: str, given: ast.expr, ctx: Context) -> Fix | N
     """``sum(x)`` of Python's as the tensor's own."""
     if name not in _REDUCES:
         return None
-    return ctx.fix(f"Take {name} of the whole", ctx.replace(node, f"{as_operand(ctx, given)}.{name}()"))
+    return ctx.fix(f"Call `{name}` on the whole tensor", ctx.replace(node, f"{as_operand(ctx, given)}.{name}()"))

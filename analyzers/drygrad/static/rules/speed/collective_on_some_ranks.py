@@ -187,7 +187,7 @@ class CollectiveOnSomeRanks(Rule):
         if way is None or any(_may_balance(other, node, ctx) for other in way.instead) or _balanced(node, way, ctx):
             return
         what = ctx.source_of(node.func)
-        message = f"only some ranks call {what}() (line {way.test.lineno}): it waits for the others without end"
+        message = f"only some ranks call {what}() (line {way.test.lineno}); it waits for the others forever"
         yield ctx.finding(self, node, message, related=[("this decides which ranks", way.test)])
 
     def visit_break(self, node: ast.Break, ctx: Context) -> Iterator[Finding]:
@@ -197,7 +197,7 @@ class CollectiveOnSomeRanks(Rule):
             return
         if not is_of_some_ranks(branch.test, ctx) or not any(_waits(inner, ctx) for inner in own_nodes(loop)):
             return
-        message = f"only some ranks leave this loop (line {branch.test.lineno}): others wait in the next pass"
+        message = f"only some ranks leave this loop (line {branch.test.lineno}); the others hang in the next iteration"
         yield ctx.finding(self, node, message, related=[("this decides which ranks", branch.test)])
 
 

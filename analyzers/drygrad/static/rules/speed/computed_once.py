@@ -51,7 +51,7 @@ def computed_once(nodes: Sequence[ast.expr], function: FunctionNode, ctx: Contex
         names[text] = name
         taken.add(name)
         edits.append(ctx.replace(node, f"self.{name}"))
-    return ctx.fix("Compute it once, in __init__", *edits)
+    return ctx.fix("Compute it once, in `__init__`", *edits)
 
 
 class _Steady:

@@ -257,7 +257,7 @@ class ConcatenationInLoop(Rule):
             return
         if _is_used(name, node, loop, ctx):
             return
-        message = f"each turn of the loop copies all of {name} that was gathered so far: gather in a list, join it once"
+        message = f"every iteration copies all of {name} collected so far; append to a list and concatenate once"
         yield ctx.finding(self, node.value, message, fixes=[gathered(node, call, ctx)])
 
 

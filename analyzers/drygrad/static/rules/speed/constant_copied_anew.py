@@ -117,7 +117,7 @@ class ConstantCopiedAnew(Rule):
             if name is None or bound & {name, name.partition(".")[0]} or is_guarded(call, node, ctx):
                 continue
             if ctx.loops(call)[:1] == [node]:
-                message = f"`{name}` is the same in every step, and is copied to the device in each of them"
+                message = f"`{name}` is the same in every step but is copied to the device each time"
                 yield ctx.finding(self, call, message, fixes=[_fix(call, name, node, ctx)])
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
@@ -135,7 +135,7 @@ class ConstantCopiedAnew(Rule):
                 made = [statement for bound, statement in assigned_in(begin.node) if bound == name]
                 if len(made) == 1:
                     message = (
-                        f"`{name}` is copied to the device at each call: register_buffer lets it move with the module"
+                        f"`{name}` is copied to the device on every call; register_buffer moves it with the module"
                     )
                     yield ctx.finding(self, made[0], message, related=[("the copy", call)])
 

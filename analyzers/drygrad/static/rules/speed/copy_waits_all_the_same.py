@@ -100,8 +100,8 @@ class CopyWaitsAllTheSame(Rule):
         names = bound_names(node.target)
         of_batch = [c for c in copies if names & {n.id for n in walk(c.func) if isinstance(n, ast.Name)}]
         if of_batch and pinned in (None, Constant(False)) and isinstance(loader.node, ast.Call):
-            message = "the CPU waits for copies of batches that are not in pinned memory, non_blocking=True or not"
-            related = [("the copy that is meant to run beside it", of_batch[0])]
+            message = "copying from unpinned memory blocks the CPU, even with non_blocking=True"
+            related = [("the copy that should be asynchronous", of_batch[0])]
             yield ctx.finding(self, loader.node, message, related=related, fixes=[_fix(loader.node, ctx)])
 
 
@@ -120,4 +120,4 @@ def _loader_of(source: ast.expr, ctx: Context) -> Object | None:
 
 
 def _fix(loader: ast.Call, ctx: Context) -> Fix | None:
-    return ctx.fix("Pin the loader's memory", with_keyword(ctx, loader, "pin_memory", "True"))
+    return ctx.fix("Pass `pin_memory=True`", with_keyword(ctx, loader, "pin_memory", "True"))

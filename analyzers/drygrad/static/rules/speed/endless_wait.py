@@ -209,10 +209,9 @@ class EndlessWait(Rule):
 
     def _finding(self, where: ast.expr, held: ast.expr, taken: ast.expr, ctx: Context) -> Finding:
         message = (
-            f"{ctx.source_of(held)} is held here and taken again: a Lock is not reentrant, and the thread waits for "
-            "itself for ever"
+            f"{ctx.source_of(held)} is acquired twice by the same thread; a Lock is not reentrant, so this deadlocks"
         )
-        related = [("it is taken here", held), ("it is taken again here", taken)]
+        related = [("acquired here", held), ("acquired again here", taken)]
         return ctx.finding(self, where, message, related=related[: 1 if taken is where else 2])
 
 

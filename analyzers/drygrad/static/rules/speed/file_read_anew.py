@@ -202,7 +202,7 @@ class FileReadAnew(Rule):
                 place, path = read
                 if _stays_the_same(path, function, varies, ctx, frozenset()):
                     reported.add(place)
-                    message = f"{ctx.source_of(path)} is read again, all of it, {what}: read it once and keep it"
+                    message = f"{ctx.source_of(path)} is read in full again {what}; read it once and keep it"
                     fixes = [computed_once([place], function, ctx)]
                     yield ctx.finding(self, place, message, fixes=fixes)
 
@@ -217,7 +217,7 @@ class FileReadAnew(Rule):
             place, path = read
             names = {n.id for n in walk(path) if isinstance(n, ast.Name)}
             if not names & bound and not any(isinstance(n, ast.Call) and not _joins(n, ctx) for n in walk(path)):
-                message = f"{ctx.source_of(path)} is read again, all of it, in each step: read it once, before the loop"
+                message = f"{ctx.source_of(path)} is read in full again in every step; read it once, before the loop"
                 fixes = [_before(node, place, ctx)]
                 yield ctx.finding(self, place, message, fixes=fixes)
 
@@ -239,13 +239,13 @@ def _before(loop: ast.For | ast.While, read: ast.expr, ctx: Context) -> Fix | No
 def _repeated(ctx: Context) -> Iterator[tuple[FunctionNode, str]]:
     """Yield the functions that run for each sample or batch, and the methods that they call, with what they are."""
     for method in sample_methods(ctx):
-        yield from ((function, "for each sample") for function in _with_helpers(method, ctx))
+        yield from ((function, "for every sample") for function in _with_helpers(method, ctx))
     for cls in ctx.classes():
         if ctx.is_module_class(cls.node):
             for name in _CALLED:
                 member = cls.members.get(name)
                 if isinstance(member, Function) and isinstance(member.node, ast.FunctionDef):
-                    yield from ((function, "at each call") for function in _with_helpers(member.node, ctx))
+                    yield from ((function, "on every call") for function in _with_helpers(member.node, ctx))
 
 
 def _with_helpers(method: FunctionNode, ctx: Context) -> Iterator[FunctionNode]:

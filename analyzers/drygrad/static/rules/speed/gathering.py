@@ -44,7 +44,7 @@ def gathered(node: ast.Assign, call: TorchCall, ctx: Context) -> Fix | None:
     gather = f"{name}.append({texts[0]})" if len(texts) == 1 else f"{name}.extend(({', '.join(texts)}))"
     begun, join = _joined(growth, node.value, pieces, ctx)
     return ctx.fix(
-        "Gather in a list, join it once",
+        "Append to a list and concatenate once",
         begun,
         ctx.replace(growth.step, gather),
         inserted(ctx, growth.loop, join, after=True),

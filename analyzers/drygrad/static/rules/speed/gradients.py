@@ -124,7 +124,7 @@ def read_once(loop: ast.For | ast.comprehension, reading: ast.Call, ctx: Context
         return None
     edits = _summed(loop, reading, ctx) if isinstance(loop, ast.comprehension) else _added_up(loop, reading, ctx)
     plain = ctx.replace(reading, as_operand(ctx, tensor))
-    return ctx.fix("Add up the tensors, read the sum once", plain, *edits) if edits else None
+    return ctx.fix("Sum the tensors and read the result once", plain, *edits) if edits else None
 
 
 def _added_up(loop: ast.For, reading: ast.Call, ctx: Context) -> list[Edit | None]:

@@ -312,7 +312,7 @@ class ItemInHotLoop(Rule):
         steps = [loop for loop, _ in step_loops_around(node, ctx)]
         if steps and not any(_WAITS_ALREADY.search(ctx.source_of(loop)) for loop in steps):
             message = (
-                f"{ctx.source_of(reading)} waits for the GPU once for every parameter, in every step; add up the "
+                f"{ctx.source_of(reading)} synchronises with the GPU for every parameter in every step; sum the "
                 "tensors and read once"
             )
             yield ctx.finding(self, reading, message, fixes=[read_once(node, reading, ctx)])
@@ -324,14 +324,15 @@ class ItemInHotLoop(Rule):
         if readings:
             first = readings[0]
             message = (
-                f"{ctx.source_of(first)} waits for the GPU in every step; read now and then, or once after the loop"
+                f"{ctx.source_of(first)} synchronises with the GPU in every step; read it every N steps, or once "
+                "after the loop"
             )
             related = [("and here", other) for other in readings[1:]]
             fixes = [_fix(first, ctx)] if len(readings) == 1 else []
             yield ctx.finding(self, first, message, related=related, fixes=fixes)
             return
         for call, reading in _handed_to_readers(node, ctx):
-            message = f"{ctx.source_of(reading)} waits for the GPU in every step of the loop that calls this"
+            message = f"{ctx.source_of(reading)} synchronises with the GPU in every step of the loop that calls this"
             yield ctx.finding(self, reading, message, related=[("called here in every step", call)])
             return
 
@@ -392,4 +393,4 @@ def _fix(reading: ast.Call, ctx: Context) -> Fix | None:
         return None
     assert isinstance(reading.func, ast.Attribute)
     tensor = ctx.source_of(reading.func.value)
-    return ctx.fix("Add up on the GPU: detach()", ctx.replace(reading, f"{tensor}.detach()"))
+    return ctx.fix("Accumulate on the GPU with `detach()`", ctx.replace(reading, f"{tensor}.detach()"))

@@ -14,9 +14,9 @@ from drygrad.static.tree import walk
 
 _LOADER = "torch.utils.data.DataLoader"
 _CONSEQUENCES: dict[bool | None, str] = {
-    True: "the workers start again and all indices are shuffled again",
-    False: "the others are never seen",
-    None: "unless it draws at random, that is the same batch every time",
+    True: "the workers restart and all indices are shuffled again",
+    False: "the other batches are never seen",
+    None: "without random sampling, that is the same batch every time",
 }
 """What comes of it, by whether the loader shuffles."""
 
@@ -102,7 +102,9 @@ class IteratorMadeAnew(Rule):
         if any(_binds(loop, text) for loop in loops[:1]):
             return
         shuffles = _shuffles(ctx.value(loader))
-        message = f"each turn begins an epoch of {text} anew, for its first batch only: {_CONSEQUENCES[shuffles]}"
+        message = (
+            f"every iteration starts a new epoch of {text} and takes only its first batch; {_CONSEQUENCES[shuffles]}"
+        )
         yield ctx.finding(self, node, message, severity="info" if shuffles else None)
 
 

@@ -231,8 +231,7 @@ class LoopOverElements(Rule):
             yield ctx.finding(
                 self,
                 node.iter,
-                "a loop over the elements of a tensor: each turn costs operations on single elements, "
-                "and on a GPU waits for the device",
+                "this Python loop goes over the elements of a tensor one by one; on a GPU each element costs a sync",
                 severity=_severity(node.iter, ctx),
                 related=[("each element is read here", used)],
                 fixes=[counted(node, ctx)],
@@ -246,7 +245,10 @@ class LoopOverElements(Rule):
             case _:
                 return
         if isinstance(ctx.value(node.func), Reference) and tensor is not None and _is_flat(tensor):
-            message = f"Python's {name} takes the tensor element by element: {_GOES_THROUGH[name]} takes it as a whole"
+            message = (
+                f"Python's {name} iterates over the tensor element by element; {_GOES_THROUGH[name]} works on "
+                "the whole tensor"
+            )
             fixes = [reduced(node, name, given, ctx)]
             yield ctx.finding(self, node, message, severity=_severity(given, ctx), fixes=fixes)
 
@@ -264,7 +266,10 @@ class LoopOverElements(Rule):
         if isinstance(loop, ast.For) and len(loop.body) == 1 and ctx.tensor(mask) is not None:
             length = _length_of(loop, row, part, ctx)
             if length is not None:
-                message = f"each row of the mask is filled alone: torch.arange(n) < {length}[:, None] makes all of it"
+                message = (
+                    f"the rows of the mask are filled one by one; torch.arange(n) < {length}[:, None] builds "
+                    "the whole mask"
+                )
                 fixes = [masked(loop, mask, length, part, constant, ctx)]
                 yield ctx.finding(self, node, message, severity=_severity(mask, ctx), fixes=fixes)
 
@@ -282,8 +287,8 @@ class LoopOverElements(Rule):
             return  # rows, not elements
         names = {part.id for part in index if isinstance(part, ast.Name)}
         if written is not None and len(names) == len(index) and names <= counters and _reads_at(names, node.value, ctx):
-            message = "one element is written in each turn of nested loops: an operation on the whole takes one call"
-            related = [("it is written here", node)]
+            message = "nested loops write one element per iteration; one call can write all of them"
+            related = [("written here", node)]
             inner = next(loop for loop in loops if names & _counted(loop, ctx))
             yield ctx.finding(self, inner.iter, message, severity=_severity(owner, ctx), related=related)
 

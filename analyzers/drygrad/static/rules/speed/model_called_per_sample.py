@@ -86,7 +86,7 @@ class ModelCalledPerSample(Rule):
             if not isinstance(part, ast.Call) or len(part.args) != 1 or part.keywords or not _is_model(part, ctx):
                 continue
             if _is_batch_of_one(part.args[0], row, counter, ctx):
-                message = "the model gets the rows one at a time, each as a batch of one: it takes them all at once"
+                message = "the model is called on one row at a time; pass the whole batch"
                 yield ctx.finding(self, part, message, related=[("the loop over the rows", node.target)])
                 return
 

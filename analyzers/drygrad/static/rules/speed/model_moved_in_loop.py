@@ -148,7 +148,10 @@ class ModelMovedInLoop(Rule):
             return
         if any(other is not node and _moves(other, name) for other in calls_in(loops[0])):
             return
-        message = f"{name} is sent to its device in every step, over all its parameters; once before the loop is enough"
+        message = (
+            f"{name} is moved to its device on every step, which walks over all parameters; once before the "
+            "loop is enough"
+        )
         yield ctx.finding(self, node, message, fixes=[_fix(node, name, loops[0], ctx)])
 
 
@@ -179,7 +182,7 @@ def _fix(node: ast.Call, name: str, loop: Loop, ctx: Context) -> Fix | None:
     delete = ctx.delete_statement(statement)
     before = [c for c in calls_in(scope_of(node, ctx)) if _moves(c, name) and follows(loop, c)]
     if before and ctx.source_of(before[-1]) == text and not is_guarded(before[-1], scope_of(node, ctx), ctx):
-        return ctx.fix(f"Delete it: {name} is there already", delete, safety="safe")
+        return ctx.fix(f"Delete the call: `{name}` is already there", delete, safety="safe")
     bound = {each for each, _ in assigned_in(loop)}
     if any(isinstance(n, ast.Name) and n.id in bound for a in (*node.args, *node.keywords) for n in walk(a)):
         return None

@@ -163,7 +163,7 @@ class NeedlessSynchronize(Rule):
             return
         delete = ctx.fix("Delete the call", ctx.delete_statement(node), safety="safe")
         message = (
-            "synchronize() makes the GPU idle in every step; work on one stream runs in order, so nothing here needs it"
+            "synchronize() stalls the GPU on every step; work on one stream runs in order, so it is not needed here"
         )
         yield ctx.finding(self, node.value, message, fixes=[delete])
 

@@ -117,11 +117,9 @@ class NonBlockingCopyRead(Rule):
         read = _first_read(node, ctx)
         if read is None:
             return
-        message = "the CPU reads this before anything has waited for the non_blocking copy, which may not be there yet"
-        remove = ctx.fix(
-            "Let the copy wait: remove non_blocking=True", ctx.remove_keyword(node, "non_blocking"), safety="safe"
-        )
-        yield ctx.finding(self, read, message, related=[("the copy is started here", node)], fixes=[remove])
+        message = "the CPU reads this before the non_blocking copy is guaranteed to have finished"
+        remove = ctx.fix("Remove `non_blocking=True`", ctx.remove_keyword(node, "non_blocking"), safety="safe")
+        yield ctx.finding(self, read, message, related=[("the copy starts here", node)], fixes=[remove])
 
 
 def _leaves_the_gpu(call: TorchCall) -> bool:

@@ -77,7 +77,7 @@ class ProductWithDiagonal(Rule):
             if diagonal is None:
                 continue
             what = "rows" if side is node.left else "columns"
-            message = f"a matrix product with a diagonal matrix only scales the {what}: multiply by the vector instead"
+            message = f"multiplying by a diagonal matrix only scales the {what}; multiply by the vector instead"
             yield ctx.finding(self, node, message, fixes=[_scaled(node, side, other, diagonal, ctx)])
             return
 

@@ -131,9 +131,7 @@ class RecurrentLayerStepped(Rule):
                 continue
             if _hands_on(call, node, ctx) and _is_step(call.args[0], node, steps):
                 name = ctx.source_of(call.func)
-                message = (
-                    f"{name} goes through a whole sequence by itself: one call with all steps gives the same, faster"
-                )
+                message = f"{name} is called step by step; one call on the whole sequence gives the same result, faster"
                 yield ctx.finding(self, call, message, related=[("the loop over the steps", node.target)])
 
 

@@ -175,8 +175,8 @@ class SamplesLoadedBetweenSteps(Rule):
         cls = dataset_of(loader.arguments)
         reading = next(_readings(cls, ctx), None) if cls is not None else None
         if reading is not None:
-            message = "every file is read and decoded in the training process, between the steps, while the GPU waits"
-            related = [("this is done for each sample", reading)]
+            message = "files are loaded in the training process between steps, so the GPU waits; use num_workers"
+            related = [("this runs for every sample", reading)]
             yield ctx.finding(self, node, message, related=related, fixes=[_fix(node, ctx)])
 
 
@@ -198,4 +198,4 @@ def _trains_on_gpu(ctx: Context) -> bool:
 
 
 def _fix(loader: ast.Call, ctx: Context) -> Fix | None:
-    return ctx.fix("Load in four other processes", with_keyword(ctx, loader, "num_workers", "4"))
+    return ctx.fix("Set `num_workers=4`", with_keyword(ctx, loader, "num_workers", "4"))

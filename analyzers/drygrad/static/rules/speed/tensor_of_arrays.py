@@ -162,7 +162,7 @@ class TensorOfArrays(Rule):
         is_of_type = isinstance(ctx.value(node.func), Dtype)  # torch.FloatTensor and its kind
         if not (name in _CALLS or is_of_type) or len(node.args) != 1 or not Arrays(ctx).is_list(node.args[0]):
             return
-        message = "a list of NumPy arrays becomes a tensor element by element: join the arrays first, with np.stack"
+        message = "building a tensor from a list of NumPy arrays is slow; call np.stack first"
         yield ctx.finding(self, node, message, fixes=[stacked(node, ctx) if name in JOINED else None])
 
 
@@ -173,4 +173,4 @@ def stacked(node: ast.Call, ctx: Context) -> Fix | None:
     if numpy is None or isinstance(listed, (ast.List, ast.Tuple)):
         return None
     text = f"{numpy}.stack({ctx.source_of(listed)})"
-    return ctx.fix("Join the arrays first", ctx.replace(listed, text), safety="safe")
+    return ctx.fix("Use `np.stack` first", ctx.replace(listed, text), safety="safe")

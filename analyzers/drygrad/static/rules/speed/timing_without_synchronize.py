@@ -231,10 +231,10 @@ class TimingWithoutSynchronize(Rule):
             return
         device, place = work
         message = (
-            "the clock is read while the GPU may still be working: this measures how long it took to queue "
-            "the operations; synchronize before both readings"
+            "the timer stops while the GPU may still be busy, so it measures only the kernel launches; synchronize "
+            "before both readings"
         )
-        related = [("queued here", place)]
+        related = [("launched here", place)]
         yield ctx.finding(self, end, message, related=related, fixes=[_fix(start, end, device, ctx)])
 
 
@@ -326,7 +326,7 @@ def _fix(start: ast.expr, end: ast.expr, device: str, ctx: Context) -> Fix | Non
         return None
     readings = [ctx.statement(reading) for reading in (start, end)]
     edits = [_wait_before(statement, device, ctx) for statement in readings if not _waits_before(statement, ctx)]
-    return ctx.fix("Wait for the GPU before both readings", *edits)
+    return ctx.fix("Synchronize before both readings", *edits)
 
 
 def _waits_before(statement: ast.stmt, ctx: Context) -> bool:

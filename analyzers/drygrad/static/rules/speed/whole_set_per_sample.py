@@ -350,7 +350,7 @@ class WholeSetPerSample(Rule):
                     continue
                 statement = ctx.statement(part)
                 reported.add(statement)
-                message = f"all of {text} is gone through anew for each sample: compute this once, in __init__"
+                message = f"{text} is recomputed over the whole dataset for every sample; compute it once in __init__"
                 function = ctx.function(part)
                 together = [other for other, _ in found if ctx.statement(other) is statement]
                 fixes = [computed_once(together, function, ctx)] if function is not None else []

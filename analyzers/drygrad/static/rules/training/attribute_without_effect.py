@@ -167,16 +167,18 @@ def _judged(node: ast.Assign, target: ast.Attribute, ctx: Context) -> tuple[str,
     """Return what is wrong with an assignment to an attribute, and its fix; no words where nothing is."""
     owner, attribute = ctx.source_of(target.value), target.attr
     if attribute in _MISSPELT and _is_flag(node.value) and not _is_read(attribute, ctx):
-        fix = ctx.fix("Spell it requires_grad", ctx.replace(target, f"{owner}.requires_grad"))
-        return f"torch knows no attribute {attribute}: nothing is frozen, nothing begins to learn", fix
+        fix = ctx.fix("Rename it to `requires_grad`", ctx.replace(target, f"{owner}.requires_grad"))
+        return f"tensors have no attribute `{attribute}`; setting it has no effect", fix
     if attribute in ("requires_grad", "training") and _is_foreign_module(target, ctx):
         method = "requires_grad_" if attribute == "requires_grad" else "train"
         value = ctx.source_of(node.value)
-        fix = ctx.fix(f"Call {method}()", ctx.replace(node, f"{owner}.{method}({value})"))
-        reach = "its parameters go on as before" if method != "train" else "the modules inside keep their mode"
-        return f"{attribute} of the module alone is set: {reach}", fix if len(node.targets) == 1 else None
+        fix = ctx.fix(f"Call `{method}()`", ctx.replace(node, f"{owner}.{method}({value})"))
+        reach = "its parameters are not affected" if method != "train" else "submodules keep their mode"
+        return f"this sets {attribute} on the module only; {reach}", fix if len(node.targets) == 1 else None
     if attribute in _OF_GROUPS and _is_optimizer(target, ctx):
-        return f"the optimizer does not read {attribute}, but its param_groups: nothing changes", _for_groups(node, ctx)
+        return f"the optimizer reads its param_groups, not {attribute}; setting it has no effect", _for_groups(
+            node, ctx
+        )
     return "", None
 
 
@@ -225,4 +227,4 @@ def _for_groups(node: ast.Assign, ctx: Context) -> Fix | None:
     indentation = ctx.source.indentation(node.lineno)
     head = f"for group in {ctx.source_of(target.value)}.param_groups:"
     body = f'{ctx.source.newline}{indentation}    group["{key}"] = {ctx.source_of(node.value)}'
-    return ctx.fix("Set it in the param_groups", ctx.replace(node, head + body))
+    return ctx.fix("Set it in `param_groups`", ctx.replace(node, head + body))

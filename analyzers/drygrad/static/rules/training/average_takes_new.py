@@ -91,9 +91,9 @@ class AverageTakesNew(Rule):
                 old, new = mixed
                 if not _is_swapped(old, new, ctx):
                     continue
-                message = "the new value gets almost all of the weight: this is no average of what was before"
+                message = "the new value gets almost all of the weight, so this does not average anything"
                 edits = (_put(ctx, old, new), _put(ctx, new, old)) if old is not None else ()
-                yield ctx.finding(self, place, message, fixes=[ctx.fix("Exchange the factors", *edits)])
+                yield ctx.finding(self, place, message, fixes=[ctx.fix("Swap the factors", *edits)])
                 break
 
 

@@ -150,9 +150,8 @@ class BackwardUnderAutocast(Rule):
                     yield ctx.finding(
                         self,
                         backward.node,
-                        "backward() runs under autocast, which is meant for forward and loss only: "
-                        "gradients of float32 parts are computed in half precision",
-                        related=[("autocast is switched on here", active[0].items[0].context_expr)],
+                        "backward() runs under autocast, which is meant for forward and loss only",
+                        related=[("autocast is enabled here", active[0].items[0].context_expr)],
                         fixes=[self._fix(ctx, training, backward, active[0])],
                     )
 
@@ -177,7 +176,7 @@ class BackwardUnderAutocast(Rule):
         first, last = rest[0].lineno, rest[-1].end_lineno or rest[-1].lineno
         lines = [ctx.source.line_text(number).rstrip("\r\n") for number in range(first, last + 1)]
         text = "\n".join(_dedented(lines, width))
-        return ctx.fix("End the autocast block before backward()", _replace_lines(ctx, first, last, text))
+        return ctx.fix("End the autocast block before `backward()`", _replace_lines(ctx, first, last, text))
 
     def _wrap_inside(self, ctx: Context, training: Training, backward: Event, block: Block, loop: Loop) -> Fix | None:
         """Put the block around forward and loss inside its only loop."""
@@ -196,7 +195,7 @@ class BackwardUnderAutocast(Rule):
         margin = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
         wrapped = [*lines[:start], margin + header, *(_INDENT + line if line else line for line in lines[start:stop])]
         text = "\n".join([*wrapped, *lines[stop:]])
-        return ctx.fix("Autocast forward and loss only", _replace_lines(ctx, block.lineno, last, text))
+        return ctx.fix("Autocast the forward and loss only", _replace_lines(ctx, block.lineno, last, text))
 
 
 def _can_move(ctx: Context, block: Block) -> bool:

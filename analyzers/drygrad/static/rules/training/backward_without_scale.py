@@ -137,8 +137,8 @@ class BackwardWithoutScale(Rule):
                     yield ctx.finding(
                         self,
                         backward.node,
-                        "the loss is not scaled, but a GradScaler takes the step: it has no scale to undo and raises",
-                        related=[("the scaler's step", step.node)],
+                        "a GradScaler takes the step, but the loss was not scaled; scaler.step() raises",
+                        related=[("scaler.step() is called here", step.node)],
                         fixes=[self._fix(ctx, backward, step)],
                     )
 
@@ -154,4 +154,4 @@ class BackwardWithoutScale(Rule):
         if ctx.name(node.func) is not None:
             return None
         text = f"{scaler}.scale({ctx.source_of(node.func.value)}).backward"
-        return ctx.fix(f"Scale the loss with {scaler}", ctx.replace(node.func, text))
+        return ctx.fix(f"Scale the loss with `{scaler}`", ctx.replace(node.func, text))

@@ -93,7 +93,6 @@ class BceUnderAutocast(Rule):
             yield ctx.finding(
                 self,
                 node.func,
-                "binary_cross_entropy raises under CUDA autocast; "
-                "use binary_cross_entropy_with_logits on the values before the sigmoid",
-                related=[("autocast is switched on here", active[0].items[0].context_expr)],
+                "binary_cross_entropy raises under CUDA autocast; use binary_cross_entropy_with_logits on the logits",
+                related=[("autocast is enabled here", active[0].items[0].context_expr)],
             )

@@ -215,16 +215,16 @@ class BestNeverImproves(Rule):
         start, begin = starts[0], _begins(starts[0], record, ctx)
         if len(stores) == 1 and "." not in record and start not in own_nodes(*loops[0].body):
             edit = ctx.insert_statement(node.body[0], f"{record} = {ctx.source_of(current)}")
-            fix = ctx.fix("Keep the better value", edit) if isinstance(current, (ast.Name, ast.Attribute)) else None
-            message = f"{record} is never set to the better value: whatever beats its first value is saved"
-            yield ctx.finding(self, test, message, related=[("its first value is set here", start)], fixes=[fix])
+            fix = ctx.fix("Store the better value", edit) if isinstance(current, (ast.Name, ast.Attribute)) else None
+            message = f"{record} is never updated; every value better than its initial one counts as the best"
+            yield ctx.finding(self, test, message, related=[("initialised here", start)], fixes=[fix])
         elif begin is not None and _is_unbeatable(begin, lower, current):
-            message = f"nothing is ever {'below' if lower else 'above'} {record}, which begins with {begin:g}"
-            fix = ctx.fix("Compare the other way", ctx.replace(test, _turned(test, ctx)))
-            yield ctx.finding(self, test, message, related=[("its first value is set here", start)], fixes=[fix])
+            message = f"nothing is ever {'below' if lower else 'above'} {record}, which starts at {begin:g}"
+            fix = ctx.fix("Flip the comparison", ctx.replace(test, _turned(test, ctx)))
+            yield ctx.finding(self, test, message, related=[("initialised here", start)], fixes=[fix])
         elif start in block_of(ctx, node) and start in loops[0].body and block_of(ctx, node) is loops[0].body:
-            message = f"{record} is set anew in each turn of the loop: each one is the best"
-            yield ctx.finding(self, start, message, related=[("it is compared here", test)])
+            message = f"{record} is reset in every iteration, so every value counts as the best"
+            yield ctx.finding(self, start, message, related=[("compared here", test)])
 
 
 def _comparison(test: ast.expr) -> tuple[ast.Compare, str, ast.expr, bool] | None:

@@ -107,9 +107,9 @@ class ClipInWrongPlace(Rule):
             if not together or step.closure or training.hides(None, "optimizer", "scaler"):
                 continue
             if clip.index < backward.index < step.index:
-                message = "the gradients are clipped before backward() computes them: the step is not clipped"
+                message = "the gradients are clipped before backward() computes them, so clipping has no effect"
             elif backward.index < step.index < clip.index:
-                message = "the gradients are clipped after the step has applied them: the step is not clipped"
+                message = "the gradients are clipped after step() has applied them, so clipping has no effect"
             else:
                 continue
             related = [("the step", step.node)]
@@ -118,4 +118,4 @@ class ClipInWrongPlace(Rule):
     def _fix(self, ctx: Context, training: Training, clip: Event, step: Event) -> Fix | None:
         if step.scaler is not None and not training.of("unscale"):
             return None
-        return ctx.fix("Clip between backward() and the step", *moved(ctx, clip.statement, step.statement))
+        return ctx.fix("Clip between `backward()` and `step()`", *moved(ctx, clip.statement, step.statement))

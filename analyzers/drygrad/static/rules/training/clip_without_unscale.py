@@ -180,8 +180,8 @@ class ClipWithoutUnscale(Rule):
                     yield ctx.finding(
                         self,
                         clip.node,
-                        "the gradients are clipped while still scaled: "
-                        "the limit meets values thousands of times too large, and the update all but vanishes",
+                        "the gradients are clipped while still scaled by the GradScaler; the limit is thousands of "
+                        "times too small",
                         related=[("scaler.step unscales them only here", step.node)],
                         fixes=[self._fix(ctx, clip, step)],
                     )
@@ -204,4 +204,4 @@ class ClipWithoutUnscale(Rule):
         # a helper that clips need not know the scaler: its caller, who steps, does
         clipping = clip.statement if clip.via == step.via else ctx.statement(clip.via[shared])
         text = f"{scaler}.unscale_({optimizer})"
-        return ctx.fix(f"Insert {text} before clipping", inserted(ctx, clipping, text))
+        return ctx.fix(f"Insert `{text}` before clipping", inserted(ctx, clipping, text))

@@ -99,7 +99,7 @@ class CountOverBatches(Rule):
             if isinstance(loop, ast.For) and _goes_over(loop.iter, source) and iterates_over_loader(loop, ctx):
                 added = next((s for s in body_nodes(loop) if _adds_matches(s, name)), None)
                 if isinstance(added, ast.stmt) and not _has_single_samples(loader, ctx):
-                    message = f"{name} counts samples, len({source}) the batches: this is no share of the samples"
+                    message = f"{name} counts samples but is divided by len({source}), the number of batches"
                     fix = ctx.fix("Divide by the number of samples", ctx.insert_after(loader, ".dataset"))
                     yield ctx.finding(self, node, message, related=[("counted here", added)], fixes=[fix])
                     return

@@ -81,7 +81,7 @@ class CriterionRebound(Rule):
             yield ctx.finding(
                 self,
                 node,
-                f"{name} is the result of its own call from here on: the next turn of the loop calls a tensor",
+                f"{name} is rebound to its own result; the next iteration calls a tensor",
             )
 
 

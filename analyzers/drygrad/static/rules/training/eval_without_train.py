@@ -356,21 +356,25 @@ class EvalWithoutTrain(Rule):
         """
         above = [e for e in training.of("train") if e.receiver == event.receiver and not e.in_loop(loop) and not e.via]
         once = next((e for e in reversed(above) if e.index < event.index and not e.branches), None)
-        head = "eval() lasts until train()" if once is None else "train() is called once, and eval() lasts"
-        related = [("the loop that trains it", loop.test if isinstance(loop, ast.While) else loop.target)]
+        head = (
+            "eval() lasts until train() is called"
+            if once is None
+            else ("train() is called once, and eval() lasts until the next call")
+        )
+        related = [("the training loop", loop.test if isinstance(loop, ast.While) else loop.target)]
         trained = next(b for b in training.within(loop, "backward") if b.index < event.index)
         place = event.node if not event.via or not trained.via else trained.via[0]
         sometimes = bool(event.branches_in(loop)) and trained.loops[0] is loop
         between = once is not None and (sometimes or bool(once.loops))
         if between:
-            place, head = event.via[0] if event.via else event.node, "eval() lasts until train()"
+            place, head = event.via[0] if event.via else event.node, "eval() lasts until train() is called"
         elif once is not None:
             place = once.node
         return ctx.finding(
             self,
             place,
-            f"{head}: the next turns of this loop train {event.receiver} in evaluation mode",
-            related=related if place is event.node else [*related, ("evaluation mode begins here", event.node)],
+            f"{head}; later iterations of this loop train {event.receiver} in eval mode",
+            related=related if place is event.node else [*related, ("eval() is called here", event.node)],
             fixes=[self._fix(ctx, event, loop, between)],
         )
 
@@ -379,9 +383,10 @@ class EvalWithoutTrain(Rule):
         return ctx.finding(
             self,
             event.via[0],
-            f"this evaluation leaves {event.receiver} in evaluation mode, and nothing switches it back before training",
-            related=[("evaluation mode begins here", event.node)],
-            fixes=[ctx.fix(f"Insert {text} after it", inserted(ctx, event.anchor, text, after=True))],
+            f"this evaluation leaves {event.receiver} in eval mode, and nothing calls train() before training "
+            "continues",
+            related=[("eval() is called here", event.node)],
+            fixes=[ctx.fix(f"Insert `{text}` after it", inserted(ctx, event.anchor, text, after=True))],
         )
 
     def _training_loop(self, training: Training, event: Event, ctx: Context) -> Loop | None:
@@ -429,8 +434,8 @@ class EvalWithoutTrain(Rule):
             return None
         text = f"{event.receiver}.train()"
         if between:
-            return ctx.fix(f"Insert {text} after the evaluation", _behind_evaluation(ctx, event, text))
-        return ctx.fix(f"Insert {text} at the start of the loop", inserted(ctx, loop.body[0], text))
+            return ctx.fix(f"Insert `{text}` after the evaluation", _behind_evaluation(ctx, event, text))
+        return ctx.fix(f"Insert `{text}` at the start of the loop", inserted(ctx, loop.body[0], text))
 
 
 def _behind_evaluation(ctx: Context, event: Event, text: str) -> Edit | None:

@@ -115,9 +115,9 @@ class ExhaustedIterator(Rule):
             again = first
         if again is None:
             return
-        fix = ctx.fix("Make a list of it", ctx.replace(value, f"list({ctx.source_of(value)})"))
-        message = f"{name} is empty here: it is an iterator, and was gone through before"
-        related = [("it is gone through here", first)] if first is not again else []
+        fix = ctx.fix("Convert it to a list", ctx.replace(value, f"list({ctx.source_of(value)})"))
+        message = f"{name} is exhausted here: it is an iterator and was already consumed"
+        related = [("consumed here", first)] if first is not again else []
         yield ctx.finding(self, again, message, related=related, fixes=[fix])
 
 

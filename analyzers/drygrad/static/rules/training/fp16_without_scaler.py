@@ -116,8 +116,8 @@ class Fp16WithoutScaler(Rule):
                     yield ctx.finding(
                         self,
                         backward.node,
-                        "the loss comes from float16 autocast and is not scaled: gradients below 6e-8 become zero; "
-                        "use a GradScaler, or bfloat16",
+                        "the float16 loss is not scaled, so gradients below 6e-8 become zero; use a GradScaler, or "
+                        "bfloat16",
                         related=[("computed in float16", forward.node)],
                     )
 

@@ -175,10 +175,10 @@ class FrozenPartTrains(Rule):
             if not _is_set_elsewhere(part, where, ctx):
                 owner = ctx.source_of(receiver)
                 message = (
-                    f"train() switches {owner}.{part}, too, which is frozen and was put into evaluation mode: its "
-                    "dropout and batch norms work as in training again"
+                    f"train() also switches the frozen {owner}.{part} back to training mode; its dropout and batch "
+                    "norm become active"
                 )
-                related = [("it was put into evaluation mode here", where)]
+                related = [("eval() was called here", where)]
                 yield ctx.finding(self, node, message, related=related, fixes=[_fix(statement, f"{owner}.{part}", ctx)])
 
 
@@ -273,4 +273,4 @@ def _is_set_elsewhere(part: str, where: ast.Call, ctx: Context) -> bool:
 
 
 def _fix(statement: ast.Expr, part: str, ctx: Context) -> Fix | None:
-    return ctx.fix(f"Insert {part}.eval()", inserted(ctx, statement, f"{part}.eval()", after=True))
+    return ctx.fix(f"Insert `{part}.eval()`", inserted(ctx, statement, f"{part}.eval()", after=True))

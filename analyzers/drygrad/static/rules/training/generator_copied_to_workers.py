@@ -177,8 +177,8 @@ class GeneratorCopiedToWorkers(Rule):
         }
         for name, statement in _held(cls, ctx):
             if name in drawn:
-                message = f"each worker gets a copy of self.{name}: all of them draw the same numbers, in every epoch"
-                yield ctx.finding(self, statement, message, related=[("the loader with workers is made here", node)])
+                message = f"each worker gets a copy of self.{name}, so all workers draw the same numbers in every epoch"
+                yield ctx.finding(self, statement, message, related=[("the loader with workers is created here", node)])
 
 
 def _held(cls: Class, ctx: Context) -> Iterator[tuple[str, ast.stmt]]:

@@ -159,9 +159,9 @@ class HalfInsideAutocast(Rule):
                     yield ctx.finding(
                         self,
                         call,
-                        'the model has float16 weights, and so gradients: the GradScaler raises "Attempting to unscale '
-                        'FP16 gradients"; autocast wants float32 weights',
-                        related=[("the scaler's step", scaled_steps(training)[0].node)],
+                        'float16 weights give float16 gradients, and the GradScaler raises "Attempting to unscale '
+                        'FP16 gradients"; keep the weights in float32',
+                        related=[("scaler.step() is called here", scaled_steps(training)[0].node)],
                         fixes=[self._fix(ctx, call)],
                     )
 
@@ -171,7 +171,7 @@ class HalfInsideAutocast(Rule):
             return
         if isinstance(node.func, ast.Attribute) and role_of(ctx, node.func.value) != "model":
             message = (
-                "half() under autocast: autocast converts what each operation wants, and keeps float32 where needed"
+                "half() under autocast is redundant; autocast casts each operation and keeps float32 where it is needed"
             )
             yield ctx.finding(self, node, message, severity="info", fixes=[self._fix(ctx, node)])
 
@@ -179,8 +179,8 @@ class HalfInsideAutocast(Rule):
         assert isinstance(call.func, ast.Attribute)
         parent = ctx.parent(call)
         if isinstance(parent, ast.Expr):
-            return ctx.fix("Remove half()", ctx.delete_statement(parent))
-        return ctx.fix("Remove half()", ctx.replace(call, ctx.source_of(call.func.value)))
+            return ctx.fix("Remove `half()`", ctx.delete_statement(parent))
+        return ctx.fix("Remove `half()`", ctx.replace(call, ctx.source_of(call.func.value)))
 
 
 def _records(ctx: Context, forward: Event) -> bool:

@@ -107,7 +107,8 @@ def predict(path, loader):
                     yield ctx.finding(
                         self,
                         forward.node.func,
-                        f"{load.receiver} is still in training mode: its {layer} works as in training, call eval()",
+                        f"{load.receiver} is still in training mode, so its {layer} behaves as in training; call "
+                        "eval()",
                         related=[("the weights are loaded here", load.node)],
                         fixes=[self._fix(ctx, load)],
                     )
@@ -123,4 +124,4 @@ def predict(path, loader):
 
     def _fix(self, ctx: Context, load: Event) -> Fix | None:
         text = f"{load.receiver}.eval()"
-        return None if load.via else ctx.fix(f"Insert {text}", inserted(ctx, load.statement, text, after=True))
+        return None if load.via else ctx.fix(f"Insert `{text}`", inserted(ctx, load.statement, text, after=True))

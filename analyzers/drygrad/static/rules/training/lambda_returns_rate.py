@@ -77,9 +77,9 @@ class LambdaReturnsRate(Rule):
         for returned in _returned(function, ctx):
             factor = _factor(returned, rate, ctx)
             if factor is not None:
-                message = "LambdaLR multiplies the learning rate by this, which is multiplied by the rate already"
-                fix = ctx.fix("Return the factor", _without(factor, ctx))
-                related = [("the optimizer gets the learning rate here", rate)]
+                message = "LambdaLR multiplies the learning rate by this value, which already contains the rate"
+                fix = ctx.fix("Return the factor only", _without(factor, ctx))
+                related = [("the learning rate is set here", rate)]
                 yield ctx.finding(self, factor, message, related=related, fixes=[fix])
                 return
 

@@ -275,7 +275,7 @@ class LayerReplacedAfterOptimizer(Rule):
                 yield ctx.finding(
                     self,
                     node.value,
-                    f"{optimizer} is made before a layer is replaced: it never updates the new one",
+                    f"{optimizer} is created before a layer is replaced, so it never updates the new layer",
                     related=[("the layer is replaced here", replaced[0])],
                     fixes=[self._fix(ctx, node, later)],
                 )
@@ -299,8 +299,9 @@ class LayerReplacedAfterOptimizer(Rule):
                     yield ctx.finding(
                         self,
                         found[0],
-                        f"the new layer's parameters are in no optimizer: {optimizer} keeps those of the old one",
-                        related=[("the optimizer is given them here", node.value)],
+                        f"the new layer's parameters are in no optimizer; {optimizer} still holds those of the old "
+                        "layer",
+                        related=[("the optimizer is created here", node.value)],
                         fixes=[_made_anew(ctx, node, statement)],
                     )
 
@@ -308,8 +309,8 @@ class LayerReplacedAfterOptimizer(Rule):
         block = block_of(ctx, node)
         optimizer = ast.unparse(node.targets[0])
         if any(_mentions(between, optimizer) for between in block[block.index(node) + 1 : block.index(later)]):
-            return ctx.fix("Replace the layer before the optimizer is made", *moved(ctx, later, node))
-        return ctx.fix("Make the optimizer after the replacement", *moved(ctx, node, later, after=True))
+            return ctx.fix("Replace the layer before creating the optimizer", *moved(ctx, later, node))
+        return ctx.fix("Create the optimizer after the replacement", *moved(ctx, node, later, after=True))
 
 
 def _optimized_model(ctx: Context, node: ast.Assign) -> str | None:
@@ -389,9 +390,9 @@ def _made_anew(ctx: Context, made: ast.Assign, replaced: ast.stmt) -> Fix | None
     optimizer = ctx.source_of(made.targets[0])
     names = {n.id for n in ast.walk(made.value) if isinstance(n, ast.Name)}
     if names <= {"self", *ctx.facts.globals} and made.lineno == made.end_lineno:
-        return ctx.fix(f"Make {optimizer} anew", inserted(ctx, replaced, ctx.source_of(made), after=True))
+        return ctx.fix(f"Recreate `{optimizer}`", inserted(ctx, replaced, ctx.source_of(made), after=True))
     target = replaced.targets[0] if isinstance(replaced, ast.Assign) else None
     if not isinstance(target, ast.Attribute):
         return None
     text = f'{optimizer}.add_param_group({{"params": {ctx.source_of(target)}.parameters()}})'
-    return ctx.fix(f"Give the new layer to {optimizer}", inserted(ctx, replaced, text, after=True))
+    return ctx.fix(f"Add the new layer to `{optimizer}`", inserted(ctx, replaced, text, after=True))

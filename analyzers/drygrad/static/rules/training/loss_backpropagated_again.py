@@ -95,12 +95,12 @@ class LossBackpropagatedAgain(Rule):
                 consequence = (
                     "with retain_graph=True the same gradients are added again"
                     if isinstance(backward.node, ast.Call) and argument(backward.node, "retain_graph") is not None
-                    else "the second turn raises, for the first has freed the graph"
+                    else "the second iteration raises because the first has freed the graph"
                 )
                 yield ctx.finding(
                     self,
                     backward.node,
-                    f"each turn of the loop backpropagates {backward.receiver}, made before it: {consequence}",
+                    f"every iteration calls backward() on {backward.receiver}, computed before the loop; {consequence}",
                     related=[("the loop", loop.iter if isinstance(loop, ast.For) else backward.node)],
                 )
 

@@ -101,8 +101,8 @@ class LossOverwritten(Rule):
         ):
             return
         edit = Edit(Span(ctx.source.end(target), ctx.source.start(value)), " += ")
-        message = f"each turn of the loop replaces {name}: only the last one counts"
-        yield ctx.finding(self, node, message, fixes=[ctx.fix("Add it", edit)])
+        message = f"every iteration overwrites {name}; only the last one counts"
+        yield ctx.finding(self, node, message, fixes=[ctx.fix("Accumulate it", edit)])
 
 
 def _is_loss(ctx: Context, target: ast.Name, value: ast.expr) -> bool:

@@ -132,8 +132,8 @@ class LostLastGroup(Rule):
                     yield ctx.finding(
                         self,
                         accumulation.condition.test,
-                        f"the batches left over after the last full group of {size} get no step of their own: "
-                        "their gradients are lost or spill into the next epoch",
+                        f"the batches after the last full group of {size} get no step; their gradients are lost or "
+                        "leak into the next epoch",
                         fixes=[self._fix(ctx, accumulation)],
                     )
 

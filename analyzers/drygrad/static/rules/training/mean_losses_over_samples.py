@@ -116,11 +116,12 @@ class MeanLossesOverSamples(Rule):
                 continue
             added = [n for n in body_nodes(loop) if isinstance(n, ast.AugAssign) and dotted_text(n.target) == total]
             if len(added) == 1 and _is_mean(added[0], ctx) and not _has_single_samples(loader, ctx):
-                message = f"{total} adds up the means of batches: this is too small by the batch size"
-                fix = ctx.fix("Divide by the number of batches", ctx.replace(samples, source or ""))
-                yield ctx.finding(
-                    self, node, message, related=[("a batch's mean is added here", added[0])], fixes=[fix]
+                message = (
+                    f"{total} sums batch means but is divided by the number of samples; it is too small by the "
+                    "batch size"
                 )
+                fix = ctx.fix("Divide by the number of batches", ctx.replace(samples, source or ""))
+                yield ctx.finding(self, node, message, related=[("a batch mean is added here", added[0])], fixes=[fix])
                 return
 
 

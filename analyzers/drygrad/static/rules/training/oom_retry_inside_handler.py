@@ -230,8 +230,8 @@ class OomRetryInsideHandler(Rule):
                 retry = _retry(node, handler, ctx)
                 if retry is not None:
                     message = (
-                        f"{_called_text(retry)} is tried again while the handler still holds the exception, whose "
-                        "traceback keeps the tensors of the failed try in memory"
+                        f"{_called_text(retry)} is retried while the handler still holds the exception, whose "
+                        "traceback keeps the failed attempt's tensors alive"
                     )
                     yield ctx.finding(self, retry, message, fixes=[_moved_out(node, handler, ctx)])
 
@@ -301,7 +301,7 @@ def _moved_out(node: ast.Try, handler: ast.ExceptHandler, ctx: Context) -> Fix |
     start = Position((handler.type.end_lineno or handler.lineno) + 1, 0)
     moved = f"{inner}{_FLAG} = True{newline}{outer}if {_FLAG}:{newline}"
     return ctx.fix(
-        "Try again after the handler",
+        "Retry after the handler",
         ctx.insert_statement(node, f"{_FLAG} = False"),
         Edit(Span(start, start), moved),
         safety="safe",

@@ -123,8 +123,8 @@ class OptimizerRebuiltInLoop(Rule):
                 yield ctx.finding(
                     self,
                     made,
-                    "the optimizer is made anew for each batch: its state (momentum, Adam's moments) never builds up",
-                    related=[("the step of this loop", step.node)],
+                    "the optimizer is recreated for every batch; its state (momentum, Adam's moments) never builds up",
+                    related=[("step() in this loop", step.node)],
                     fixes=[self._fix(ctx, made, loop)],
                 )
 
@@ -159,7 +159,7 @@ class OptimizerRebuiltInLoop(Rule):
             return None
         text = ctx.source_of(statement)
         return ctx.fix(
-            "Make the optimizer before the loop", ctx.insert_statement(loop, text), ctx.delete_statement(statement)
+            "Create the optimizer before the loop", ctx.insert_statement(loop, text), ctx.delete_statement(statement)
         )
 
 

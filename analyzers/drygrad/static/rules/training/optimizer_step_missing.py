@@ -167,7 +167,7 @@ class OptimizerStepMissing(Rule):
                     ctx.finding(
                         self,
                         place,
-                        f"the gradients are computed and cleared in each turn, but never applied: "
+                        "gradients are computed and cleared but never applied: "
                         f"{clearing.receiver or 'the optimizer'} takes no step",
                         related=[("the gradients are cleared here", clearing.node)],
                         fixes=[self._fix(ctx, clearing, backwards[-1])],
@@ -193,7 +193,7 @@ class OptimizerStepMissing(Rule):
         if not isinstance(node.func, ast.Attribute):
             return None
         text = f"{ctx.source_of(node.func.value)}.step()"
-        return ctx.fix(f"Insert {text}", inserted(ctx, backward.statement, text, after=True))
+        return ctx.fix(f"Insert `{text}`", inserted(ctx, backward.statement, text, after=True))
 
 
 def _place_of(backward: Event, clearing: Event) -> ast.Call | ast.stmt:

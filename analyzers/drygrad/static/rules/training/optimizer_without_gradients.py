@@ -192,11 +192,11 @@ class OptimizerWithoutGradients(Rule):
         self, ctx: Context, training: Training, step: Event, made: ast.Call, models: tuple[Object, ...]
     ) -> Finding | None:
         if all_frozen(ctx, made, models):
-            message, related = "all parameters of this optimizer are frozen: its steps change nothing", []
+            message, related = "all parameters of this optimizer are frozen, so step() has no effect", []
         else:
             forward = trained_instead(ctx, training, step, models)
             if forward is None:
                 return None
-            message = "this optimizer holds the parameters of another model than its loop trains: they never change"
+            message = "this optimizer holds the parameters of another model than the one being trained"
             related = [("this model is trained", forward.node)]
         return ctx.finding(self, made, message, related=[*related, ("the step", step.node)])

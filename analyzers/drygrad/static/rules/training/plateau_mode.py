@@ -75,11 +75,11 @@ class PlateauMode(Rule):
         if known not in ("min", "max") or not _is_called(metric, known):
             return
         direction = "rises" if better == "max" else "falls"
-        message = f"in mode {known} the scheduler takes a metric that {direction} for one that gets worse"
+        message = f"in mode {known} the scheduler treats a metric that {direction} as getting worse"
         positional = len(value.arguments.positional) > 1
         edit = None if positional else with_keyword(ctx, value.node, "mode", f'"{better}"')
-        fix = ctx.fix(f'Use mode="{better}"', edit)
-        related = [("the scheduler is made here", value.node)] if value.node is not None else []
+        fix = ctx.fix(f'Use `mode="{better}"`', edit)
+        related = [("the scheduler is created here", value.node)] if value.node is not None else []
         yield ctx.finding(self, metric, message, related=related, fixes=[fix])
 
 

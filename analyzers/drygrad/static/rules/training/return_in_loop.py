@@ -101,9 +101,9 @@ class ReturnInLoop(Rule):
         grown = (_grown(node) & returned) - own - plain
         if grown:
             name = min(grown)
-            message = f"this returns in the first turn of the loop: {name} is never added to again"
+            message = f"this returns in the first iteration; {name} only ever holds the first value"
             fix = ctx.fix("Return after the loop", _outdented(last, node, ctx))
-            yield ctx.finding(self, last, message, related=[("of this loop", node.target)], fixes=[fix])
+            yield ctx.finding(self, last, message, related=[("the loop", node.target)], fixes=[fix])
 
 
 def _grown(loop: ast.For) -> set[str]:

@@ -90,7 +90,7 @@ class SamplerEpochNotSet(Rule):
             return
         if "set_epoch" in ctx.source.text or not ctx.derived(_trains_for_epochs):
             return
-        message = "without set_epoch() this sampler gives the same order in every epoch"
+        message = "without set_epoch() this sampler yields the same order in every epoch"
         yield ctx.finding(self, node, message)
 
 

@@ -142,14 +142,14 @@ class ScalerUpdateMissing(Rule):
             yield ctx.finding(
                 self,
                 steps[-1].node,
-                "scaler.update() is missing: the second scaler.step raises "
-                '"step() has already been called since the last update()"',
+                'scaler.update() is missing; the second scaler.step() raises "step() has already been called since '
+                'the last update()"',
                 fixes=[self._fix(ctx, steps[-1])],
             )
 
     def _fix(self, ctx: Context, step: Event) -> Fix | None:
         text = f"{text_of_scaler(ctx, step)}.update()"
-        return ctx.fix(f"Insert {text}", inserted(ctx, step.statement, text, after=True))
+        return ctx.fix(f"Insert `{text}`", inserted(ctx, step.statement, text, after=True))
 
 
 def _is_another(step: Event) -> bool:

@@ -81,7 +81,7 @@ class SchedulerNeverStepped(Rule):
             return
         reads = [n for n in walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
         if all(_is_only_asked(read, ctx) for read in reads):
-            yield ctx.finding(self, made, f"{name} never steps: the learning rate stays what it is")
+            yield ctx.finding(self, made, f"{name} is never stepped, so the learning rate never changes")
 
 
 def _is_imported_from(ctx: Context) -> bool:

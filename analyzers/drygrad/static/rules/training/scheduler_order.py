@@ -304,7 +304,7 @@ class SchedulerOrder(Rule):
             ctx.finding(
                 self,
                 event.node,
-                "the scheduler steps before the optimizer: the first learning rate is never used",
+                "the scheduler steps before the optimizer, so the first learning rate is never used",
                 related=[("the optimizer steps here", steps[-1].node)],
                 fixes=[self._fix(ctx, training, event, steps[-1])],
             ),
@@ -325,11 +325,11 @@ class SchedulerOrder(Rule):
         loops = [s.loops for s in steps]
         if not isinstance(value, Object) or not loops or not isinstance(value.node, ast.Call):
             return
-        made = [("the schedule is made here", value.node)]
+        made = [("the scheduler is created here", value.node)]
         by_batch = any(k.arg == "steps_per_epoch" for k in value.node.keywords)
         if _is_type(value, "OneCycleLR") and by_batch and all(len(ls) > len(event.loops) for ls in loops):
             message = (
-                "OneCycleLR counts batches (steps_per_epoch) but steps once per epoch: it never leaves its warm-up"
+                "OneCycleLR counts batches (steps_per_epoch) but is stepped once per epoch; it never leaves its warm-up"
             )
             yield ctx.finding(self, event.node, message, related=made, fixes=[_per_batch(ctx, training, event, steps)])
         period, counted = argument(value.node, "T_max", 1), _epochs_counted(value)
@@ -337,11 +337,16 @@ class SchedulerOrder(Rule):
         if len(event.loops) < 2 or epochs is None or any(ls != event.loops for ls in loops):
             return
         if counted and not event.branches_in(event.loops[0]):
-            message = f"the schedule counts epochs ({counted}) but steps at every batch: the learning rate is soon zero"
+            message = (
+                f"the schedule counts epochs ({counted}) but is stepped on every batch; the learning rate soon "
+                "reaches zero"
+            )
             yield ctx.finding(self, event.node, message, related=made, fixes=[_per_epoch(ctx, event)])
         text = ctx.source_of(period) if period is not None else ""
         if _is_type(value, "CosineAnnealingLR") and text == ctx.source_of(epochs):
-            message = f"CosineAnnealingLR has a period of {text} steps, the number of epochs, but steps at every batch"
+            message = (
+                f"CosineAnnealingLR has a period of {text} steps, the number of epochs, but is stepped on every batch"
+            )
             yield ctx.finding(self, event.node, message, related=made, fixes=[_per_epoch(ctx, event)])
 
 
@@ -352,7 +357,7 @@ def _per_batch(ctx: Context, training: Training, event: Event, steps: Sequence[E
         return None
     updates = [u for u in training.of("update") if u.loops == step.loops and u.index > step.index]
     behind = (updates or steps)[0].statement
-    return ctx.fix("Step it at each batch", *moved_across(ctx, event.statement, behind, after=True))
+    return ctx.fix("Step it on every batch", *moved_across(ctx, event.statement, behind, after=True))
 
 
 def _per_epoch(ctx: Context, event: Event) -> Fix | None:

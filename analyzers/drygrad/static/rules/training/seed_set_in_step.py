@@ -146,9 +146,9 @@ class SeedSetInStep(Rule):
                 repeated and function is not None and (_is_step(function, ctx) or _is_called_in_steps(function, ctx))
             )
         if repeated:
-            yield ctx.finding(self, node, "this is run in each step: all of them draw the same random numbers")
+            yield ctx.finding(self, node, "the seed is set in every step, so all of them draw the same random numbers")
         elif function is not None and _prepares_workers(function, ctx):
-            message = "each worker gets this seed, in each epoch anew: all of them draw the same random numbers"
+            message = "every worker gets this seed in every epoch, so all of them draw the same random numbers"
             yield ctx.finding(self, node, message)
 
 

@@ -118,10 +118,10 @@ class StatementWithoutEffect(Rule):
     def visit_statement(self, node: ast.Expr, ctx: Context) -> Iterator[Finding]:
         match node.value:
             case ast.Attribute(attr=name) as method if name in _METHODS.get(role_of(ctx, method.value) or "", ()):
-                fix = ctx.fix(f"Call {name}()", ctx.insert_after(method, "()"))
-                yield ctx.finding(self, method, f"{name} is named here, not called: nothing happens", fixes=[fix])
+                fix = ctx.fix(f"Call `{name}()`", ctx.insert_after(method, "()"))
+                yield ctx.finding(self, method, f"{name} is not called, so this statement has no effect", fixes=[fix])
             case ast.Call() as call if ctx.name(call.func) in _CONTEXTS:
-                message = f"{ctx.source_of(call.func)} is a context: without a with statement it changes nothing"
+                message = f"{ctx.source_of(call.func)} is a context manager; without a with statement it has no effect"
                 yield ctx.finding(self, call, message)
             case _:
                 return

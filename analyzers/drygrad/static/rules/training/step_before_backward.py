@@ -146,7 +146,7 @@ class StepBeforeBackward(Rule):
                         + (
                             "the gradients have just been cleared, so nothing is learned"
                             if lost
-                            else "it applies the gradients of the batch before, and the last ones never"
+                            else "it applies the previous batch's gradients, and the last ones never"
                         ),
                         related=[("the gradients are computed here", backward.node)],
                         fixes=[self._fix(ctx, step, backward)],
@@ -173,4 +173,4 @@ class StepBeforeBackward(Rule):
         )
         if first is second:
             return None
-        return ctx.fix("Move the step after backward()", *moved(ctx, first, second, after=True))
+        return ctx.fix("Move the step after `backward()`", *moved(ctx, first, second, after=True))

@@ -133,8 +133,8 @@ class StepBypassesScaler(Rule):
                     yield ctx.finding(
                         self,
                         step.node,
-                        "optimizer.step() applies the gradients of a scaled loss as they are, 65536 times too large "
-                        "at first; scaler.step(optimizer) unscales them",
+                        "optimizer.step() applies gradients that are still scaled (65536 times too large at first); "
+                        "call scaler.step(optimizer)",
                         related=[("the loss is scaled here", backward.node)],
                         fixes=[self._fix(ctx, training, backward, step)],
                     )
@@ -157,4 +157,4 @@ class StepBypassesScaler(Rule):
         edits: list[Edit | None] = [ctx.replace(step.node, f"{scaler}.step({optimizer})")]
         if not training.of("update"):
             edits.append(inserted(ctx, step.statement, f"{scaler}.update()", after=True))
-        return ctx.fix(f"Use {scaler}.step({optimizer})", *edits) if not step.node.args else None
+        return ctx.fix(f"Use `{scaler}.step({optimizer})`", *edits) if not step.node.args else None

@@ -132,14 +132,14 @@ class StreamNotSplit(Rule):
         if not _is_the_same_throughout(cls, member.node):
             return
         workers = workers_of(loader.arguments)
-        message = f"each of the {workers} workers goes through all of this: every sample comes {workers} times"
+        message = f"each of the {workers} workers iterates over all of this, so every sample appears {workers} times"
         start = ctx.source.start(member.node)
         name = Position(start.line, start.column + len("def "))
         yield ctx.finding(
             self,
             member.node,
             message,
-            related=[("the loader with workers is made here", node)],
+            related=[("the loader with workers is created here", node)],
             span=Span(name, Position(name.line, name.column + len("__iter__"))),
         )
 

@@ -130,8 +130,8 @@ class TotalOverEpochs(Rule):
         start = resets[0]
         if not isinstance(start, ast.Assign) or not _is_zero(start, name, ctx) or start.lineno > outer.lineno:
             return
-        message = f"{name} goes on from turn to turn of the outer loop, and is divided by what one turn has"
-        related = [("it is divided here", node)]
+        message = f"{name} is never reset but is divided by the count of one epoch"
+        related = [("divided here", node)]
         yield ctx.finding(self, start, message, related=related, fixes=[_fix(ctx, start, outer)])
 
 
@@ -140,7 +140,7 @@ def _fix(ctx: Context, start: ast.Assign, outer: Loop) -> Fix | None:
     removed = ctx.delete_statement(start) if alone else None
     text = ctx.source_of(start)
     inserted: Edit = ctx.insert_statement(outer.body[0], text)
-    return ctx.fix("Begin anew in each epoch", removed, inserted) if removed is not None else None
+    return ctx.fix("Reset it in each epoch", removed, inserted) if removed is not None else None
 
 
 def _name(node: ast.expr) -> str | None:

@@ -222,8 +222,8 @@ class UnscaledAccumulation(Rule):
         yield ctx.finding(
             self,
             given,
-            f"the loss of each micro-batch is a mean and is not divided by {size}: "
-            f"the step applies {size} times the gradient of the whole group",
+            f"each micro-batch loss is a mean and is not divided by {size}; the accumulated gradient is {size} times "
+            "too large",
             severity=severity,
             fixes=[self._fix(ctx, accumulation, given)],
         )
@@ -236,7 +236,7 @@ class UnscaledAccumulation(Rule):
             return None
         divided = f"{ctx.source_of(given)} / {ctx.source_of(accumulation.size)}"
         text = f"({divided})" if isinstance(parent, ast.Attribute) else divided
-        return ctx.fix(f"Divide the loss by {ctx.source_of(accumulation.size)}", ctx.replace(given, text))
+        return ctx.fix(f"Divide the loss by `{ctx.source_of(accumulation.size)}`", ctx.replace(given, text))
 
 
 def _is_seen(ctx: Context, size: ast.Name, given: ast.expr) -> bool:

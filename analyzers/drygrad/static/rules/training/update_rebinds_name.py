@@ -159,7 +159,7 @@ class UpdateRebindsName(Rule):
                     _uses_gradient(value, name) or _is_read_after(name, statement, node)
                 ):
                     if isinstance(value, ast.BinOp) and _mentions(value, name) and _loops_end(name, node, ctx):
-                        message = f"this makes a new tensor and calls it {name}: the parameter itself is not changed"
+                        message = f"this binds {name} to a new tensor; the parameter itself is unchanged"
                         yield ctx.finding(self, statement, message, fixes=[_copied(statement, name, ctx)])
                 case _:
                     pass
@@ -176,11 +176,11 @@ class UpdateRebindsName(Rule):
         if loop is None:
             return
         if name in bound_names(getattr(loop, "target", loop)) and isinstance(loop, (ast.For, ast.AsyncFor)):
-            message = f"this makes a new tensor and calls it {name}: the parameter itself is not changed"
+            message = f"this binds {name} to a new tensor; the parameter itself is unchanged"
             if _is_read_after(name, node, loop):
                 return
         else:
-            message = f"this makes a new tensor that is no leaf: {name}.grad is None from the next iteration on"
+            message = f"this binds {name} to a new non-leaf tensor; {name}.grad is None from the next iteration on"
             if _becomes_leaf(name, node, loop) or not _is_differentiated(loop):
                 return
         yield ctx.finding(self, node, message, fixes=[_in_place(node, name, update, ctx)])

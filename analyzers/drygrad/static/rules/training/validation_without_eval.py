@@ -165,12 +165,12 @@ def main(loader, validation):
                     continue
                 reported.add(forward.node)
                 trained, layer = found
-                rest = "no_grad does not change that, eval() does" if _without_graph(ctx, forward) else "call eval()"
+                rest = "no_grad() does not change that, eval() does" if _without_graph(ctx, forward) else "call eval()"
                 yield ctx.finding(
                     self,
                     forward.node.func if isinstance(forward.node, ast.Call) else forward.node,
-                    f"{forward.receiver} is validated in training mode: its {layer} works as in training; {rest}",
-                    related=[("it is trained here", trained.node)],
+                    f"{forward.receiver} is validated in training mode, so its {layer} behaves as in training; {rest}",
+                    related=[("trained here", trained.node)],
                     fixes=[_switched(ctx, training, forward, trained)],
                 )
                 break
@@ -190,4 +190,4 @@ def _switched(ctx: Context, training: Training, forward: Event, trained: Event) 
     edits = [inserted(ctx, outermost, f"{forward.receiver}.eval()")]
     if loop is not None and not any(t.receiver == forward.receiver for t in training.within(loop, "train")):
         edits.append(inserted(ctx, outermost, f"{forward.receiver}.train()", after=True))
-    return ctx.fix(f"Insert {forward.receiver}.eval()", *edits)
+    return ctx.fix(f"Insert `{forward.receiver}.eval()`", *edits)

@@ -104,8 +104,8 @@ class ZeroGradBetweenBackwardAndStep(Rule):
                     found = ctx.finding(
                         self,
                         clearing.node,
-                        "the gradients are cleared after backward() and before step(): the step has nothing to apply",
-                        related=[("computed here", backward.node), ("to be applied here", step.node)],
+                        "the gradients are cleared between backward() and step(), so the step has nothing to apply",
+                        related=[("computed here", backward.node), ("step() is called here", step.node)],
                         fixes=[self._fix(ctx, clearing, backward)],
                     )
                     yield resting_on(ctx, found, clearing, step)
@@ -122,7 +122,7 @@ class ZeroGradBetweenBackwardAndStep(Rule):
         return None
 
     def _fix(self, ctx: Context, clearing: Event, backward: Event) -> Fix | None:
-        return ctx.fix("Clear the gradients before backward()", *moved(ctx, clearing.statement, backward.statement))
+        return ctx.fix("Clear the gradients before `backward()`", *moved(ctx, clearing.statement, backward.statement))
 
 
 def _last_backward(training: Training, clearing: Event) -> Event | None:

@@ -269,24 +269,27 @@ class ZeroGradMissing(Rule):
         backward = _applied(training, loop, step)
         outside = _clearing_around(training, loop, step)
         if _waits_for_group(backward, step):
-            place, message = step.node, "nothing clears the gradients after this step: the next one applies them again"
+            place, message = (
+                step.node,
+                ("nothing clears the gradients after this step; the next one applies them again"),
+            )
         elif outside is not None:
             place, message = (
                 outside.node,
                 (
-                    "this clears the gradients outside of the loop over the batches: backward() adds to those of all "
-                    "batches so far, and each step applies the sum"
+                    "the gradients are cleared outside the batch loop; backward() accumulates over batches and each "
+                    "step applies the sum"
                 ),
             )
         else:
             place, message = (
                 backward.node,
                 (
-                    "the gradients are never cleared in this loop: backward() adds to those of all batches so far, "
-                    "and each step applies the sum"
+                    "the gradients are never cleared in this loop; backward() accumulates over batches and each step "
+                    "applies the sum"
                 ),
             )
-        others = [("backward() adds to them here", backward.node), ("the step applies them here", step.node)]
+        others = [("backward() accumulates into them here", backward.node), ("the step applies them here", step.node)]
         return resting_on(
             ctx,
             ctx.finding(
@@ -316,7 +319,7 @@ class ZeroGradMissing(Rule):
         backward = _applied(training, loop, step)
         if step.kind == "hand_step":
             text = f"{step.receiver}.grad = None"
-            return ctx.fix(f"Insert {text} after the update", inserted(ctx, step.statement, text, after=True))
+            return ctx.fix(f"Insert `{text}` after the update", inserted(ctx, step.statement, text, after=True))
         source = text_of_optimizer(ctx, step)
         others = {s.receiver for s in training.within(loop, "step")} - {step.receiver}
         if source is None or (others and not training.within(loop, "zero_grad")):
@@ -324,8 +327,8 @@ class ZeroGradMissing(Rule):
         text = f"{source}.zero_grad()"
         together = backward.statement is not step.statement and backward.branches == step.branches
         if together and backward.loops == step.loops and backward.via == step.via:
-            return ctx.fix(f"Insert {text} before backward()", inserted(ctx, backward.statement, text))
-        return ctx.fix(f"Insert {text} after the step", inserted(ctx, step.statement, text, after=True))
+            return ctx.fix(f"Insert `{text}` before `backward()`", inserted(ctx, backward.statement, text))
+        return ctx.fix(f"Insert `{text}` after the step", inserted(ctx, step.statement, text, after=True))
 
 
 def _is_made_in(ctx: Context, step: Event, loop: Loop) -> bool:

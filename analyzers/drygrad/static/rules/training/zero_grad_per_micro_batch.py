@@ -208,9 +208,9 @@ class ZeroGradPerMicroBatch(Rule):
                     yield ctx.finding(
                         self,
                         event.node,
-                        f"the gradients are cleared at every micro-batch, but the step comes once in {size}: "
-                        "only the last micro-batch counts",
-                        related=[("the step that waits for the group", accumulation.step.node)],
+                        f"the gradients are cleared on every micro-batch, but step() runs once per {size}; only the "
+                        "last micro-batch counts",
+                        related=[("the step for the whole group", accumulation.step.node)],
                         fixes=[self._fix(ctx, training, accumulation, event)],
                     )
             yield from self._stepping_behind(ctx, training)
@@ -228,8 +228,8 @@ class ZeroGradPerMicroBatch(Rule):
                 yield ctx.finding(
                     self,
                     cleared[0].node,
-                    "the gradients are cleared in each turn of this loop, but the step comes behind it: "
-                    "only the last turn counts",
+                    "the gradients are cleared in every iteration, but step() runs after the loop; only the last "
+                    "batch counts",
                     related=[("backward() computes them here", backward.node), ("the step", step.node)],
                     fixes=[self._into_loop(ctx, training, step, backward)],
                 )
@@ -240,7 +240,9 @@ class ZeroGradPerMicroBatch(Rule):
         if not alone or not isinstance(statement, ast.Expr) or not is_plain(ctx, statement):
             return None
         text = ctx.source_of(statement)
-        return ctx.fix("Step in each turn", ctx.delete_statement(statement), inserted(ctx, last, text, after=True))
+        return ctx.fix(
+            "Step in every iteration", ctx.delete_statement(statement), inserted(ctx, last, text, after=True)
+        )
 
     def _clearing(self, training: Training, accumulation: Accumulation) -> Iterator[Event]:
         loop = accumulation.loop
@@ -259,12 +261,12 @@ class ZeroGradPerMicroBatch(Rule):
             if step.via or helper is None or optimizer is None or len(ctx.callers(helper)) != 1:
                 return None
             cleared = inserted(ctx, step.statement, f"{optimizer}.zero_grad()", after=True)
-            return ctx.fix("Clear the gradients after the step only", deletion, cleared)
+            return ctx.fix("Clear the gradients only after the step", deletion, cleared)
         kept = [e for e in training.within(accumulation.loop, "zero_grad") if e.branches == step.branches]
         if kept:
-            return ctx.fix("Clear the gradients after the step only", deletion)
+            return ctx.fix("Clear the gradients only after the step", deletion)
         again = inserted(ctx, step.statement, ctx.source_of(statement), after=True)
-        return ctx.fix("Clear the gradients after the step only", deletion, again)
+        return ctx.fix("Clear the gradients only after the step", deletion, again)
 
 
 def _only_this_steps(training: Training, loop: Loop, step: Event) -> bool:
