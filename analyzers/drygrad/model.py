@@ -166,6 +166,11 @@ class Rule:
     """True for what drygrad says of its own work or of the text as a whole; such a rule has no visitor."""
     run_only: ClassVar[bool] = False
     """True for a fault that only a dry run can see; it has no visitor, and its examples are programs to run."""
+    costs: ClassVar[frozenset[str]] = frozenset()
+    """What a hint costs each time, as runs count it: ``sync`` (a wait), ``d2h`` and ``h2d`` (copies).
+
+    Where a run has counted it, the hint is an info.
+    """
     relation: ClassVar[str] = ""
     """What must hold between two runs, in a few words, where the fault is that it does not: what experiments try."""
     VALID: ClassVar[list[Valid]] = []

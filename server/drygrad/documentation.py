@@ -44,7 +44,8 @@ def page(rule: type[Rule]) -> str:
 def _facts(rule: type[Rule]) -> str:
     """Return what there is to say of a rule besides its text: severity, fix, versions."""
     fix = "a fix is offered" if rule.has_fix() else "no fix from the text"
-    parts = [f"Severity: {rule.severity}", fix, f"since drygrad {rule.since}"]
+    measured = " (info where a run has counted what it costs)" if rule.costs else ""
+    parts = [f"Severity: {rule.severity}{measured}", fix, f"since drygrad {rule.since}"]
     since, until = rule.torch
     if since:
         parts.append(f"from torch {since} on")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,8 @@ def test_a_run_tells_its_circumstances(answer: dict[str, Any]) -> None:
         "seconds",
         "peak_memory_bytes",
         "peak_by_phase",
+        "memory_by_line",
+        "gradients",
         "syncs",
         "shapes",
         "experiments",
@@ -121,6 +124,31 @@ def test_the_inputs_can_be_copied(folder: Path) -> None:
     assert "  write    # dry-run: self=Net(3), x=torch.randn(4, 8)" in lines
     lines = call(folder, "train.py::looked_up", "--device", "cpu").out.splitlines()
     assert not any(line.startswith("  write") for line in lines), "they are in a comment already"
+
+
+STEP = """\
+import torch
+
+
+def step():
+    net = torch.nn.Linear(8, 3).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(9):
+        net(torch.ones(4, 8).cuda()).pow(2).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        torch.cuda.empty_cache()
+"""
+
+
+def test_memory_by_line_gradients_and_measured_costs_are_told_in_text(folder: Path) -> None:
+    (folder / "step.py").write_text(STEP)
+    lines = call(folder, "step.py::step", "--device", "sim", "--experiment-time", "0").out.splitlines()
+    assert any(re.fullmatch(r"  (at peak|       )  line 5: parameters 1\.0 KiB", line) for line in lines), lines
+    (weight,) = [line for line in lines if line.startswith("  grads")]
+    assert re.fullmatch(r"  grads    net\.weight  norm \d\S*", weight)
+    assert any(line.startswith("step.py:11:9: info[DG505]") for line in lines), lines
+    assert any(line.endswith("= measured in a run: waited for the device 3 times") for line in lines), lines
 
 
 def test_the_text_says_it_for_people(folder: Path) -> None:

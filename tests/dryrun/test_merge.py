@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from plan_harness import plan
 
+from drygrad.dryrun.costs import Costs
 from drygrad.dryrun.inputs.proposing import Proposal
 from drygrad.dryrun.merge import Merged, Record, merge
 from drygrad.dryrun.plan import RunOptions
 from drygrad.dryrun.result import ErrorInUserCode, Place, Result
 from drygrad.model import Edit, Finding, Fix, Related, Span
+from drygrad.settings import Settings
 from drygrad.static.registry import rule_by_code
 from drygrad.static.source import Source
 
@@ -302,3 +304,37 @@ def test_a_fault_of_inputs_that_were_not_prepared_yields_too() -> None:
     assert merge([], [own, of_program()], Source(CALLED)).findings == (fault,)
     unprepared = replace(own, plan=replace(own.plan, partial=True))
     assert merge([], [unprepared, of_program()], Source(CALLED)).findings == ()
+
+
+ROUND_TRIP = Finding("DG206", "device-round-trip", "to the CPU and back", "hint", Span.of(8, 4, 8, 15))
+
+
+@pytest.mark.parametrize(
+    ("rows", "set_by_user", "severity"),
+    [
+        ([("d2h", 8, 3), ("h2d", 8, 3)], {}, "info"),
+        ([("d2h", 8, 1)], {}, "hint"),  # once may be a matter of setting up
+        ([("d2h", 9, 3)], {}, "hint"),  # another line's
+        ([("sync", 8, 3)], {}, "hint"),  # another cost than the rule's
+        ([("d2h", 8, 3)], {"DG2": "hint"}, "hint"),
+        ([], {}, "hint"),
+    ],
+)
+def test_a_hint_whose_cost_a_run_has_counted_is_an_info(
+    rows: list[tuple[str, int, int]], set_by_user: dict[str, Any], severity: str
+) -> None:
+    run = record()
+    path = str(run.plan.path)
+    syncs = [{"path": path, "line": line, "kind": kind, "op": "op", "count": count} for kind, line, count in rows]
+    counted = replace(run.result, data={"syncs": syncs})
+    costs = Costs.of(counted, run.plan.path, Settings(severity=set_by_user))
+    (finding,) = merged(ROUND_TRIP, replace(run, costs=costs)).findings
+    assert finding.severity == severity
+    assert (finding.detail is not None) == (severity == "info")
+
+
+def test_a_cost_moves_with_its_line() -> None:
+    run = replace(record(), costs=Costs(((8, "d2h", 2), (8, "h2d", 2)), frozenset({"DG206"})))
+    below = Source("# one more line\n" + TEXT)
+    (finding,) = merged(replace(ROUND_TRIP, span=Span.of(9, 4, 9, 15)), run, below).findings
+    assert finding.detail == "measured in a run: copied to the host 2 times, copied to the device 2 times"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from drygrad.dryrun.costs import NO_COSTS, Costs, weighed
 from drygrad.dryrun.findings import USER_ERROR, statement_of
 from drygrad.dryrun.inventions import passed_on_by, rests_on_inputs
 from drygrad.dryrun.plan import Missing, Plan
@@ -40,7 +41,7 @@ class Record:
     """A run that has ended: its plan, its result, and its findings at places of the plan's text.
 
     ``possible`` are static findings of that text whose fixes the run's repetition has tried, ``elsewhere`` the run's
-    findings in other files of the project, each with its ``path``.
+    findings in other files of the project, each with its ``path``; ``costs`` what it has counted of waits and copies.
     """
 
     run_id: str
@@ -49,6 +50,7 @@ class Record:
     findings: tuple[Finding, ...] = ()
     possible: tuple[Finding, ...] = ()
     elsewhere: tuple[Finding, ...] = ()
+    costs: Costs = NO_COSTS
 
     @property
     def files(self) -> frozenset[Path]:
@@ -112,7 +114,8 @@ def merge(static: Sequence[Finding], runs: Sequence[Record], source: Source, oth
             kept.append(_with_tried_fixes(finding, current))
         else:
             refuted.append(Refutation(finding, against.run_id))
-    return Merged(tuple(sorted([*kept, *found], key=lambda f: (f.span, f.code))), tuple(refuted))
+    told = weighed([*kept, *found], [record.costs for record in current], source)
+    return Merged(tuple(sorted(told, key=lambda f: (f.span, f.code))), tuple(refuted))
 
 
 def seen_in(finding: Finding, path: str) -> Finding:
@@ -191,7 +194,9 @@ def applied(record: Record, source: Source) -> Record | None:
     findings = tuple(_moved(finding, move) for finding in record.findings)
     elsewhere = tuple(_moved_beside(finding, str(old.path), move) for finding in record.elsewhere)
     possible = tuple(_moved(finding, move) for finding in record.possible)
-    return replace(record, plan=new, result=result, findings=findings, possible=possible, elsewhere=elsewhere)
+    costs = replace(record.costs, rows=tuple((move(line), *counted) for line, *counted in record.costs.rows))
+    moved = replace(record, plan=new, result=result, findings=findings, possible=possible, elsewhere=elsewhere)
+    return replace(moved, costs=costs)
 
 
 def _moved_error(error: ErrorInUserCode | None, path: str, move: Callable[[int], int]) -> ErrorInUserCode | None:

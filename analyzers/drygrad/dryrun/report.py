@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from drygrad.dryrun.costs import syncs
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import Target
 from drygrad.model import Finding
+
+_LISTS = ("inputs", "memory_by_line", "gradients", "syncs", "shapes", "experiments", "refuted")
 
 
 def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None = None) -> dict[str, Any]:
@@ -30,6 +33,8 @@ def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None =
         "seconds": result.seconds,
         "peak_memory_bytes": result.peak_bytes,
         "peak_by_phase": _object(memory.get("by_phase")),
+        "memory_by_line": memory.get("by_line") or [],
+        "gradients": result.data.get("gradients") or [],
         "syncs": syncs(result),
         "shapes": [
             {"line": s.line, "name": s.name, "shape": list(s.shape), "dtype": s.dtype, "device": s.device}
@@ -52,8 +57,6 @@ def panel_json(record: Record) -> dict[str, Any]:
         "path": str(record.plan.path),
         "text": record.plan.source.text,
         "findings": [_finding(finding) for finding in record.findings],
-        "gradients": data.get("gradients") or [],
-        "memory_by_line": memory.get("by_line") or [],
         "memory_over_time": memory.get("over_time") or [],
         "output": data.get("output"),
     }
@@ -73,7 +76,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def missing_json(missing: Missing, path: str) -> dict[str, Any]:
     """Return the entry of a target that could not be run."""
-    empty: dict[str, list[object]] = {key: [] for key in ("inputs", "syncs", "shapes", "experiments", "refuted")}
+    empty: dict[str, list[object]] = {key: [] for key in _LISTS}
     unknown = dict.fromkeys(
         ("id", "device", "tensors_on", "seed", "coverage", "seconds", "peak_memory_bytes", "torch", "interpreter")
     )
@@ -92,12 +95,6 @@ def missing_json(missing: Missing, path: str) -> dict[str, Any]:
 def target_name(path: str, target: Target) -> str:
     """Return the target as one types it: ``train.py::Net.forward``, or the file alone for its script."""
     return f"{path}::{target.qualname}" if target.qualname else path
-
-
-def syncs(result: Result) -> list[Mapping[str, Any]]:
-    """Return the waits and copies, line by line, as the worker counted them."""
-    counted = result.data.get("syncs")
-    return [_object(item) for item in cast("list[object]", counted)] if isinstance(counted, list) else []
 
 
 def _object(value: object) -> Mapping[str, Any]:

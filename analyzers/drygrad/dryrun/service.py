@@ -14,6 +14,7 @@ from drygrad.dryrun.behind import behind_devices
 from drygrad.dryrun.callers import Callers, program_of
 from drygrad.dryrun.choice import UNSEEN, choose
 from drygrad.dryrun.conversation import OnInterim, OnPhase
+from drygrad.dryrun.costs import Costs, weighed
 from drygrad.dryrun.coverage import coverage
 from drygrad.dryrun.experiments import experiment
 from drygrad.dryrun.findings import findings, findings_elsewhere
@@ -266,7 +267,9 @@ class DryRuns:
         result = replace(result, coverage=coverage(plan, result))
         found = await in_turn(findings, result, plan, plan.source, settings, run)
         elsewhere = await in_turn(findings_elsewhere, result, plan, settings, run)
-        return Record(run, plan, result, tuple(found), elsewhere=tuple(elsewhere))
+        costs = Costs.of(result, plan.path, settings)
+        found = await in_turn(weighed, found, [costs], plan.source)
+        return Record(run, plan, result, tuple(found), elsewhere=tuple(elsewhere), costs=costs)
 
     async def _result(self, plan: Plan, home: Home, run: str, on_phase: OnPhase | None) -> tuple[Plan, Result]:
         """Run a plan, on a device of our choice where it has none; return the plan that was run."""

@@ -34,7 +34,7 @@ def _run(ran: Ran) -> dict[str, Any]:
 def _in_cells(run: dict[str, Any], ran: Ran, cells: Notebook) -> dict[str, Any]:
     """Return a run of a notebook with its lines counted in cells, which it names."""
     placed: dict[str, Any] = {}
-    for name in ("shapes", "syncs", "refuted"):
+    for name in ("shapes", "syncs", "memory_by_line", "refuted"):
         places = [cells.cell_number(entry["line"]) for entry in run[name]]
         placed[name] = [
             {**entry, "cell": cell, "line": line} for entry, (cell, line) in zip(run[name], places, strict=True)

@@ -11,9 +11,10 @@ from drygrad.cli.inspection import shown_path
 from drygrad.cli.report import Ran, Report
 from drygrad.cli.terminal import one_line, painted
 from drygrad.dryrun import outcome_words
+from drygrad.dryrun.costs import syncs
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
-from drygrad.dryrun.report import syncs, target_name
+from drygrad.dryrun.report import target_name
 from drygrad.dryrun.result import Result, Shape
 
 SHOWN = 8
@@ -26,6 +27,7 @@ _COPIED = {"h2d": "copied to the device", "d2h": "copied to the host"}
 _WAITED = {
     "aten::_local_scalar_dense": "a value is read from the device",
     "torch.cuda.synchronize": "waits for the device",
+    "torch.cuda.empty_cache": "the cache is emptied, which waits for the device,",
 }
 WIDEST = 60
 """Longer lines of source are cut."""
@@ -88,6 +90,8 @@ def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, again: bo
     yield from _labelled("write", [record.comment] if record.comment and not brief else [])
     yield from _labelled("shapes", [] if brief else [*_shapes(ran, record)])
     yield from _labelled("memory", [*_memory(result)])
+    yield from _labelled("at peak", [] if brief else [*_held_at_peak(record, ran.path)])
+    yield from _labelled("grads", [] if brief else [*_gradients(result)])
     yield from _labelled("waits", [*_waits(record, ran.path)])
     yield from _labelled("error", [*_error(record, ran.path)])
     yield from _labelled("held", [*_held(result)])
@@ -144,6 +148,27 @@ def _memory(result: Result) -> Iterator[str]:
     phases = cast("Mapping[str, Any]", memory).get("by_phase") if isinstance(memory, Mapping) else None
     parts = [f"{name} {_size(count)}" for name, count in cast("Mapping[str, Any]", phases or {}).items() if count]
     yield f"peak {_size(result.peak_bytes)}" + (f" ({', '.join(parts)})" if len(parts) > 1 else "")
+
+
+def _held_at_peak(record: Record, shown: str) -> Iterator[str]:
+    """Yield the lines that held most memory at the peak, where more than one did."""
+    memory = record.result.data.get("memory")
+    rows = cast("Mapping[str, Any]", memory).get("by_line") if isinstance(memory, Mapping) else None
+    lines = cast("list[Mapping[str, Any]]", rows or [])
+    if len(lines) > 1:
+        for row in lines:
+            where = _where(record, row.get("path"), row.get("line"), shown)
+            yield f"{where}: {row.get('what')} {_size(row.get('bytes'))}"
+
+
+def _gradients(result: Result) -> Iterator[str]:
+    """Yield the norm of each parameter's gradient."""
+    rows = cast("list[Mapping[str, Any]]", result.data.get("gradients") or [])
+    width = max((len(str(row.get("name"))) for row in rows), default=0)
+    for row in rows:
+        norm = row.get("norm")
+        said = f"norm {norm:.3g}" if isinstance(norm, (int, float)) else "not finite"
+        yield f"{row.get('name')!s:{width}}  {said}"
 
 
 def _waits(record: Record, shown: str) -> Iterator[str]:

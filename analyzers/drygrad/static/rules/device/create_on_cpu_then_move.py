@@ -45,6 +45,7 @@ class CreateOnCpuThenMove(Rule):
 
     code, name, since = "DG209", "create-on-cpu-then-move", "0.1"
     severity = "hint"
+    costs = frozenset({"h2d"})
     VALID = [
         Valid("def f(n, device):\n    return torch.zeros(n, device=device)"),
         Valid("x = torch.zeros(3).to(torch.float16)"),

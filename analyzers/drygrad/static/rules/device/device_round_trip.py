@@ -49,6 +49,7 @@ class DeviceRoundTrip(Rule):
 
     code, name, since = "DG206", "device-round-trip", "0.1"
     severity = "hint"
+    costs = frozenset({"d2h", "h2d"})
     VALID = [
         Valid("def size(t):\n    return t.cpu().norm()\n\ndef f(x):\n    print(size(x))\n    return size(x).cuda()"),
         Valid("def f(x):\n    return x.cpu().mean()"),

@@ -49,6 +49,7 @@ class EmptyCacheInLoop(Rule):
 
     code, name, since = "DG505", "empty-cache-in-loop", "0.1"
     severity = "hint"
+    costs = frozenset({"sync"})
     VALID = [
         Valid("""
             def train(model, loader, criterion, optimizer, epochs):

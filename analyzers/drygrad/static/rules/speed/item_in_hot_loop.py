@@ -61,6 +61,7 @@ class ItemInHotLoop(Rule):
 
     code, name, since = "DG601", "item-in-hot-loop", "0.1"
     severity = "hint"
+    costs = frozenset({"sync", "d2h"})
     VALID = [
         Valid("""
             class Meter:

@@ -55,6 +55,7 @@ class NeedlessSynchronize(Rule):
 
     code, name, since = "DG602", "needless-synchronize", "0.1"
     severity = "hint"
+    costs = frozenset({"sync"})
     VALID = [
         Valid("""
             import time

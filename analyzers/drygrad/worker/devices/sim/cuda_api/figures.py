@@ -8,7 +8,7 @@ import torch
 
 from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.internals import C, always
-from drygrad.worker.devices.sim.state import STATE
+from drygrad.worker.devices.sim.state import STATE, report_sync
 
 SEGMENT = 2 << 20  # bytes: the caching allocator asks the driver for at least this
 _cuda: Any = torch.cuda
@@ -20,7 +20,7 @@ def patch() -> None:
         "_cuda_memoryStats": statistics,
         "_cuda_resetPeakMemoryStats": memory.reset_peak,
         "_cuda_resetAccumulatedMemoryStats": always(None),
-        "_cuda_emptyCache": always(None),
+        "_cuda_emptyCache": _empty_cache,
         "_cuda_setMemoryFraction": always(None),
         "_cuda_getAllocatorBackend": always("native"),
         "_cuda_record_memory_history": always(None),
@@ -29,7 +29,7 @@ def patch() -> None:
         "_accelerator_getDeviceStats": statistics,
         "_accelerator_resetPeakStats": memory.reset_peak,
         "_accelerator_resetAccumulatedStats": always(None),
-        "_accelerator_emptyCache": always(None),
+        "_accelerator_emptyCache": _empty_cache,
         "_accelerator_getMemoryInfo": free_and_total,
         "_accelerator_isAllocatorInitialized": always(True),
     }
@@ -37,6 +37,11 @@ def patch() -> None:
         setattr(C, name, function)
     for module in (_cuda, _cuda.memory):
         module.mem_get_info = _mem_get_info
+
+
+def _empty_cache() -> None:
+    """Free nothing, for nothing is cached; the driver would wait for the device before it frees memory."""
+    report_sync("sync", "torch.cuda.empty_cache")
 
 
 def free_and_total(index: int) -> tuple[int, int]:
