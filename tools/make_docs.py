@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from drygrad.cli.formats.json_schema import report_schema
 from drygrad.documentation import page
 from drygrad.model import Rule
 from drygrad.options import OPTIONS, Option
@@ -54,7 +55,12 @@ def pages() -> dict[Path, str]:
     rules = all_rules()
     made = {Path("rules", f"{rule.code}.md"): NOTE + page(rule) + pictures(rule) for rule in rules}
     extension = {Path("..", MANIFEST): manifest()}
-    return {**made, Path("rules/README.md"): index(rules), Path("settings.md"): settings(), **extension}
+    schemas = {Path("report.schema.json"): _json(report_schema())}
+    return {**made, Path("rules/README.md"): index(rules), Path("settings.md"): settings(), **schemas, **extension}
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
 def pictures(rule: type[Rule]) -> str:
@@ -127,7 +133,7 @@ def manifest() -> str:
     offered = {f"drygrad.{o.editor_name}": o for o in OPTIONS if o.stands_in("editor") and o.name not in EDITOR_ONLY}
     own = {name: value for name, value in configuration["properties"].items() if "x-own" in value}
     configuration["properties"] = {name: _property(option) for name, option in offered.items()} | own
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return _json(data)
 
 
 def _property(option: Option) -> dict[str, Any]:

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from cli_harness import Cli, Outcome, run_here, run_program
 
 from drygrad.cli.arguments import parser
+from drygrad.cli.formats.json_schema import report_schema
 from drygrad.cli.running import interpreter_of
 
 PROGRAM = """\
@@ -256,3 +258,9 @@ def test_an_environment_is_named_from_the_current_folder(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     for name in ("env", "env/bin/python"):
         assert interpreter_of(tmp_path / "elsewhere", name).path == tmp_path / "env" / "bin" / "python"
+
+
+def test_the_json_is_what_its_schema_says(answer: dict[str, Any]) -> None:
+    jsonschema.validate(answer, report_schema())
+    told = {key for run in answer["runs"] for key, value in run.items() if value}
+    assert told >= {"inputs", "shapes", "coverage", "notes", "experiments"}, "what is empty has shown nothing"

@@ -89,9 +89,10 @@ def environment() -> dict[str, str]:
     return {**inherited, "PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("server", "analyzers"))}
 
 
-def run_program(*arguments: str, cwd: Path, stdin: bytes = b"") -> Outcome:
-    """Run ``drygrad`` as a program."""
-    done = subprocess.run(
-        program(*arguments), cwd=cwd, env=environment(), input=stdin, capture_output=True, check=False
-    )
+def run_program(*arguments: str, cwd: Path, stdin: bytes = b"", path: Path | None = None) -> Outcome:
+    """Run ``drygrad`` as a program; modules of a folder ``path`` come before others."""
+    variables = environment()
+    if path is not None:
+        variables["PYTHONPATH"] = f"{path}{os.pathsep}{variables['PYTHONPATH']}"
+    done = subprocess.run(program(*arguments), cwd=cwd, env=variables, input=stdin, capture_output=True, check=False)
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -61,7 +61,19 @@ def parser() -> argparse.ArgumentParser:
     server.add_argument("--tcp", type=_port, metavar="PORT", help="listen on a local port, for debugging")
     server.add_argument("--log-file", type=Path, metavar="FILE", help="write the log there instead of to stderr")
     server.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="info")
+    _mcp(
+        commands.add_parser("mcp", help="offer all this to coding agents (Model Context Protocol, on stdin and stdout)")
+    )
     return top
+
+
+def _mcp(mcp: argparse.ArgumentParser) -> None:
+    mcp.add_argument(
+        "folders", nargs="*", type=Path, metavar="FOLDER", help="what agents may name lies there (default: here)"
+    )
+    mcp.add_argument("--trust", action="store_true", help="allow dry runs: the code of these folders is executed")
+    mcp.add_argument("--python", metavar="P", help="the interpreter of dry runs (default: the project's)")
+    mcp.add_argument("--launcher", type=_words, default=(), metavar="CMD", help="a command that starts it")
 
 
 def _check(check: argparse.ArgumentParser) -> None:

@@ -40,12 +40,11 @@ class Plan:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit status."""
     gc.set_threshold(GARBAGE_THRESHOLD)
-    overrides = Overrides.of(arguments)
     if arguments.diff and arguments.output_format != "text":
         raise Failure("--diff is a format of its own; leave out --output-format")
     projects = Projects()
     kept = cache_folder() if arguments.cache else None
-    plan = _plan(arguments, projects, overrides, kept)
+    plan = planned(arguments, projects, kept)
     results = tuple(inspect_all(plan.jobs, arguments.jobs, show_progress=arguments.progress))
     if kept:
         ResultCache(kept).sweep()
@@ -96,9 +95,10 @@ def _load_baseline(path: Path | None) -> Baseline | None:
         raise Failure(str(error)) from error
 
 
-def _plan(arguments: argparse.Namespace, projects: Projects, overrides: Overrides, kept: Path | None) -> Plan:
+def planned(arguments: argparse.Namespace, projects: Projects, kept: Path | None) -> Plan:
+    """Return what a command is to check; ``kept`` is where findings are kept from check to check. Failure."""
     plan = Plan()
-    make = _job_maker(arguments, projects, overrides)
+    make = _job_maker(arguments, projects, Overrides.of(arguments))
     seen: set[str] = set()
     for given in arguments.paths:
         for shown in _files(given, arguments, projects, plan):

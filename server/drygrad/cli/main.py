@@ -22,6 +22,7 @@ COMMANDS = {
     "rules": "rules",
     "doctor": "doctor",
     "server": "serve",
+    "mcp": "mcp",
 }
 INTERRUPTED = 130
 

@@ -15,7 +15,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit status."""
     rules = all_rules()
     if arguments.output_format == "json":
-        sys.stdout.write(json.dumps([_entry(rule) for rule in rules], indent=1) + "\n")
+        sys.stdout.write(json.dumps([entry(rule) for rule in rules], indent=1) + "\n")
         return 0
     width = max((len(rule.name) for rule in rules), default=0)
     for rule in rules:
@@ -25,7 +25,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _entry(rule: type[Rule]) -> dict[str, Any]:
+def entry(rule: type[Rule]) -> dict[str, Any]:
+    """Return what there is to know of a rule."""
     documentation = rule.documentation()
     return {
         "code": rule.code,

@@ -18,7 +18,7 @@ from .main import INTERRUPTED
 from .report import FileResult, Ran, Report
 from .run_files import File, files_of, judged, with_mentioned
 from .run_fixes import diff, fix, write
-from .run_progress import drawing
+from .run_progress import Progress, drawing
 from .run_watch import watch
 from .running import Runner
 from .walk import Projects
@@ -48,17 +48,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def report_of(files: Sequence[File], arguments: argparse.Namespace, projects: Projects) -> Report:
-    """Run the files, and have them fixed if asked to; a difference is shown with the findings before it."""
+    """Run the files with workers of their own, and have them fixed if asked to."""
     runner = Runner(arguments)
     try:
         async with drawing(wanted=arguments.progress) as progress:
-            await runner.run(files, progress)
-            files = with_mentioned(files, projects)
-            before = {(file.path, file.qualname): (file.source, judged(file)) for file in files}
-            if arguments.fix or arguments.unsafe_fixes or arguments.diff:
-                files = await fix(files, runner, progress, projects, unsafe=arguments.unsafe_fixes)
+            return await report_by(runner, files, arguments, projects, progress)
     finally:
         await runner.close()
+
+
+async def report_by(
+    runner: Runner, files: Sequence[File], arguments: argparse.Namespace, projects: Projects, progress: Progress
+) -> Report:
+    """Run the files, and have them fixed if asked to; a difference is shown with the findings before it."""
+    await runner.run(files, progress)
+    files = with_mentioned(files, projects)
+    before = {(file.path, file.qualname): (file.source, judged(file)) for file in files}
+    if arguments.fix or arguments.unsafe_fixes or arguments.diff:
+        files = await fix(files, runner, progress, projects, unsafe=arguments.unsafe_fixes)
     if not arguments.diff:
         write(files)
         return _reported([judged(file) for file in files])

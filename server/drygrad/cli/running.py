@@ -28,12 +28,12 @@ from .run_progress import Progress
 
 
 class Runner:
-    """Carries out the runs of one command; the workers live as long as it does."""
+    """Carries out the runs of one command; the workers live as long as it does, unless they are given to it."""
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
+    def __init__(self, arguments: argparse.Namespace, runs: DryRuns | None = None) -> None:
         self._arguments = arguments
         parallel = parallel_runs()
-        self._runs = DryRuns(parallel=parallel)
+        self._runs = runs or DryRuns(parallel=parallel)
         self._slots = asyncio.Semaphore(2 * parallel)
 
     async def close(self) -> None:
