@@ -1,0 +1,49 @@
+"""What could be different about a program: each change is traced, never computed from a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
+
+from drygrad.worker.forecast.changes.adapters import Adapters
+from drygrad.worker.forecast.changes.change import Change
+from drygrad.worker.forecast.changes.graphs import Checkpoint, NoGrad
+from drygrad.worker.forecast.changes.optimizers import (
+    Accumulate,
+    EightBit,
+    Fused,
+    OneByOne,
+    Plain,
+    SetToNone,
+    StatesInShards,
+)
+from drygrad.worker.forecast.changes.precision import Autocast, ChannelsLast, Half
+
+_KINDS: dict[str, type[Change]] = {
+    kind.word: kind
+    for kind in (
+        Accumulate,
+        Adapters,
+        Autocast,
+        ChannelsLast,
+        Checkpoint,
+        EightBit,
+        Fused,
+        Half,
+        NoGrad,
+        OneByOne,
+        Plain,
+        SetToNone,
+        StatesInShards,
+    )
+}
+
+
+@contextmanager
+def applied(words: Iterable[str]) -> Generator[list[Change]]:
+    """Have changes made while the block runs: ``fused``, ``checkpoint:net.Block``; they tell what they have touched."""
+    with ExitStack() as left:
+        changes = [_KINDS[word](argument) for word, _, argument in (each.partition(":") for each in words)]
+        for change in changes:
+            change.enter(left)
+        yield changes
