@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 from torch import nn
 
+from drygrad.worker.forecast.allocator_settings import settings_of
 from drygrad.worker.forecast.changes import applied
 from drygrad.worker.forecast.changes.change import Change
+from drygrad.worker.forecast.changes.seen import Seen as Sight
 
 
 class Block(nn.Module):
@@ -136,3 +139,28 @@ def test_every_second_step_is_taken_and_a_schedule_still_counts() -> None:
             moved = not torch.equal(before, seen.last.weight)
             assert gradient is not None and moved == (not gradient.any()), "a gradient stays until its step is taken"
     assert len(seen.optimizer.state) == 6
+
+
+def test_what_could_be_different_is_seen() -> None:
+    with applied(["seen"]) as (change,):
+        trained()
+        seen: dict[str, Any] = cast("Sight", change).as_wire()
+    assert seen["optimizers"] == [{"name": "AdamW", "fusible": True, "foreach": True}]
+    assert [(block["name"], block["count"]) for block in seen["blocks"]] == [(BLOCK, 2)]
+    assert (seen["flags"], seen["linear"]) == (["zeros"], 3)
+    with applied(["seen"]) as (change,), torch.autocast("cpu", dtype=torch.bfloat16):
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)).bfloat16().eval()(torch.randn(1, 3, 9, 9))
+    assert cast("Sight", change).as_wire() == {
+        "flags": ["evaluates", "half", "images"],
+        "optimizers": [],
+        "blocks": [],
+        "linear": 0,
+    }
+
+
+def test_expandable_segments_are_set_beside_what_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")
+    with applied(["expandable"]) as (change,):
+        assert settings_of(os.environ)[:2] == (True, 64 << 20)
+    assert change.touched
+    assert settings_of(os.environ)[:2] == (False, 64 << 20)

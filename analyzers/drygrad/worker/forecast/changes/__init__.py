@@ -18,6 +18,8 @@ from drygrad.worker.forecast.changes.optimizers import (
     StatesInShards,
 )
 from drygrad.worker.forecast.changes.precision import Autocast, ChannelsLast, Half
+from drygrad.worker.forecast.changes.seen import Seen
+from drygrad.worker.forecast.changes.surroundings import Expandable
 
 _KINDS: dict[str, type[Change]] = {
     kind.word: kind
@@ -28,11 +30,13 @@ _KINDS: dict[str, type[Change]] = {
         ChannelsLast,
         Checkpoint,
         EightBit,
+        Expandable,
         Fused,
         Half,
         NoGrad,
         OneByOne,
         Plain,
+        Seen,
         SetToNone,
         StatesInShards,
     )
