@@ -58,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("launched")
     for name, text in {
         "train.py": TRAIN,
+        "pytest.ini": "[pytest]\naddopts = --drygrad --drygrad-fail-on=never\n",
         "pkg/__init__.py": "",
         "pkg/cli.py": CLI,
         "test_layer.py": TESTS,

@@ -179,6 +179,7 @@ FACTS = record(
             "behind": flag,
             "kind": _WORDS,
             "type": _WORDS,
+            "test": line(1000),
         }.items()
     }
 )

@@ -8,8 +8,10 @@ from typing import Any
 
 from drygrad.worker.run import Run
 
-_OURS = ("--assert=plain", "--capture=no", "-p", "no:cacheprovider", "--color=no")
-"""Nothing is to rewrite the text of modules, and what is printed is kept by us."""
+_OURS = ("--assert=plain", "--capture=no", "-p", "no:cacheprovider", "-p", "no:drygrad", "--color=no")
+"""Nothing is to rewrite the text of modules, what is printed is kept by us, and no run is to begin others."""
+_OPTIONS = ("--drygrad-fail-on", "--drygrad-device", "--drygrad-time")
+_LONGEST = 300
 _NO_TESTS = 5
 
 
@@ -18,11 +20,34 @@ class NothingRan(Exception):
 
 
 class _Errors:
-    """A plugin: it keeps the first error that a test, a fixture or a module of tests has ended with."""
+    """A plugin: it keeps the first error that a test, a fixture or a module of tests has ended with.
 
-    def __init__(self) -> None:
+    It says which test runs, and takes what drygrad's own plugin for pytest, which is left out here, would be set by.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self.first: BaseException | None = None
+        self.first_test: str | None = None
         self.ran = 0
+
+    def pytest_addoption(self, parser: Any) -> None:
+        """Take the options of drygrad's plugin, which a project may set for all its sessions."""
+        parser.addoption("--drygrad", action="store_true")
+        for option in _OPTIONS:
+            parser.addoption(option)
+
+    def pytest_configure(self, config: Any) -> None:
+        """Take its mark."""
+        config.addinivalue_line("markers", "no_drygrad: the test is not repeated under instruments")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Hear of a test that begins."""
+        self._run.test = nodeid if len(nodeid) <= _LONGEST else None
+
+    def pytest_runtest_logfinish(self) -> None:
+        """Hear that a test has ended."""
+        self._run.test = None
 
     def pytest_runtest_call(self, item: Any) -> None:
         """Count the tests that begin."""
@@ -31,16 +56,17 @@ class _Errors:
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         """Hear of an error that nobody expects."""
         if self.first is None and call.excinfo is not None:
-            self.first = call.excinfo.value
+            self.first, self.first_test = call.excinfo.value, self._run.test
 
 
 def run(run: Run, arguments: list[str]) -> None:
     """Run the tests that the words name. Raises what the first that fails has raised, and NothingRan."""
     pytest: Any = import_module("pytest")  # the user's, where there is one
-    errors = _Errors()
+    errors = _Errors(run)
     side_by_side = ["-n0"] if find_spec("xdist") is not None else []
     status = int(pytest.main([*arguments, *_OURS, *side_by_side], plugins=[errors]))
     if errors.first is not None:
+        run.test = errors.first_test
         raise errors.first
     if errors.ran == 0 or status == _NO_TESTS:
         raise NothingRan("pytest runs no test with these arguments")

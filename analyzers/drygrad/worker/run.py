@@ -89,6 +89,8 @@ class Run:
     """Tells, in experiments, what the constructor of a module of the user's was called with."""
     ranks: Groups | None = None
     """Makes the process groups, where this process is one of several ranks."""
+    test: str | None = None
+    """The test that is being run, by pytest's name for it."""
     weights_absent = False
     """Whether weights that the program downloads are random in this run."""
 
@@ -198,6 +200,8 @@ class Run:
         left = self.cuts.before(error.__traceback__ if error is not None else None)
         if left is not None:
             fault.facts.setdefault("loop_left", left)
+        if self.test is not None:
+            fault.facts.setdefault("test", self.test)
         where = fault.at and (fault.at.path, fault.at.line)
         if all(fault.code != f.code or where != (f.at and (f.at.path, f.at.line)) for f in self.faults):
             self.faults.append(fault)

@@ -150,7 +150,7 @@ def with_mentioned(files: Sequence[File], projects: Projects) -> list[File]:
     known = {str(file.path.absolute()): file for file in files}
     for path in sorted(found.keys() - known.keys()):
         shown = shown_path(path, beside=files[0].shown)
-        known[path] = replace(_file(shown, None, projects), mentioned=True)
+        known[path] = replace(file_of(shown, None, projects), mentioned=True)
         known[path].check()
     for path, file in known.items():
         file.others = found.get(path, [])
@@ -168,21 +168,22 @@ def files_of(arguments: argparse.Namespace, projects: Projects) -> Iterator[File
     launch = given_launch(arguments, projects)
     if launch is not None:
         qualname = (arguments.target or "").partition("::")[2]
-        yield replace(_file(from_here(launch.file), qualname or None, projects), launch=launch)
+        yield replace(file_of(from_here(launch.file), qualname or None, projects), launch=launch)
         return
     name, _, qualname = str(arguments.target).partition("::")
     if Path(name).is_dir():
         if qualname:
             raise Failure(f"{name} is a folder; name the file that has {qualname}")
         for shown in Walk(projects).files(name):
-            yield _file(shown, None, projects)
+            yield file_of(shown, None, projects)
         return
     if not Path(name).exists():
         raise Failure(f"{name}: no such file or folder")
-    yield _file(name, qualname or None, projects)
+    yield file_of(name, qualname or None, projects)
 
 
-def _file(shown: str, qualname: str | None, projects: Projects) -> File:
+def file_of(shown: str, qualname: str | None, projects: Projects) -> File:
+    """Return a file, read, of which a function is to be run, or all of it. Failure where that cannot be."""
     path, notebook = Path(shown), None
     try:
         data = read_file(path)
