@@ -193,7 +193,7 @@ def test_inputs_of_the_command_line(folder: Path) -> None:
     assert "x = float32 [2, 3] on cpu" in outcome.out
     missing = call(folder, "train.py::unknown")
     assert missing.status == 2
-    assert "no inputs for `unknown` were found" in missing.out
+    assert "found no inputs that `unknown` runs with" in missing.out
     assert "= fill in above it: # dry-run: " in missing.out
 
 

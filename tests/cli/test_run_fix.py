@@ -56,7 +56,7 @@ def test_a_fix_says_what_came_of_trying_it(folder: Path) -> None:
     outcome = call(folder, "faulty.py")
     assert outcome.status == 1
     assert "fix (verified, safe, --fix): Replace `clamp_` with `clamp`" in outcome.out
-    assert "fix (verified, unsafe, --unsafe-fixes): Convert `y` with .long()" in outcome.out
+    assert "fix (verified, unsafe, --unsafe-fixes): Convert `y` with `.long()`" in outcome.out
     assert "1 fixable with --fix; 1 more with --unsafe-fixes" in outcome.out
     answer: dict[str, Any] = json.loads(call(folder, "faulty.py", "--output-format", "json").out)
     assert {fix["verified"] for finding in answer["findings"] for fix in finding["fixes"]} == {True}

@@ -111,17 +111,17 @@ def test_of_a_file_that_is_given_arguments_the_script_alone_is_run(folder: Path)
 def test_a_program_that_lacks_arguments_is_told_with_the_line_to_complete(folder: Path) -> None:
     outcome = call(folder, "train.py --")
     assert outcome.status == 2
-    assert "train.py:9:8: info[DG901]: the program has no arguments of the command line: the following" in outcome.out
+    assert "train.py:9:8: info[DG901]: the program was started without command-line arguments: the following" in outcome.out
     assert "= usage: train.py [-h] --size SIZE" in outcome.out
-    assert "= complete it: drygrad run train.py -- --size ...\n" in outcome.out
+    assert "= complete this command: drygrad run train.py -- --size ...\n" in outcome.out
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "name what to run: a file, -m and a module, or -- and a command"),
+        ([], "nothing to run: name a file, -m and a module, or -- and a command"),
         (["--"], "there is no command"),
-        (["-m", "pkg"], "`pkg` is a package without a `__main__`: it cannot be started by -m"),
+        (["-m", "pkg"], "`pkg` is a package without `__main__` and cannot be started with -m"),
         (["-m", "pkg.cli", "train.py"], "-m pkg.cli and train.py: name one of them"),
         (["gone.py", "--", "--a"], "gone.py: no such file in "),
         (["--", "make", "train"], "`make` is no command that drygrad can follow to a Python program"),
@@ -137,10 +137,10 @@ def test_a_launch_that_cannot_be_read_is_said_and_ends_with_status_2(cli: Cli, w
 def test_what_a_program_lacks_is_taken_from_the_projects_launches(folder: Path) -> None:
     (folder / "README.md").write_text("```\npython train.py --size <n>\nFLAVOUR=sweet python train.py --size 7\n```\n")
     outcome = call(folder, "train.py")
-    assert "started as README.md:3 has it: FLAVOUR=sweet python train.py --size 7" in outcome.out
+    assert "started as README.md:3 does: FLAVOUR=sweet python train.py --size 7" in outcome.out
     assert ("train.py:11:1: error[DG302]" in outcome.out, outcome.status) == (True, 1)
     by_name = call(folder, "--launch README.md:3")
-    assert "started as README.md:3 has it" in by_name.out
+    assert "started as README.md:3 does" in by_name.out
     assert "train.py:11:1: error[DG302]" in by_name.out
 
 
@@ -168,6 +168,6 @@ def test_what_the_project_sets_for_dry_runs_holds_where_no_option_speaks(folder:
         'experiment-time = 0\nverify-time = 0.1\nenvironment = { FLAVOUR = "umami" }\n'
     )
     outcome = run_here("run", cwd=tmp_path)
-    assert "started as pyproject.toml:2 has it: FLAVOUR=umami python train.py --size 7" in outcome.out
+    assert "started as pyproject.toml:2 does: FLAVOUR=umami python train.py --size 7" in outcome.out
     assert f"SEEN ['train.py', '--size', '7'] {tmp_path} umami None 0" in outcome.out
     assert (outcome.status, "failed on the CPU" in outcome.out) == (1, True)

@@ -57,7 +57,7 @@ def test_a_related_place_is_shown_with_the_line_of_its_own_cell(cli: Cli) -> Non
     first = "import torch\nx = torch.ones(3, requires_grad=True)\ny = x.exp()\n"
     cli.write("book.ipynb", notebook([("code", first), ("code", "a = 1\ny.add_(1)\nb = 2\ny.sum().backward()\n")]))
     lines = cli("run", "book.ipynb", "--device", "cpu", "--python", sys.executable).out.splitlines()
-    saved = next(number for number, line in enumerate(lines) if "keeps its output for backward (in cell 1):" in line)
+    saved = next(number for number, line in enumerate(lines) if "saves its output for backward (in cell 1):" in line)
     assert lines[saved + 1] == "3 | y = x.exp()"
     assert lines[1] == "2 | y.add_(1)"
 

@@ -94,7 +94,7 @@ def test_text_shows_the_line_of_the_other_file(report: Report) -> None:
     lines = written(report, "text").splitlines()
     assert lines[0].startswith("parts/model.py:15:12: error[DG302]: `target[3]` = 5 is outside [0, 5)")
     assert lines[1] == "15 |     return nn.functional.cross_entropy(scores, target)"
-    assert any("train.py:14:29: `target` is made here" in line for line in lines)
+    assert any("train.py:14:29: `target` is created here" in line for line in lines)
     assert not any(line.startswith("  error") for line in lines), "the finding says it"
     assert lines[-1].startswith("Found 1 error in 2 files")
 
@@ -127,7 +127,7 @@ def test_waits_notes_and_errors_name_the_file(folder: Path) -> None:
     out = call(folder, "train.py::slow", "--device", "sim").out
     assert out.startswith("parts/model.py:21:5: ")
     assert "[DG907]: KeyError: 'none'" in out.splitlines()[0]
-    assert "train.py:10:5: the run came from here" in out
+    assert "train.py:10:5: the run started here" in out
     assert "  waits    parts/model.py:20: a value is read from the device" in out
     assert "the loop at parts/model.py:19 was stopped after 3 of 100 batches" in out
 

@@ -124,11 +124,11 @@ def test_a_call(text: str, target: str, setup: list[str], given: list[str]) -> N
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no call of it"),
+        ("", "no call in this file"),
         ("step(unknown, 2)\n", "`unknown`"),
-        ("def main(n):\n    step(n, 2)\n", "no call of it"),
-        ("def main():\n    if log(): return\n    else: x = 1\n    step(x, 1)\n", "no call of it"),
-        ("async def main():\n    step(1, 2)\n", "no call of it"),
+        ("def main(n):\n    step(n, 2)\n", "no call in this file"),
+        ("def main():\n    if log(): return\n    else: x = 1\n    step(x, 1)\n", "no call in this file"),
+        ("async def main():\n    step(1, 2)\n", "no call in this file"),
     ],
 )  # fmt: skip
 def test_a_call_that_cannot_be_built(text: str, why: str) -> None:

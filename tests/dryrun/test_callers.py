@@ -224,7 +224,7 @@ class TestWorkspace:
             ("a", "float32 [6] on cpu", "call in script.py:4"),
             ("b", "float32 [6] on cpu", "call in script.py:4"),
         ]
-        assert record.result.notes[-1].startswith("the call in test_model.py:3 cannot be made: ModuleNotFoundError")
+        assert record.result.notes[-1].startswith("the call in test_model.py:3 cannot be built: ModuleNotFoundError")
 
     def test_without_any_that_can_be_made_the_inputs_are_searched(self, tmp_path: Path) -> None:
         self.write(tmp_path, test_model="from model import loss\nimport nowhere\nloss(nowhere.x, 1)\n")

@@ -162,7 +162,7 @@ def test_what_a_loop_that_was_left_early_would_have_done_is_not_the_programs(
     worker: WorkerClient, tmp_path: Path, after: str, severity: str
 ) -> None:
     _, found = ran(worker, tmp_path, TRAINED.format(within="pass", after=after), None)
-    assert [(f.severity, "after the loop at line" in f.message) for f in found] == [(severity, severity == "hint")]
+    assert [(f.severity, "after the loop on line" in f.message) for f in found] == [(severity, severity == "hint")]
 
 
 def test_of_what_happens_between_two_passes_the_program_has_as_few(worker: WorkerClient, tmp_path: Path) -> None:

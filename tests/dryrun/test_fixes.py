@@ -59,7 +59,7 @@ def test_a_generator_is_made_on_the_device_where_it_is_made() -> None:
     )
     texts = proposed(program, "DG205", "torch.Generator()", {"generator": "cuda"}, raised="return torch.randn")
     assert texts == {
-        "Make the generator on the device: device=device": "return torch.Generator(device=device).manual_seed(seed)"
+        "Create the generator with `device=device`": "return torch.Generator(device=device).manual_seed(seed)"
     }
 
 
@@ -196,10 +196,10 @@ def test_a_loss_is_computed_after_the_step_that_changes_its_weights() -> None:
         "for it in range(3):\n    out = D(fake)\n    g_loss = out.mean()\n    other = 1\n"
         "    opt_d.step()\n    g_loss.backward()\n"
     )
-    related = {"linear keeps its input for backward": 4}
+    related = {"linear saves its input for backward": 4}
     texts = proposed(program, "DG101", "opt_d.step()", {"write": "step"}, related=related)
-    assert list(texts) == ["Compute it after the step that changes these weights (it sees the new ones)"]
-    related = {"linear keeps its input for backward": 2, "`opt_d.step()` (Adam) changes the weights here": 7}
+    assert list(texts) == ["Move it after the step that changes these weights (uses the new weights)"]
+    related = {"linear saves its input for backward": 2, "`opt_d.step()` (Adam) changes the weights here": 7}
     assert proposed(program, "DG101", "out = D(fake)", {"write": "step"}, related=related) == texts
 
 
@@ -213,7 +213,7 @@ def test_constructors_call_the_base_class_first() -> None:
     program = "class Net(nn.Module):\n    def __init__(self):\n        self.fc = nn.Linear(2, 3)\n"
     message = "cannot assign module before Module.__init__() call"
     texts = proposed(program, "DG907", "self.fc = nn.Linear(2, 3)", message=message)
-    assert texts == {"Call super().__init__() first": "super().__init__()"}
+    assert texts == {"Call `super().__init__()` first": "super().__init__()"}
 
 
 def test_nothing_is_proposed_for_a_fault_in_another_file() -> None:
@@ -244,7 +244,7 @@ STRAIGHT_THROUGH = (
 def test_a_straight_through_estimator_moves_behind_what_needs_the_graph_and_keeps_its_detach() -> None:
     at = "q = z + (q - z).detach()"
     assert list(proposed(STRAIGHT_THROUGH, "DG112", at)) == [
-        "Let what follows read `q` with its graph: move this behind it"
+        "Move this below, so that later code reads `q` with its graph"
     ]
 
 
@@ -255,10 +255,10 @@ def test_an_optimizer_is_made_behind_the_call_that_replaces_a_layer() -> None:
         "    def replace(self, model):\n        model.fc = nn.Linear(2, 2)\n"
     )
     at = "self.opt = torch.optim.SGD(model.fc.parameters())"
-    texts = proposed(program, "DG715", at, related={"a new layer is made here": 10})
-    assert list(texts) == ["Make the optimizer after the layer is replaced"]
+    texts = proposed(program, "DG715", at, related={"a new layer is created here": 10})
+    assert list(texts) == ["Create the optimizer after the layer is replaced"]
     program = program.replace("self.replace(model)", "pass")
-    assert proposed(program, "DG715", at, related={"a new layer is made here": 10}) == {}
+    assert proposed(program, "DG715", at, related={"a new layer is created here": 10}) == {}
 
 
 def test_an_exponent_that_is_bound_anew_before_the_logarithm_is_not_read_there() -> None:

@@ -59,8 +59,8 @@ def test_what_comes_behind_a_fault_is_told_where_a_fix_of_it_lets_the_run_go_on(
     first, second, third = found
     at = [finding.span.start.line for finding in found]
     assert "(after" not in first.message
-    assert second.message.endswith(f"(after the fix at line {at[0]})")
-    assert third.message.endswith(f"(after the fixes at lines {at[0]}, {at[1]})")
+    assert second.message.endswith(f"(after the fix on line {at[0]})")
+    assert third.message.endswith(f"(after the fixes on lines {at[0]}, {at[1]})")
     (edit,) = second.fixes[0].edits
     assert source.slice(edit.span) == "h * scale"
     assert second.fixes[0].verified is None  # what comes behind can only be mended by what changes its meaning

@@ -34,10 +34,10 @@ def test_several_comments_are_several_runs_and_may_go_over_lines() -> None:
 @pytest.mark.parametrize(
     ("comment", "message", "at"),
     [
-        ("# dry-run: x=torch.ones(3", "brackets do not balance", (1, 0, 1, 25)),
+        ("# dry-run: x=torch.ones(3", "unbalanced brackets", (1, 0, 1, 25)),
         ("# dry-run: x=1 y=2", "cannot be parsed", None),
         ("# dry-run: torch.ones(3)", "`torch.ones(3)` has no name", (1, 11, 1, 24)),
-        ("# dry-run: x=1) + (2", "no arguments of a call", (1, 0, 1, 20)),
+        ("# dry-run: x=1) + (2", "not call arguments", (1, 0, 1, 20)),
     ],
 )
 def test_a_comment_that_cannot_be_read(comment: str, message: str, at: tuple[int, int, int, int] | None) -> None:
@@ -62,7 +62,7 @@ def test_an_unknown_parameter_is_named_with_its_like() -> None:
 
 
 def test_what_a_comment_leaves_out_or_leaves_blank() -> None:
-    assert missing("# dry-run: x=1\ndef f(x, y, z=1, *, w): ...\n", "f").message == "the inputs leave out `y` and `w`"
+    assert missing("# dry-run: x=1\ndef f(x, y, z=1, *, w): ...\n", "f").message == "the inputs are missing `y` and `w`"
     assert missing("# dry-run: x=...\ndef f(x): ...\n", "f").message == "fill in `x` in the inputs"
     assert missing("# dry-run: x=ones(3)\ndef f(x): ...\n", "f").message.startswith("the inputs use `ones`")
 

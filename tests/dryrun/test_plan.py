@@ -71,7 +71,7 @@ def test_methods_get_an_object_from_the_file_or_make_one() -> None:
     assert built.receiver is not None
     assert (built.receiver.text, built.receiver.source) == ("net", "call")
     assert steps(built) == ["net = Net(10).eval()"]
-    assert missing(text.format("", ""), "Net.forward").message == "nothing makes the `self` of `Net.forward`"
+    assert missing(text.format("", ""), "Net.forward").message == "nothing creates the `self` of `Net.forward`"
 
 
 def test_the_module_and_its_path(tmp_path: Path) -> None:

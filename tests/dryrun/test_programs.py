@@ -272,7 +272,7 @@ def test_a_program_that_ends_before_is_no_fault_of_the_target(
     result = Result.read(worker.run(asked))
     assert result.outcome == "no-inputs"
     assert result.reason is not None
-    assert result.reason.startswith("train.py does not come to the target: ")
+    assert result.reason.startswith("train.py does not reach the target: ")
     assert why in result.reason
     assert findings(result, plan, plan.source, Settings()) == []
 
@@ -280,7 +280,7 @@ def test_a_program_that_ends_before_is_no_fault_of_the_target(
 @pytest.mark.parametrize("end", ["", "raise SystemExit\n", "import sys\nsys.exit(False)\n"])
 def test_a_program_that_does_not_call_the_target(end: str, worker: WorkerClient, tmp_path: Path) -> None:
     result = result_of(worker, planned(tmp_path, f"{TRAIN}x = torch.ones(2)\n{end}"))
-    assert (result.outcome, result.reason) == ("no-inputs", "train.py ends without a call of the target")
+    assert (result.outcome, result.reason) == ("no-inputs", "train.py ends without calling the target")
 
 
 def test_an_error_of_the_target_is_a_finding_there(worker: WorkerClient, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_an_error_behind_a_loop_that_was_left_early_is_a_hint(worker: WorkerClie
     plan = replace(plan, source=source_of(total), path=tmp_path / "total.py", target=target)
     (found,) = findings(result_of(worker, plan), plan, plan.source, Settings())
     assert (found.severity, found.span.start.line) == ("hint", 3)
-    assert found.message.endswith("(after the loop at line 7, which a dry run leaves early)")
+    assert found.message.endswith("(after the loop on line 7, which a dry run leaves early)")
 
 
 def test_experiments_are_made_with_the_inputs_of_the_program(worker: WorkerClient, tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ class Counting(DryRuns):
 
 
 class TestWorkspace:
-    """The whole way: look-up, plan, run, and what is done where a program does not come to the target."""
+    """The whole way: look-up, plan, run, and what is done where a program does not reach the target."""
 
     @pytest.fixture
     def dry_run(self, tmp_path: Path) -> Iterator[DryRun]:
@@ -392,7 +392,7 @@ class TestWorkspace:
         record, run = dry_run("checked", a=bad, b=f"{BEGUN}    {STEP}\n")
         assert (record.result.outcome, run) == ("passed", ["a.py", "b.py"])
         assert record.result.inputs[0].source == "b.py, where `checked` was first called"
-        assert record.result.notes[-1].startswith("a.py does not come to the target: FileNotFoundError")
+        assert record.result.notes[-1].startswith("a.py does not reach the target: FileNotFoundError")
         assert {path.name for path in record.files} == {"b.py", "parts.py"}
         assert record.comment is None
 
@@ -406,13 +406,13 @@ class TestWorkspace:
     def test_where_none_does_the_inputs_are_searched(self, dry_run: DryRun) -> None:
         record, _ = dry_run("checked", a=f"{BEGUN}    Trainer(2).net\n")
         assert record.plan.proposal is not None
-        assert record.result.notes[-1] == "a.py ends without a call of the target"
+        assert record.result.notes[-1] == "a.py ends without calling the target"
 
     def test_a_program_is_run_again_only_for_what_it_came_by(self, dry_run: DryRun) -> None:
         text = f"{BEGUN}    Trainer(2).net(torch.ones(2), {{'step': 1}})\n    open('absent')\n"
         assert dry_run("checked", a=text)[1] == ["a.py"]
         record, run = dry_run("checked")
-        assert (run, record.result.notes[-1].partition(":")[0]) == ([], "a.py does not come to the target")
+        assert (run, record.result.notes[-1].partition(":")[0]) == ([], "a.py does not reach the target")
         assert dry_run("Net.forward")[1] == ["a.py"]
         assert dry_run("checked", a=f"{BEGUN}    {STEP}\n")[1] == ["a.py"]
 

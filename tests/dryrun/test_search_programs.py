@@ -356,7 +356,7 @@ def fetch(x, store: Store):
 def test_an_input_that_cannot_even_be_made_is_named(worker: WorkerClient, tmp_path: Path) -> None:
     _, found = ran(worker, planned(tmp_path, REFUSING, "fetch", search_seconds=0.5))
     assert [f.code for f in found] == ["DG901"]
-    assert "`store` cannot be made: KeyError" in found[0].message
+    assert "`store` cannot be created: KeyError" in found[0].message
 
 
 ENERGY = """\

@@ -115,7 +115,7 @@ async def test_the_json_of_a_run_has_one_form(runs: DryRuns) -> None:
             {"available": False},
             {"works": False, "why": "it moved"},
             "cpu",
-            "it moved; device faults were not looked for",
+            "it moved; device faults were not checked",
         ),
         ({}, {"works": False}, "cpu", "the probe failed"),
     ],

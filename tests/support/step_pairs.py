@@ -197,7 +197,7 @@ NOT_LEARNT = {
     "a rate at which it overshoots": (_LEARNING.replace("<>", "30.0").replace("{}", "pass"), "grows|goes"),
     "weights that each step sets back": (
         _LEARNING.replace("<>", "0.1").replace("{}", "model.load_state_dict(start)"),
-        "have not changed the loss",
+        "do not change the loss",
     ),
 }
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from worker_client import WorkerClient, plan
 
-ALONE = "the process group has one member: collectives give back what they are given"
-LAUNCHED = "the program is one for torchrun: it has the variables of a launch of one process (RANK is 0)"
+ALONE = "the process group has one member; collectives return their input"
+LAUNCHED = "the program expects torchrun; it gets the environment of a single-process launch (RANK is 0)"
 BEGIN = (
     "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\nx = torch.arange(4.0, device=DEVICE)\n"
 )
@@ -141,7 +141,7 @@ def test_a_function_alone_has_the_group_that_the_program_begins_elsewhere(worker
     text = "import torch.distributed as dist\ndef f():\n    print(dist.get_rank(), dist.get_world_size())\n"
     result = worker.run(plan(tmp_path, text, "f"))
     assert (result["outcome"], result["output"]["text"]) == ("passed", "0 1\n")
-    assert any("the program begins elsewhere" in note for note in result["notes"])
+    assert any("the program creates elsewhere" in note for note in result["notes"])
 
 
 def test_a_script_that_forgets_to_begin_its_group_is_told(worker: WorkerClient, tmp_path: Path) -> None:

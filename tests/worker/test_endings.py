@@ -17,26 +17,26 @@ EXPECTED = [
     # name, text, outcome, (code, line) or None, words of the message
     ("key", "c = {}\nc['lr']\n", "failed", ("DG907", 2), "KeyError: 'lr'"),
     ("syntax", "x = 1\ny = (\n", "failed", ("DG907", 2), "was never closed"),
-    ("recursion", "def f():\n    f()\nf()\n", "failed", ("DG907", 2), "calls itself without end"),
+    ("recursion", "def f():\n    f()\nf()\n", "failed", ("DG907", 2), "recurses without end"),
     ("interrupt", "raise KeyboardInterrupt\n", "failed", ("DG907", 1), "KeyboardInterrupt"),
     ("status", "import sys\nsys.exit(2)\n", "failed", ("DG907", 2), "status 2"),
     ("exit", "import sys\nsys.exit()\n", "passed", None, ""),
-    ("question", "x = 1\nname = input('? ')\n", "blocked", ("DG903", 2), "nobody to ask"),
+    ("question", "x = 1\nname = input('? ')\n", "blocked", ("DG903", 2), "cannot be answered"),
     (
         "command line",
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('data')\np.parse_args()\n",
         "no-inputs",
         ("DG901", 4),
-        "no arguments of the command line: the following arguments are required: data",
+        "without command-line arguments: the following arguments are required: data",
     ),
     (
         "other command line",
         "import sys\nif len(sys.argv) < 2:\n    sys.exit(1)\n",
         "no-inputs",
         ("DG901", 3),
-        "no arguments of the command line",
+        "without command-line arguments",
     ),
-    ("argument", "import sys\nname = sys.argv[1]\n", "no-inputs", ("DG901", 2), "no arguments of the command line"),
+    ("argument", "import sys\nname = sys.argv[1]\n", "no-inputs", ("DG901", 2), "without command-line arguments"),
     ("variable", "import os\nos.environ['DATA_OF_X']\n", "blocked", ("DG903", 2), "variable DATA_OF_X is not set"),
     ("package", "import absent_xyz\n", "missing-package", None, ""),
     ("optional", "try:\n    import absent_xyz\nexcept ImportError:\n    pass\n", "passed", None, ""),
@@ -48,7 +48,7 @@ EXPECTED = [
         "def f():\n    while True: i = 1\nf()\n",
         "deadline",
         ("DG902", 2),
-        "moving until then",
+        "still making progress",
     ),
     ("lock", "import threading\nl = threading.Lock()\nl.acquire()\nl.acquire()\n", "deadline", ("DG604", 4), "lock l"),
     (
@@ -64,16 +64,16 @@ EXPECTED = [
         "import time\ntime.sleep(60)\n",
         "deadline",
         ("DG902", 2),
-        "nothing has moved",
+        "no progress",
     ),
-    ("slow queue", "import queue\nqueue.Queue().get(timeout=60)\n", "deadline", ("DG902", 2), "nothing has moved"),
+    ("slow queue", "import queue\nqueue.Queue().get(timeout=60)\n", "deadline", ("DG902", 2), "no progress"),
     ("deaf", "x = 1\ny = sum(range(10 ** 11))\n", "deadline", ("DG902", 2), "other threads"),
 ]
 
 
 def test_a_function_that_the_program_does_not_come_to_has_not_passed(worker: WorkerClient, tmp_path: Path) -> None:
     result = worker.run(plan(tmp_path, "def f():\n    pass\nraise SystemExit\n", "f"))
-    assert (result["outcome"], result["reason"]) == ("no-inputs", "the program ends itself before it comes to the call")
+    assert (result["outcome"], result["reason"]) == ("no-inputs", "the program exits before it reaches the call")
 
 
 @pytest.mark.parametrize(("name", "text", "outcome", "fault", "words"), EXPECTED, ids=[case[0] for case in EXPECTED])
@@ -117,7 +117,7 @@ def test_a_file_that_is_not_there_is_a_hint(worker: WorkerClient, tmp_path: Path
     result = worker.run(plan(tmp_path, "import torch\ntorch.load('absent.pt')\n"))
     (fault,) = result["faults"]
     assert (result["outcome"], fault["code"], fault["severity"]) == ("failed", "DG907", "hint")
-    assert fault["message"] == "the run needs `absent.pt`, which is not there"
+    assert fault["message"] == "the run needs `absent.pt`, which does not exist"
 
 
 def test_a_failure_of_our_own_is_one_sentence(worker: WorkerClient, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_thread_that_holds_what_it_waits_for_is_told_where_it_does(worker: Wor
     result = worker.overdue(plan(tmp_path, text.replace("LOCK", "Lock")), 10)
     (fault,) = result["faults"]
     assert (fault["code"], fault["at"]["line"]) == ("DG604", 10)
-    assert "self.lock, which it holds itself" in fault["message"]
+    assert "self.lock, which it already holds" in fault["message"]
     assert [place["at"]["line"] for place in fault["related"]] == [14]
     result = worker.run(plan(tmp_path, text.replace("LOCK", "RLock"), timeout=120.0))
     assert (result["outcome"], result["faults"]) == ("passed", [])
@@ -433,18 +433,18 @@ def main():
 @pytest.mark.parametrize(
     ("body", "argv", "outcome", "words"),
     [
-        ("readers.parse(1)", [], "no-inputs", "the program has no arguments of the command line: Missing field: lr"),
-        ("readers.parse(2)", ["x"], "no-inputs", "the program does not take its command line: Missing field: lr"),
+        ("readers.parse(1)", [], "no-inputs", "the program was started without command-line arguments: Missing field: lr"),
+        ("readers.parse(2)", ["x"], "no-inputs", "the program rejects its command line: Missing field: lr"),
         ("readers.call(lambda: readers.build(1, []))", [], "failed", "ValueError: Missing field: lr"),
         ("readers.build(1, [])", [], "failed", "ValueError: Missing field: lr"),
-        ("readers.main()", [], "no-inputs", "the program has no arguments of the command line: Missing option --lr"),
+        ("readers.main()", [], "no-inputs", "the program was started without command-line arguments: Missing option --lr"),
         (
             "import sys; sys.argv[3]",
             ["x"],
             "no-inputs",
-            "the program does not take its command line, of which it reads",
+            "the program rejects its command line: it reads more",
         ),
-        ("import sys; len(sys.argv); sys.exit(1)", ["x"], "failed", "the program ends itself with status 1"),
+        ("import sys; len(sys.argv); sys.exit(1)", ["x"], "failed", "the program exits with status 1"),
     ],
 )
 def test_what_a_program_has_not_been_given_is_no_error_of_its_own(

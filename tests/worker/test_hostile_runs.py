@@ -145,4 +145,4 @@ async def test_a_run_has_a_limit_of_memory_and_says_when_it_was_reached(tmp_path
         assert (await run(supervisor, tmp_path, text)).output == "True\n"
         result = await run(supervisor, tmp_path, "x = bytearray(1 << 30)\n", memory_limit=256 << 20)
         assert result.outcome == "out-of-memory"
-        assert "the run could take 256.0 MiB of memory beyond what it began with" in result.notes
+        assert "the run could use 256.0 MiB of memory beyond its start" in result.notes

@@ -41,14 +41,14 @@ def test_no_torch(interpreter: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("__version__ = '2.6.1+cu124'\n", "torch 2.6.1+cu124 is too old for a dry run: it needs 2.7 or newer"),
+        ("__version__ = '2.6.1+cu124'\n", "torch 2.6.1+cu124 is too old for a dry run, which needs 2.7 or newer"),
         (
             "raise ImportError('libtorch_cpu.so: cannot open')\n",
             "torch cannot be imported: ImportError: libtorch_cpu.so",
         ),
         ("import torch._missing\n", "torch cannot be imported: ModuleNotFoundError: No module named 'torch._missing'"),
-        ("import os\nos.abort()\n", "torch cannot be imported: that ends with SIGABRT"),
-        ("import ctypes\nctypes.string_at(0)\n", "torch cannot be imported: that ends with SIGSEGV"),
+        ("import os\nos.abort()\n", "torch cannot be imported: the import ends with SIGABRT"),
+        ("import ctypes\nctypes.string_at(0)\n", "torch cannot be imported: the import ends with SIGSEGV"),
     ],
 )
 def test_a_torch_that_cannot_serve(interpreter: Path, text: str, words: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from worker_client import WorkerClient, plan
 
-NOTE = "no worker process was started for a loader: its dataset ran in this process, as its workers"
+NOTE = "no DataLoader worker processes were started; the dataset ran in this process"
 
 
 @pytest.fixture(scope="module")

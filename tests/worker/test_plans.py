@@ -66,7 +66,7 @@ def test_an_input_that_cannot_be_made_is_told_at_its_place(worker: WorkerClient,
     result = worker.run(plan(tmp_path, text, "f", arguments=[argument("missing", "x", line=1, column=13)]))
     assert result["outcome"] == "failed"
     (fault,) = result["faults"]
-    assert fault["message"] == "the input x cannot be made: NameError: name 'missing' is not defined"
+    assert fault["message"] == "the input x cannot be created: NameError: name 'missing' is not defined"
     assert (fault["code"], fault["at"]["line"], fault["at"]["column"]) == ("DG907", 1, 13)
 
 
@@ -225,7 +225,7 @@ def f(net): ...
     asked = plan(tmp_path, text, "f", setup=[[1, 0], [2, 0], [4, 0], [6, 0]], arguments=[argument("net")], **fields)
     result = worker.run(asked)
     assert (result["outcome"], result["faults"]) == ("no-inputs", [])
-    assert result["reason"].startswith("the call in calls.py:3 cannot be made: ")
+    assert result["reason"].startswith("the call in calls.py:3 cannot be built: ")
 
 
 TRAINING = """\
@@ -265,7 +265,7 @@ def test_a_loop_that_is_stopped_goes_on_with_its_last_batch_where_that_is_shorte
     )
     result = worker.run(plan(tmp_path, text))
     assert result["outcome"] == "passed", result["error"]
-    assert "the loop at line 8 went on with its last batch, which is shorter" in result["notes"]
+    assert "the loop at line 8 continued with its last batch, which is shorter" in result["notes"]
 
 
 def test_a_whole_accumulation_cycle_is_run(worker: WorkerClient, tmp_path: Path) -> None:

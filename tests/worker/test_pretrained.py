@@ -41,7 +41,7 @@ def test_a_download_leaves_the_weights_as_they_are(notes: Notes, tmp_path: Path)
     state = torch.hub.load_state_dict_from_url(URL, model_dir=str(tmp_path))
     net.load_state_dict({key.replace("module.", ""): value for key, value in state["model"].items()})
     assert torch.equal(net.weight, before)
-    assert notes.told == [f"weights are random where the program downloads them: {URL}"]
+    assert notes.told == [f"weights that the program would download are random: {URL}"]
 
 
 def test_what_is_on_the_disk_is_loaded(notes: Notes, tmp_path: Path) -> None:

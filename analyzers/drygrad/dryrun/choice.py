@@ -9,7 +9,7 @@ from drygrad.dryrun.states import State
 ROOM = 1 << 30
 """The bytes that a GPU must have free; with less, a run would end for want of memory before it showed anything."""
 
-UNSEEN = "device faults were not looked for"
+UNSEEN = "device faults were not checked"
 """What a run on the CPU leaves open, where it is no choice of the user's."""
 
 
@@ -20,7 +20,7 @@ def choose(state: State) -> tuple[str, str]:
         return "cuda", f"the GPU has {_gib(_free(state))} free"
     if state.sim.get("works") is not False:
         return "sim", no_gpu
-    return "cpu", f"{no_gpu}, and it cannot be simulated: {state.sim.get('why') or 'the probe failed'}; {UNSEEN}"
+    return "cpu", f"{no_gpu}, and simulating one failed: {state.sim.get('why') or 'the probe failed'}; {UNSEEN}"
 
 
 def _no_gpu(state: State) -> str | None:

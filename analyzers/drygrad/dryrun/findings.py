@@ -172,7 +172,7 @@ class Telling:
         root = plan.options.root
         path = plan.path.relative_to(root) if root and plan.path.is_relative_to(root) else plan.path
         usage = fault.detail or "\n".join(self.result.output.strip().splitlines()[-_MOST_USAGE:])
-        complete = f"complete it: {completed(fault.message, usage, str(path), plan.options.launch)}"
+        complete = f"complete this command: {completed(fault.message, usage, str(path), plan.options.launch)}"
         return f"{usage}\n{complete}" if usage else complete
 
     def _places(self, fault: Fault, source: Source) -> tuple[Span, list[Related]]:
@@ -181,7 +181,7 @@ class Telling:
         led_here = _led_there(fault, self.result, self.plan)
         if fault.at is not None and self._is_here(fault.at):
             if self.path is not None and led_here is not None and all(r.path is None for r in related):
-                related.append(self._related("the run came from here", led_here, source))
+                related.append(self._related("the run started here", led_here, source))
             return _span(fault.at, source), related
         span = _span(led_here, source) if led_here else self.plan.target.name_span
         if fault.at is not None:
@@ -229,4 +229,4 @@ def _comment_fix(missing: Missing, source: Source) -> Fix:
     """Return the fix that inserts the comment: with the best inputs that were tried, else a ``...`` for each name."""
     text = missing.comment or ", ".join(f"{name}=..." for name in missing.names)
     edit = comment_edit(source, missing.target.function, f"# dry-run: {text}")
-    return Fix("Insert a comment for the inputs", (edit,), "safe")
+    return Fix("Insert a comment with the inputs", (edit,), "safe")

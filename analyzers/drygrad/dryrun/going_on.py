@@ -20,7 +20,7 @@ from drygrad.static.source import Source
 
 ROUNDS = 3
 """So many faults may come one behind the other."""
-_FIXED = "the run goes on with this fixed"
+_FIXED = "the run continues with this fixed"
 """How the places of the fixes are kept, until they are told in the message."""
 
 
@@ -107,7 +107,7 @@ def _told(finding: Finding) -> Finding:
 def after_fixes(finding: Finding, fixed: Iterable[int]) -> Finding:
     """Return a finding as one that a run only comes to when what is wrong at other lines is fixed."""
     lines = sorted(fixed)
-    what = f"the fix at line {lines[0]}" if len(lines) == 1 else f"the fixes at lines {', '.join(map(str, lines))}"
+    what = f"the fix on line {lines[0]}" if len(lines) == 1 else f"the fixes on lines {', '.join(map(str, lines))}"
     severity = "warning" if finding.severity == "error" else finding.severity
     return replace(finding, severity=severity, message=f"{finding.message} (after {what})")
 

@@ -99,7 +99,7 @@ def _claim(fault: Fault, plan: Plan, result: Result) -> Fault | None:
         caller = passed_on_by(result)
         invented = f"with inputs that `{caller}` passes on" if caller else f"with invented inputs: {written(result)}"
         of_inputs = _UNPREPARED if plan.partial else invented
-        why = of_inputs if weak else f"after the loop at line {left}, which a dry run leaves early"
+        why = of_inputs if weak else f"after the loop on line {left}, which a dry run leaves early"
         return replace(fault, severity="hint", message=f"{fault.message} ({why})")
     return fault
 
@@ -186,13 +186,13 @@ def not_found(plan: Plan, result: Result) -> Missing | None:
     if result.outcome != "no-inputs":
         return None
     search = _search(result)
-    why = str(search.get("why") or "the run failed with every input that was tried")
+    why = str(search.get("why") or "the run failed with all inputs that were tried")
     line = result.error.at.line if result.error is not None and result.error.at is not None else None
-    where = f" at line {line}" if line else ""
+    where = f" on line {line}" if line else ""
     names = tuple(entry["name"] for entry in _inputs(result))
     part = _unbuilt(search)
-    end = f"`{part}` cannot be made: {why}" if part else f"the best ended{where} with {why}"
-    message = f"no inputs for `{plan.target.qualname}` were found that it runs with; {end}"
+    end = f"`{part}` cannot be created: {why}" if part else f"the best ended{where} with {why}"
+    message = f"found no inputs that `{plan.target.qualname}` runs with; {end}"
     return Missing(plan.target, message, plan.target.name_span, names, comment=written(result))
 
 

@@ -69,9 +69,9 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     """Judge a fix of ``target`` by the runs before and after it."""
     outcome, earlier = after.record.result.outcome, before.record.result.outcome
     if target.witness == "static" and outcome == earlier != "passed":
-        return Verdict(None, f"both runs end in another fault: {outcome}")
+        return Verdict(None, f"both runs fail, now differently: {outcome}")
     if outcome == "no-inputs":
-        return Verdict(None, "no inputs were found that the repaired code runs with")
+        return Verdict(None, "no inputs were found for the repaired code")
     if outcome not in ("passed", earlier):
         return Verdict(False, f"the run did not pass: {outcome}")
     known = _moved(before, trial)
@@ -82,7 +82,7 @@ def verdict(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict
     kept = _keeps(trial, before, after, target) if not new or _gets_further(trial, before, after) else Verdict(False)
     if not new:
         return kept
-    why = "something new appeared: " + ", ".join(f"{code} in line {line}" for code, line, _ in new)
+    why = "a new fault appeared: " + ", ".join(f"{code} on line {line}" for code, line, _ in new)
     return Verdict(False if kept.holds is False else None, why, goes_on=kept.holds is True)
 
 
@@ -94,14 +94,14 @@ def _keeps(trial: Trial, before: Seen, after: Seen, target: Finding) -> Verdict:
         avoided = outcome == "passed" and any(_was_called(statement, after.record) for statement in missed)
         return Verdict(False if avoided else None, "the repaired statement did not run")
     if untried := _untried(before, after):
-        return Verdict(None, f"the repaired code could not be tried: {untried}")
+        return Verdict(None, f"the repaired code could not be run: {untried}")
     broken = _broken(trial, before, after, target.code)
     if broken is not None:
         return broken
     if target.code in _NEEDS_NO_GRAPH and before.record.result.backward != "target":
         return Verdict(True)
     starved = lost_gradients(before.record.result, after.record.result)
-    return Verdict(not starved, f"no gradient reaches {', '.join(starved)} any more" if starved else "")
+    return Verdict(not starved, f"{', '.join(starved)} no longer get a gradient" if starved else "")
 
 
 def _untried(before: Seen, after: Seen) -> str:
@@ -110,7 +110,7 @@ def _untried(before: Seen, after: Seen) -> str:
     tried = {one.code: one for one in after.record.result.tried if one.outcome != "not-tried"}
     missing = [code for code in (asked.codes if asked is not None else ()) if code not in tried]
     why = (one.why for one in after.record.result.tried if one.code in missing)
-    return next(why, "its experiments did not begin") if missing else ""
+    return next(why, "its experiments did not start") if missing else ""
 
 
 def _broken(trial: Trial, before: Seen, after: Seen, code: str) -> Verdict | None:

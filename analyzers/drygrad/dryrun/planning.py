@@ -92,7 +92,7 @@ class _Planner:
             missing = [name for name in needed if name not in {argument.name for argument in arguments}]
             if missing:
                 what = "this name" if len(missing) == 1 else "these names"
-                return self._missing(f"the script uses {listed(missing)}, and nothing in it binds {what}", missing)
+                return self._missing(f"the script uses {listed(missing)}, but nothing in it defines {what}", missing)
             plans.append(self._plan(self._entered(), arguments, None))
         return plans
 
@@ -125,7 +125,7 @@ class _Planner:
             return plan if isinstance(plan, Missing) else [plan]
         told, untold = told_defaults(function)
         if untold:
-            return self._missing(f"the command line gives {listed(untold)} of `{self.target.qualname}`", untold)
+            return self._missing(f"the command line passes {listed(untold)} of `{self.target.qualname}`", untold)
         if told and not self._required(told):
             plan = self._sliced(told, None)
             return plan if isinstance(plan, Missing) else [plan]
@@ -172,12 +172,12 @@ class _Planner:
             return self._missing(f"fill in {listed(names)} in the inputs", (), self._span_of(blank[0]))
         missing = self._required(arguments)
         if missing:
-            return self._missing(f"the inputs leave out {listed(missing)}", ())
+            return self._missing(f"the inputs are missing {listed(missing)}", ())
         if receiver is None and self.needs_receiver:
             receiver = self._receiver()
             if receiver is None:
                 return self._missing(
-                    f"nothing makes the `{name}` of `{self.target.qualname}`", () if given else (str(name),)
+                    f"nothing creates the `{name}` of `{self.target.qualname}`", () if given else (str(name),)
                 )
         return self._sliced(arguments, receiver)
 
@@ -252,7 +252,7 @@ class _Planner:
         lent = LENT - _bound_by(steps)
         sliced = backward_slice(steps, wanted - lent, (), self.imports)
         if sliced.unresolved:
-            return self._missing(f"the inputs use {listed(sliced.unresolved)}, which the file does not bind", ())
+            return self._missing(f"the inputs use {listed(sliced.unresolved)}, which this file does not define", ())
         return replace(self._plan(sliced.steps, arguments, receiver), partial=not sliced.surroundings)
 
     def _receiver(self) -> Argument | None:
@@ -282,9 +282,9 @@ class _Planner:
         names = self._required(())
         if self.needs_receiver and self._receiver() is None:
             names = [str(self.target.receiver), *names]
-        why = "no comment gives them, and no call of it in this file can be built"
+        why = "there is no `# dry-run:` comment, and no call in this file could be used"
         if unresolved:
-            why += f" (a call uses {listed(unresolved)}, which the file does not bind)"
+            why += f" (a call uses {listed(unresolved)}, which this file does not define)"
         return self._missing(f"no inputs for {listed(names)} of `{self.target.qualname}`: {why}", names)
 
     def _missing(self, message: str, names: Iterable[str], span: Span | None = None) -> Missing:

@@ -83,7 +83,7 @@ class Supervisor:
             if conversation := self._busy[flight]:
                 conversation.cancel(flight)
             else:
-                flight.end("cancelled", "cancelled before it began")
+                flight.end("cancelled", "cancelled before it started")
             self._tell()
         return bool(flights)
 
@@ -188,7 +188,7 @@ class Supervisor:
                 _log.warning("%s: %s", self._launch.interpreter, why)
                 pause = self._backoff.pause()
                 if pause is None:
-                    self._change("failed", f"{why}; it died {self._backoff.limit + 1} times in short order")
+                    self._change("failed", f"{why}; it died {self._backoff.limit + 1} times in a row")
                     return
                 self._change("backing-off", why)
                 await asyncio.sleep(pause)

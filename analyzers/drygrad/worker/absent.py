@@ -118,7 +118,7 @@ class Absences:
             return
         self._told.add(said)
         where = self._run.where(path, node.lineno)
-        self._run.note(f"went on without what fails to be imported at {where}: {errors.shortened(said)}")
+        self._run.note(f"continued without the failed import at {where}: {errors.shortened(said)}")
         if outcome == "failed":
             place = self._run.lines.place_of_error(error) or Place(path, node.lineno)
             fault = errors.user_error(error, place)

@@ -64,7 +64,7 @@ def _take_lengths_anywhere() -> None:
 
 def _compile_nothing(run: Run) -> None:
     def compile(model: Any = None, **_: Any) -> Any:
-        run.note("torch.compile was left out: the code ran as it is written")
+        run.note("torch.compile was skipped; the code ran eagerly")
         if isinstance(model, torch.nn.Module):
             return OptimizedModule(model)
         return _unchanged if model is None else model

@@ -165,13 +165,13 @@ class Program:
             raise self._ended()
 
     def _ended(self) -> CallFailed:
-        return CallFailed(f"{self._asked['shown']} ends without a call of the target")
+        return CallFailed(f"{self._asked['shown']} ends without calling the target")
 
     def _failed(self, error: BaseException) -> CallFailed:
         """Return the sentence about a program that did not come to the target."""
         place = self._run.lines.place_of_error(error)
         where = f" ({self._run.where(place.path, place.line)})" if place is not None else ""
-        return CallFailed(f"{self._asked['shown']} does not come to the target: {self._reason(error)}{where}")
+        return CallFailed(f"{self._asked['shown']} does not reach the target: {self._reason(error)}{where}")
 
     def _reason(self, error: BaseException) -> str:
         if isinstance(error, Overdue):

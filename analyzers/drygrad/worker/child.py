@@ -158,7 +158,7 @@ def _bounded(kind: str, result: dict[str, Any]) -> bytes:
         key: value for key, value in result.items() if not isinstance(value, (list, dict)) or key == "notes"
     }
     kept["faults"] = result.get("faults", [])[:100]
-    kept["notes"] = [*result.get("notes", [])[:100], f"the result had {len(line):,} bytes: only its faults were kept"]
+    kept["notes"] = [*result.get("notes", [])[:100], f"the result had {len(line):,} bytes; only its faults were kept"]
     return tagged(kind, written(kept))
 
 
@@ -202,17 +202,15 @@ def devices_ready(plan: dict[str, Any]) -> list[str]:
 def _tell_what_was_written(run: Run, result: dict[str, Any]) -> None:
     from drygrad.worker.sandbox import child
 
-    result["notes"] += [f"written, and gone with the run: {path}" for path in child.written()]
+    result["notes"] += [f"written, but discarded with the run: {path}" for path in child.written()]
 
 
 def _tell_of_imports(run: Run, result: dict[str, Any]) -> None:
     if run.imports.seconds > _LONG_IMPORTS:
-        result["notes"].append(
-            f"imports took {run.imports.seconds:.0f} s, which are not counted in the run's time limit"
-        )
+        result["notes"].append(f"imports took {run.imports.seconds:.0f} s, not counted in the run's time limit")
 
 
 def _tell_of_the_limit(plan: dict[str, Any], result: dict[str, Any]) -> None:
     limit = plan.get("memory_limit")
     if result["outcome"] == "out-of-memory" and limit and plan.get("device") != "cuda":
-        result["notes"].append(f"the run could take {bytes_text(limit)} of memory beyond what it began with")
+        result["notes"].append(f"the run could use {bytes_text(limit)} of memory beyond its start")

@@ -52,18 +52,18 @@ def misused(error: BaseException) -> str | None:
     """Return what is wrong with the command line that a program was given, in a sentence; None for other errors."""
     ends = isinstance(error, SystemExit)
     argv = sys.argv if isinstance(sys.argv, Arguments) else None
-    none = "the program has no arguments of the command line"
-    lead = "the program does not take its command line" if argv is not None and argv.given else none
+    none = "the program was started without command-line arguments"
+    lead = "the program rejects its command line" if argv is not None and argv.given else none
     for each in _carried(error):
         wanted = _wanted(each) if ends or type(each).__name__ == _UNSET else None
         if wanted is not None:
             return f"{lead}: {wanted}"
     if isinstance(error, SystemExit) and error.code == _MISUSED and is_installed(innermost(error)):
-        return f"{lead}, and wants some" if lead is none else lead
+        return f"{lead}, which it needs" if lead is none else lead
     if argv is not None and not ends and _is_of_reader(error, argv):
         return f"{lead}: {words_of(error).strip().partition(chr(10))[0] or type(error).__name__}"
     if argv is not None and argv.asked and (_reads_command_line(error) or (ends and not argv.given)):
-        return f"{lead}, of which it reads more" if argv.given else f"{lead}, which it counts"
+        return f"{lead}: it reads more arguments" if argv.given else f"{lead}, which it needs"
     return None
 
 

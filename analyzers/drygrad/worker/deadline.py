@@ -48,8 +48,8 @@ def report(run: Run, main: int, seconds: float, stands_still: bool) -> None:
     wait = waits.endless(frames, run.lines, main)
     if wait is not None:
         place = run.lines.place(wait.culprit) or at
-        related = [("the main thread stands here", at)] if at is not None and place is not at else []
-        message = f"{wait.reason}: nothing in this process can ever end the wait"
+        related = [("the main thread is here", at)] if at is not None and place is not at else []
+        message = f"{wait.reason}; nothing in this process can ever end the wait"
         fault = Fault("DG604", message, place, related=related)
     else:
         severity = "info" if wanted_processor(main) < _BUSY * seconds else None
@@ -76,11 +76,11 @@ def wanted_processor(main: int) -> float:
 
 def _sentence(run: Run, frame: FrameType | None, seconds: float, stands_still: bool) -> str:
     if run.imports.are_under_way:
-        return f"still importing after {run.imports.seconds:.0f} s: imports have {allowance.SECONDS:g} s of their own"
+        return f"still importing after {run.imports.seconds:.0f} s; imports may take {allowance.SECONDS:g} s"
     where = run.op.name if run.op is not None and _in_operation(frame, run.lines) else "this line"
     if stands_still:
-        return f"still in {where} after {seconds:g} s: nothing has moved for the last {seconds * (1 - _BEFORE):g} s"
-    return f"the run had {seconds:g} s, and they ended while it was in {where}; it was moving until then"
+        return f"still in {where} after {seconds:g} s: no progress for the last {seconds * (1 - _BEFORE):g} s"
+    return f"the run reached its limit of {seconds:g} s in {where}; it was still making progress"
 
 
 def _in_operation(frame: FrameType | None, lines: Lines) -> bool:

@@ -48,4 +48,4 @@ class Elsewhere:
                 raise
             said = errors.first_line(cause)
             why = f"{type(cause).__name__}: {said}" if said else type(cause).__name__
-            raise CallFailed(f"the call in {self._plan['shown']} cannot be made: {errors.shortened(why)}") from error
+            raise CallFailed(f"the call in {self._plan['shown']} cannot be built: {errors.shortened(why)}") from error

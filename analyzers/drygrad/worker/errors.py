@@ -37,9 +37,7 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
         if run.ranks is None and surroundings.wants_more_processes(error):
             run.result.setdefault("ranks", 2)
         ours = frames.is_ours(error)
-        run.because(
-            f"drygrad cannot follow what is called here ({type(error).__name__})" if ours else first_line(error)
-        )
+        run.because(f"drygrad cannot trace what is called here ({type(error).__name__})" if ours else first_line(error))
         if ours:
             run.result["error"]["message"] = run.result["reason"]
         return outcome
@@ -102,7 +100,7 @@ def outcome_of(error: BaseException, run: Run) -> str:
 
 
 def _blocked_sentence(error: BaseException) -> str:
-    return shortened(f"{surroundings.lacking(error)}: the run could not go on")
+    return shortened(f"{surroundings.lacking(error)}: the run could not continue")
 
 
 def explained(instruments: list[Instrument], error: BaseException, place: Place | None) -> Fault | None:
@@ -123,11 +121,11 @@ def user_error(error: BaseException, place: Place | None, what: str = "") -> Fau
     line = first_line(error)
     name = type(error).__name__
     if isinstance(error, SystemExit):
-        sentence = f"the program ends itself with status {0 if error.code is None else line}"
+        sentence = f"the program exits with status {0 if error.code is None else line}"
     elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        sentence = f"the run needs `{error.filename}`, which is not there"
+        sentence = f"the run needs `{error.filename}`, which does not exist"
     elif isinstance(error, RecursionError):
-        sentence = f"RecursionError: {line}: a function calls itself without end"
+        sentence = f"RecursionError: {line}: a function recurses without end"
     elif name in ("RuntimeError", "AcceleratorError") and line:
         sentence = line
     else:

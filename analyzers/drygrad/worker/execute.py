@@ -115,7 +115,7 @@ class Execution:
                 return self._ended_itself()
             return errors.settle(self.run, self.instruments, error)
         except inputs.InputError as error:
-            return self._cannot_begin(error, f"the input {error.name} cannot be made: ")
+            return self._cannot_begin(error, f"the input {error.name} cannot be created: ")
         except PackageError as error:
             start = Place(self.plan["path"], 1)
             return self._cannot_begin(error, f"the package `{error.package}` cannot be imported: ", start)
@@ -145,7 +145,7 @@ class Execution:
         """Return the outcome of a program that ended itself: a function that it did not come to has not run."""
         if self.plan.get("target") is None or self._called is not None:
             return "passed"
-        self.run.because("the program ends itself before it comes to the call")
+        self.run.because("the program exits before it reaches the call")
         return "no-inputs"
 
     def _unreadable(self, error: SyntaxError) -> str:
@@ -314,7 +314,7 @@ class Execution:
             with self.hooks.unnoticed():
                 reached = through.passed_on(lambda: finish(function(*positional, **named), self.loops.limit), code)
         except Exception as error:
-            raise CallFailed(f"`{caller['target']}` does not come to the target: {errors.first_line(error)}") from error
+            raise CallFailed(f"`{caller['target']}` does not reach the target: {errors.first_line(error)}") from error
         del self.run.faults[known:]
         namespace.contexts.enter_context(torch.set_grad_enabled(reached.grad))
         return through.given_by(reached.given, reached.code, self.plan.get("method_of"), self._passing()["source"])

@@ -47,7 +47,7 @@ def install() -> None:
     spec = None if COMPILER in sys.modules else importlib.util.find_spec(COMPILER)
     if spec is None:
         return
-    idle = _Idle(COMPILER, "torch's compiler, which is not at work")
+    idle = _Idle(COMPILER, "torch's compiler, which is not active")
     idle.__spec__, idle.__file__, idle.__package__ = spec, spec.origin, COMPILER
     sys.modules[COMPILER] = torch._dynamo = idle
 

@@ -66,7 +66,7 @@ class Launch:
         if _STARTS_RANKS.intersection(self._given.get("through") or ()):
             self._set()
         if ranks > 1:
-            self._note(f"of {ranks} processes the first is run, in a group of one")
+            self._note(f"only the first of {ranks} processes is run, in a group of one")
 
     def become(self, rank: int, world: int, begin: bool) -> None:
         """Let this process be one of several: it has its variables from the beginning on, or when it needs them."""
@@ -97,7 +97,7 @@ class Launch:
 
     def _begin(self) -> None:
         if self._set():
-            self._note("the program is one for torchrun: it has the variables of a launch of one process (RANK is 0)")
+            self._note("the program expects torchrun; it gets the environment of a single-process launch (RANK is 0)")
 
     def _set(self) -> bool:
         """Set the variables that are not set; say whether there were any."""

@@ -31,7 +31,7 @@ def install(run: Run) -> None:
     def _get_iterator(self: Any) -> Any:
         if not self.num_workers:
             return iterator(self)
-        run.note("no worker process was started for a loader: its dataset ran in this process, as its workers")
+        run.note("no DataLoader worker processes were started; the dataset ran in this process")
         return InWorkers(self)
 
     loader._get_iterator = _get_iterator

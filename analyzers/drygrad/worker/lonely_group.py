@@ -59,7 +59,7 @@ def _begin_alone(run: Run) -> None:
         if run.ranks is not None:
             name, rank, size = _RANKS, run.ranks.seat.rank, run.ranks.seat.world
         else:
-            run.note("the process group has one member: collectives give back what they are given")
+            run.note("the process group has one member; collectives return their input")
             name, rank, size = _FAKE, 0, 1
             _register()
         begin(name, store=store(), rank=rank, world_size=size, timeout=timedelta(seconds=30))
@@ -67,7 +67,7 @@ def _begin_alone(run: Run) -> None:
 
     def _get_default_group() -> Any:
         if not dist.is_initialized() and run.plan.get("target") is not None:
-            run.note("what is run counts on a process group, which the program begins elsewhere: the run has begun one")
+            run.note("the code expects a process group that the program creates elsewhere; the run created one")
             if run.ranks is not None:
                 run.ranks.asked_for = False
             init_process_group("nccl" if run.device in ("sim", "cuda") else "gloo")
@@ -182,7 +182,7 @@ def _stay_alone(run: Run) -> None:
         _ask_for(run, nprocs)
         run.result["spawns"] = True
         if run.ranks is None:
-            run.note("no process was started: the function ran as the first of them")
+            run.note("no process was started; the function ran as the first one")
         fn(0 if run.ranks is None else run.ranks.seat.rank, *args)
 
     torch.multiprocessing.spawn = spawn  # type: ignore[assignment]

@@ -70,7 +70,7 @@ class Loops:
         if rest is None or place in self._ended:
             return None
         self._ended.add(place)
-        self.run.note(f"the loop at {self.run.where(*place)} went on with its last batch, which is shorter")
+        self.run.note(f"the loop at {self.run.where(*place)} continued with its last batch, which is shorter")
         return rest
 
     def stop(self, place: tuple[str | None, int], count: int, batches: Batches | None, total: int | None) -> None:

@@ -58,11 +58,11 @@ def crashed(plan: dict[str, Any], status: int, dump: str) -> dict[str, Any]:
     stack = user_stack(dump, plan)
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        why = f"the process was ended by {signal_name(number)}"
+        why = f"the process was killed by {signal_name(number)}"
         if number == signal.SIGKILL:
-            why += ", perhaps by the system for want of memory"
+            why += ", possibly because the system ran out of memory"
     else:
-        why = f"the process ended itself with status {os.WEXITSTATUS(status)} before the run was over"
+        why = f"the process exited with status {os.WEXITSTATUS(status)} before the run was over"
     at = Place(stack[0]["path"], stack[0]["line"])._asdict() if stack else None
     where = f" at line {at['line']}" if at else ""
     result = told(plan, "crashed", why + where)
@@ -74,9 +74,9 @@ def overdue(plan: dict[str, Any], seconds: float, dump: str) -> dict[str, Any]:
     """Return the result of a run that could not even tell where it stands when its time was up."""
     stack = user_stack(dump, plan)
     at = Place(stack[0]["path"], stack[0]["line"]) if stack else None
-    message = f"still in this line after {seconds:g} s; it does not let Python's other threads run"
+    message = f"still in this line after {seconds:g} s; it blocks Python's other threads"
     fault = Fault("DG902", message, at, detail=dump.strip() or None)
-    result = told(plan, "deadline", f"the run was ended after {seconds:g} s")
+    result = told(plan, "deadline", f"the run was stopped after {seconds:g} s")
     result["faults"] = [fault.as_json()] if at else []
     result["error"] = {"type": "deadline", "message": message, "at": at and at._asdict(), "stack": stack}
     return result

@@ -29,7 +29,7 @@ def install(run: Run) -> None:
     def download_url_to_file(url: str, dst: str, *_: Any, **__: Any) -> None:
         absent.add(os.path.abspath(dst))
         run.weights_absent = True
-        run.note(f"weights are random where the program downloads them: {url}")
+        run.note(f"weights that the program would download are random: {url}")
 
     def load_or_not(f: Any, *rest: Any, **named: Any) -> Any:
         if isinstance(f, (str, os.PathLike)) and os.path.abspath(f) in absent:

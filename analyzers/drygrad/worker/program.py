@@ -98,7 +98,9 @@ def _outlive_a_crash(channel: Channel) -> Callable[[], None]:
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         if not os.read(reader, 1):
-            _unusable(channel, f"torch cannot be imported: that ends with {outcomes.signal_name(os.WTERMSIG(status))}")
+            _unusable(
+                channel, f"torch cannot be imported: the import ends with {outcomes.signal_name(os.WTERMSIG(status))}"
+            )
         os._exit(128 + os.WTERMSIG(status))
     os._exit(os.WEXITSTATUS(status))
 
@@ -131,7 +133,7 @@ def import_torch() -> str | None:
     except BaseException as error:  # noqa: BLE001 - whatever a broken torch raises is told to the user
         return f"torch cannot be imported: {type(error).__name__}: {error}"
     if numbers < OLDEST_TORCH:
-        return f"torch {version} is too old for a dry run: it needs {OLDEST_TORCH[0]}.{OLDEST_TORCH[1]} or newer"
+        return f"torch {version} is too old for a dry run, which needs {OLDEST_TORCH[0]}.{OLDEST_TORCH[1]} or newer"
     _import_ahead()
     idle_compiler.install()
     gc.freeze()  # what every run shares stays as it is, and no collector visits it

@@ -69,5 +69,5 @@ def run(run: Run, arguments: list[str]) -> None:
         run.test = errors.first_test
         raise errors.first
     if errors.ran == 0 or status == _NO_TESTS:
-        raise NothingRan("pytest runs no test with these arguments")
+        raise NothingRan("pytest selects no test with these arguments")
     run.note(f"{errors.ran} test{'s' if errors.ran > 1 else ''} ran")

@@ -23,7 +23,7 @@ def resolve(names: dict[str, Any], target: str, owner: Any) -> _Called:
     if owner is not None:
         kind = owner.__class__
         if not hasattr(kind, parts[-1]) and not hasattr(owner, parts[-1]):
-            raise CallFailed(f"the call is one of a {kind.__name__}, which has no `{parts[-1]}`")
+            raise CallFailed(f"the call is on a {kind.__name__}, which has no `{parts[-1]}`")
         forward = isinstance(owner, torch.nn.Module) and parts[-1] == "forward"
         return owner if forward else _reading(owner, parts[-1]) or getattr(owner, parts[-1])
     if parts[0] not in names:  # what defines it is behind a condition

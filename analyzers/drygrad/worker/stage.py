@@ -165,7 +165,7 @@ class Stage:
                 self._answer(run, text)
                 processes.kill_group(run.pid)
         if run.channel.flooded and not run.answered:
-            self._settle(run, "error", f"the run's answer is longer than {MAX_ANSWER >> 20} MiB")
+            self._settle(run, "error", f"the run's answer exceeds {MAX_ANSWER >> 20} MiB")
         if run.channel.closed and run.channel.read_fd in self._selector.get_map():
             self._selector.unregister(run.channel.read_fd)
 
@@ -239,7 +239,7 @@ class Stage:
         running = [run for run in self._runs.values() if not run.answered]
         if running and limits.is_scarce():
             most = max(running, key=lambda run: processes.memory(run.pid))
-            self._settle(most, "out-of-memory", "ended because the machine had hardly any memory left")
+            self._settle(most, "out-of-memory", "stopped because the machine was almost out of memory")
 
 
 def _wake_on_children() -> tuple[int, int]:

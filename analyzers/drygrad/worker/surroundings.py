@@ -65,14 +65,14 @@ _NOT_DOWNLOADED = "WeightsNotDownloaded"
 def lacking(error: BaseException) -> str | None:
     """Return what a run does not have or do that the error comes from, in a sentence; None for other errors."""
     asked = isinstance(error, EOFError) and _ASKING in words_of(error)
-    unasked = "input() has nobody to ask in a dry run" if asked else None
+    unasked = "input() cannot be answered in a dry run" if asked else None
     return _refusal(error) or unasked or _unset(error) or _unloaded(error)
 
 
 def _unloaded(error: BaseException) -> str | None:
     """Return the sentence for an error of weights that are used as values, and were not downloaded."""
     known = any(_NOT_DOWNLOADED in words_of(each) for each in chain(error))
-    return "a dry run does not download weights, of which the program uses the values" if known else None
+    return "a dry run does not download weights, but the program uses their values" if known else None
 
 
 def wants_more_processes(error: BaseException) -> bool:
@@ -143,7 +143,7 @@ def _unset(error: BaseException) -> str | None:
     """Return that a variable of the environment is not set here, where the program reads one that it needs."""
     frame = innermost(error)
     if isinstance(error, KeyError) and frame is not None and isinstance(frame.f_locals.get("self"), type(os.environ)):
-        return f"the environment variable {error.args[0]} is not set here"
+        return f"the environment variable {error.args[0]} is not set"
     return None
 
 

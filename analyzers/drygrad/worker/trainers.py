@@ -81,7 +81,7 @@ class _Late(MetaPathFinder):
             for name, asked in found.items():
                 if isinstance(asked, (int, float)) and asked > few[name]:
                     setattr(trainer.args, name, few[name])
-            self._run.note(f"the trainer was told to take {PASSES} epochs at most")
+            self._run.note(f"the trainer was limited to {PASSES} epochs")
             return train(trainer, *args, **given)
 
         kind.train = bounded
@@ -96,7 +96,7 @@ class _Late(MetaPathFinder):
         every = given.get("val_check_interval")
         if isinstance(every, int) and every > limit:
             given["val_check_interval"] = limit
-        self._run.note(f"the trainer was told to take {limit} batches of each loader, in {PASSES} epochs at most")
+        self._run.note(f"the trainer was limited to {limit} batches per loader and {PASSES} epochs")
         return {**given, **_few_epochs(given, known)}
 
 

@@ -55,7 +55,7 @@ def _taken_twice(frame: FrameType, lines: Lines) -> Wait | None:
         outer = frame.f_back
         while outer is not None and isinstance(lock, _LOCKS):
             if lines.is_user(outer.f_code) and any(looked_up(held, outer) is lock for held in _held(outer, lines)):
-                reason = f"waits for ever for the lock {ast.unparse(expression)}, which it holds itself"
+                reason = f"waits forever for the lock {ast.unparse(expression)}, which it already holds"
                 return Wait(reason, Instruction(outer.f_code, outer.f_lasti))
             outer = outer.f_back
     return None
@@ -87,7 +87,7 @@ def _of_threading(frame: FrameType) -> str | None:
         given = [inner.f_locals[name] for name in _TIMEOUTS if name in inner.f_locals]
         if any(value not in _FOREVER for value in given):
             return None
-        what = f"waits for ever in {type(inner.f_locals.get('self')).__name__}.{inner.f_code.co_name}()"
+        what = f"waits forever in {type(inner.f_locals.get('self')).__name__}.{inner.f_code.co_name}()"
         inner = inner.f_back
     return what
 
@@ -97,7 +97,7 @@ def _of_lock(frame: FrameType, lines: Lines) -> str | None:
     for expression in _awaited(frame, lines):
         lock = looked_up(expression, frame)
         if isinstance(lock, _LOCKS) and _is_held(lock):
-            return f"waits for ever for the lock {ast.unparse(expression)}"
+            return f"waits forever for the lock {ast.unparse(expression)}"
     return None
 
 

@@ -199,7 +199,7 @@ class Zygote:
             self._again(each, frozenset())
             return
         for run, plan in each.runs.items():
-            self._result(run, plan, "crashed", "the process that starts runs has ended")
+            self._result(run, plan, "crashed", "the process that starts runs has exited")
         self._drop(each)
 
     def _drop(self, each: StageProcess) -> None:

@@ -153,7 +153,7 @@ RIGHT = {
 
 UNTRIED = {
     "a loader's batches are the loader's": (
-        "yields its batches",
+        "batch iterator",
         """
         # dry-run: net=nn.Linear(3, 2), loader=torch.utils.data.DataLoader(torch.randn(6, 3), batch_size=2)
         def f(net, loader):
@@ -161,7 +161,7 @@ UNTRIED = {
         """,
     ),
     "what a function brings along came with the inputs": (
-        "come with the inputs",
+        "came with the inputs",
         """
         WEIGHTS = torch.ones(3)
 
@@ -179,7 +179,7 @@ UNTRIED = {
         """,
     ),
     "the program moves by itself": (
-        "on the GPU already",
+        "already on the GPU",
         """
         # dry-run: x=torch.randn(2, 3, device="cuda"), y=torch.ones(3)
         def f(x, y):

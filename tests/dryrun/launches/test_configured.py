@@ -56,7 +56,7 @@ def test_a_choice_is_a_name_a_place_or_a_command(project: Project) -> None:
     assert with_variables(typed, project).environment == {"A": "1", "B": "2"}
     for choice, said in [
         ("broken", f"{project.config}:7: `broken`: gone.py: no such file in {project.root}"),
-        ("nothing", "no launch is called nothing; `drygrad launches` lists them"),
+        ("nothing", "no launch is called nothing; see `drygrad launches`"),
         ("python 'x", "a ' is not closed"),
     ]:
         with pytest.raises(LaunchError, match=f"^{re.escape(said)}$"):

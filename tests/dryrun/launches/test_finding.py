@@ -111,7 +111,7 @@ def test_of_a_program_those_count_that_leave_nothing_open(root: Path, found: Fou
     assert named("Module", found, root).program == "pkg.cli"
     assert named("README.md:9", found, root).ranks == 2
     with pytest.raises(
-        LaunchError, match=r"several launches were found; name one by --launch:\n  .vscode/launch\.json:6 "
+        LaunchError, match=r"several launches were found; choose one by --launch:\n  .vscode/launch\.json:6 "
     ):
         only(found, root)
     with pytest.raises(LaunchError, match="no launch is called gone"):
@@ -146,7 +146,7 @@ def test_for_want_of_a_file_one_is_tried_that_names_files_or_starts_elsewhere(ro
 
 
 def test_another_start_is_tried_for_what_it_may_give() -> None:
-    unset = Fault("DG903", "the environment variable DATA is not set here: the run could not go on", None)
+    unset = Fault("DG903", "the environment variable DATA is not set: the run could not continue", None)
     absent = Result("failed", error=ErrorInUserCode("FileNotFoundError", "x", None))
     assert lacks_a_launch(Result("no-inputs", faults=(Fault("DG901", "x", None),)), is_script=False)
     assert lacks_a_launch(Result("blocked", faults=(unset,)), is_script=True)

@@ -22,7 +22,7 @@ PAIRS = {
         "u=torch.randn(5, 7), v=torch.randn(5, 7)",
         "u = u / u.norm(dim=-1, keepdim=True)\nreturn (u * v).sum()",
         "u = F.normalize(u, dim=-1)\nreturn (u * v).sum()",
-        ("DG402", "warning", "if `u[0]` is 0 throughout, division by zero"),
+        ("DG402", "warning", "if `u[0]` is 0 everywhere, division by zero"),
     ),
     "a node without neighbours": (
         "x=torch.randn(6, 4), adjacency=(torch.rand(6, 6) > 0.2).float()",
@@ -53,7 +53,7 @@ PAIRS = {
         _MASKED,
         "weights = x.masked_fill(~keep, -torch.inf).softmax(-1)\nreturn weights",
         "weights = x.masked_fill(~keep, -1e9).softmax(-1)\nreturn weights",
-        ("DG922", "info", "if all of `keep[0]` is False, softmax of rows that are masked throughout"),
+        ("DG922", "info", "if all of `keep[0]` is False, softmax of fully masked rows"),
     ),
     "two equal points, backward": (
         _PAIR,
@@ -84,7 +84,7 @@ PAIRS = {
         "image=torch.rand(2, 3, 4, 4) - 0.5",
         "d, m = torch.std_mean(image, dim=(1, 2, 3), keepdim=True)\nreturn (image - m) / d",
         "d, m = torch.std_mean(image, dim=(1, 2, 3), keepdim=True)\nreturn (image - m) / (d + 1e-6)",
-        ("DG402", "info", "if `image[0]` is 0 throughout, division by zero"),
+        ("DG402", "info", "if `image[0]` is 0 everywhere, division by zero"),
     ),
     "a class that occurs once": (
         _LABELS,
@@ -98,13 +98,13 @@ PAIRS = {
         "rewards=torch.randn(7)",
         "return (rewards - rewards.mean()) / (rewards.std() + 1e-5)",
         "return (rewards - rewards.mean()) / (rewards.std(unbiased=False) + 1e-5)",
-        ("DG922", "info", "if `rewards` has one element, the deviation of a single value is NaN"),
+        ("DG922", "info", "if `rewards` has one element, the standard deviation of a single value is NaN"),
     ),
     "a softmax by hand": (
         "scores=torch.randn(4, 9)",
         "weights = torch.exp(scores)\nreturn weights / weights.sum(-1, keepdim=True)",
         "weights = torch.exp(scores - scores.amax(-1, keepdim=True))\nreturn weights / weights.sum(-1, keepdim=True)",
-        ("DG405", "info", "if `scores` reaches 120, exponential overflows"),
+        ("DG405", "info", "if `scores` reaches 120, exp overflows"),
     ),
     "the logarithm of a probability": (
         "logits=torch.randn(6, 10, requires_grad=True)",
@@ -206,7 +206,7 @@ def test_what_nothing_shows_to_be_legal_is_no_edge(case: str, tmp_path: Path) ->
 def test_what_is_singular_nowhere_has_no_edges(body: str, tmp_path: Path) -> None:
     program = f"def f(x):\n    {body}\n"
     why = examined(tmp_path, EdgesStayFinite, program, "x=torch.randn(4, 3)")
-    assert why == "nothing in it is singular anywhere"
+    assert why == "it has no singular operations"
 
 
 def test_inputs_that_are_not_finite_as_they_are_are_no_matter_of_edges(tmp_path: Path) -> None:

@@ -29,13 +29,13 @@ PAIRS = {
         "hidden = hidden * torch.tensor([self.scale, self.shift]).prod()",
         "hidden = hidden * torch.stack([self.scale, self.shift]).prod()",
         "warning",
-        "`self.scale`, `self.shift` have no gradient, though the result depends on them: the graph ends here",
+        "`self.scale`, `self.shift` have no gradient, although the result depends on them: the graph ends here",
     ),
     "a parameter that is used as a number": (
         "hidden = hidden * self.scale.item() + self.shift",
         "hidden = hidden * self.scale + self.shift",
         "warning",
-        "`self.scale` has no gradient, though the result depends on it: as a number here",
+        "`self.scale` has no gradient, although the result depends on it: used as a number here",
     ),
     "the data of a parameter": (
         "hidden = hidden * self.scale.data + self.shift",
@@ -108,8 +108,8 @@ def test_a_backward_is_compared_though_the_run_asks_for_no_gradient(tmp_path: Pa
 
 
 NOT_TRIED = {
-    "def f(x):\n    return x.sin()\n": "nothing in it trains",
-    "net = nn.Linear(3, 2)\n\n@torch.no_grad()\ndef f(x, net):\n    return net(x)\n": "nothing that trains has a part",
+    "def f(x):\n    return x.sin()\n": "nothing in it is trained",
+    "net = nn.Linear(3, 2)\n\n@torch.no_grad()\ndef f(x, net):\n    return net(x)\n": "nothing that is trained contributes",
 }
 
 

@@ -97,7 +97,7 @@ def test_what_changes_no_result_is_told_where_it_ends(case: str, tmp_path: Path)
     (fault,) = examined(tmp_path, InputsMatter, text, given)
     assert isinstance(fault, Fault)
     assert (line_of(text, fault), fault.code, fault.severity) == (line, "DG928", "info")
-    assert "changes no result" in fault.message
+    assert "no effect" in fault.message
     assert examined(tmp_path, InputsMatter, program.replace("{}", right), given) == []
 
 

@@ -74,7 +74,7 @@ def test_what_goes_by_the_place_of_a_sample_is_told_at_its_line(case: str, tmp_p
 
 def test_what_mixes_samples_is_told_by_another_relation(tmp_path: Path) -> None:
     program = _CONVOLUTION.replace("{}", "x = x.cumsum(0)")
-    assert examined(tmp_path, OrderIsFree, program, _IMAGES) == "its samples do not stand alone"
+    assert examined(tmp_path, OrderIsFree, program, _IMAGES) == "its samples are not independent"
 
 
 def test_what_no_layer_calls_a_batch_is_not_tried(tmp_path: Path) -> None:
@@ -84,4 +84,4 @@ def test_what_no_layer_calls_a_batch_is_not_tried(tmp_path: Path) -> None:
                 return x * torch.arange(len(x))[:, None]
         """
     why = examined(tmp_path, OrderIsFree, program, "self=f(), x=torch.randn(4, 3)")
-    assert why == "nothing says that the first axis of its inputs is a batch"
+    assert why == "nothing says that the first dimension of its inputs is a batch"

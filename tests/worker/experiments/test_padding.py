@@ -239,4 +239,4 @@ UNMARKED = {
 @pytest.mark.parametrize("case", UNMARKED)
 def test_what_nothing_marks_as_padded_is_not_tried(case: str, tmp_path: Path) -> None:
     program, given = UNMARKED[case]
-    assert examined(tmp_path, PaddingIsSilent, program, given) == "none of its inputs is marked as padded"
+    assert examined(tmp_path, PaddingIsSilent, program, given) == "none of its inputs are marked as padded"

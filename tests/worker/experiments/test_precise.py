@@ -80,11 +80,11 @@ def test_what_is_steep_by_its_nature_holds(case: str, tmp_path: Path) -> None:
 
 
 NOT_TRIED = {
-    "return x.double().sum()": ("x=torch.randn(3).double()", "nothing of its inputs is float32"),
+    "return x.double().sum()": ("x=torch.randn(3).double()", "none of its inputs are float32"),
     "return x + torch.randn(3)": ("x=torch.randn(3)", "it draws random numbers"),
     "return (x / 49 * 49 == x).float() - 0.5 * x": (
         "x=torch.arange(1.0, 9.0)",
-        "a comparison comes out otherwise in float64",
+        "a comparison has another outcome in float64",
     ),
 }
 

@@ -23,7 +23,7 @@ def average(dtype: str, decay: float) -> str:
 
 def test_a_decay_that_the_dtype_cannot_tell_from_one_is_reported(tmp_path: Path) -> None:
     run = watch(tmp_path, average("bfloat16", 0.999), Absorbed)
-    the_fault(run, "DG423", 5, "bfloat16 rounds this change away at each of 64 places")
+    the_fault(run, "DG423", 5, "bfloat16 rounds this change away at all 64 positions")
 
 
 def test_a_decay_that_the_dtype_can_tell_from_one_is_not_reported(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def steps(dtype: str, rate: float) -> str:
 
 def test_steps_that_leave_the_weights_as_they_were_are_reported(tmp_path: Path) -> None:
     run = watch(tmp_path, steps("bfloat16", 1e-5), Absorbed)
-    the_fault(run, "DG423", 8, "% of the weights are the same after the step")
+    the_fault(run, "DG423", 8, "% of the weights are unchanged by the step")
 
 
 def test_steps_that_move_weights_are_not_reported(tmp_path: Path) -> None:

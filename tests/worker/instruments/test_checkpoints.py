@@ -19,7 +19,7 @@ torch.load(path)
     fault = the_fault(
         watch(tmp_path, program.replace("__file__", repr(str(tmp_path / "x"))), Checkpoints), "DG805", 4, "numpy"
     )
-    assert related(fault) == {"refused here": 5}
+    assert related(fault) == {"loaded here": 5}
 
 
 def test_a_whole_model_is_reported_where_it_is_loaded(tmp_path: Path) -> None:

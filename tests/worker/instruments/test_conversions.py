@@ -12,7 +12,7 @@ from drygrad.worker.instruments.conversions import Conversions
 
 def test_values_outside_of_an_integer_type_are_reported(tmp_path: Path) -> None:
     run = watch(tmp_path, "x = torch.tensor([-0.5, 1.2])\ny = (x * 255).to(torch.uint8)\n", Conversions)
-    the_fault(run, "DG420", 2, "2 of 2 values are outside of what uint8 holds: -127.5 becomes")
+    the_fault(run, "DG420", 2, "2 of 2 values exceed the range of uint8: -127.5 becomes")
 
 
 def test_nan_has_no_integer(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ loss = (h.float() * torch.tensor([1e-9, 1e-9, 1e-9, 1.0])).sum()
 def test_gradients_that_float16_rounds_to_zero(tmp_path: Path) -> None:
     run = watch(tmp_path, HALF.format(backward="loss.backward()"), Precision)
     assert spots(run) == [("DG724", 5)]
-    assert said(run)[0][1].startswith("3 of 4 gradients were rounded to zero")
+    assert said(run)[0][1].startswith("3 of 4 gradients underflowed to zero")
     larger = HALF.replace("1e-9", "1e-3").format(backward="loss.backward()")
     assert said(watch(tmp_path, larger, Precision)) == []
 

@@ -23,30 +23,30 @@ CUT = {
     "loss = w.sum().data * 2\nloss.backward()": ("DG106", 2, "`w.sum().data` (detach) leaves it"),
     "loss = (w * 2).argmax().float() + 1\nloss.backward()": ("DG106", 2, "`(w * 2).argmax()` leaves it"),
     "loss = 1 - (w > 1).float().mean()\nloss.backward()": ("DG106", 2, "`w > 1` (gt) leaves it"),
-    "loss = torch.tensor([w.sum(), w.mean()]).sum()\nloss.backward()": ("DG105", 2, "copies the numbers"),
-    "loss = torch.tensor(w.sum())\nloss.backward()": ("DG105", 2, "copies the numbers"),
+    "loss = torch.tensor([w.sum(), w.mean()]).sum()\nloss.backward()": ("DG105", 2, "copies the values"),
+    "loss = torch.tensor(w.sum())\nloss.backward()": ("DG105", 2, "copies the values"),
     "loss = w.sum().item()\nloss.backward()": ("DG106", 2, "it is a Python number; `w.sum().item()`"),
     "loss = torch.tensor([1.0, 2.0]).sum()\nloss.backward()": (
         "DG106",
         3,
-        "and nothing that it was computed from",
+        "and nothing it was computed from",
     ),
     "scale = torch.tensor(2.0)\nloss = scale * w.sum().detach()\nloss.backward()": ("DG106", 3, "`w.sum().detach()`"),
     "y = (w ** 3).sum()\n(slope,) = torch.autograd.grad(y, w)\nslope.sum().backward()": (
         "DG116",
         3,
-        "`torch.autograd.grad(y, w)` records none without create_graph=True",
+        "`torch.autograd.grad(y, w)` records no graph without create_graph=True",
     ),
     "parts = {'a': w.sum(), 'b': w.mean()}\nloss = torch.tensor(\n    [parts[name] * 2.0 for name in parts]\n).sum()\n"
-    "loss.backward()": ("DG105", 3, "copies the numbers"),
+    "loss.backward()": ("DG105", 3, "copies the values"),
     "parts = {'a': w.sum(), 'b': w.mean()}\nshares = {'a': 1.0, 'b': 0.5}\n"
     "values = torch.tensor([parts[name] for name in parts])\n"
     "loss = (values.new_tensor([shares[name] for name in parts]) * values).sum()\nloss.backward()": (
         "DG105",
         4,
-        "copies the numbers",
+        "copies the values",
     ),
-    "w.numpy()": ("DG107", 2, "`.detach()` belongs before"),
+    "w.numpy()": ("DG107", 2, "call `.detach()` before"),
     "torch.optim.SGD([w * 2], lr=1)": ("DG110", 2, "updates leaves only"),
 }
 
@@ -112,7 +112,7 @@ for i in range(2):
 def test_parameters_that_no_loss_depends_on(tmp_path: Path) -> None:
     run = watch(tmp_path, TRAINING.format(freeze="", more=""), Graph)
     assert spots(run) == [("DG112", 9)]
-    assert "2 of the optimizer's 4 parameters never had a gradient" in said(run)[0][1]
+    assert "2 of the optimizer's 4 parameters never got a gradient" in said(run)[0][1]
     assert "`model.b.weight`, `model.b.bias`" in said(run)[0][1]
     assert run.faults[0].severity == "info"
 
@@ -203,11 +203,11 @@ trainer.step(), trainer.step()
     run = watch(tmp_path, LEAF + program, Graph)
     assert spots(run) == [("DG108", 10)]
     assert related(run.faults[0]) == {
-        "tanh, of an earlier pass": 6,
+        "tanh, from an earlier iteration": 6,
         "backward() fails here": 8,
         "the graph is freed here": 8,
     }
-    assert "`self.state`, which is carried from there, has to be detached" in said(run)[0][1]
+    assert "`self.state`, which is carried over from there" in said(run)[0][1]
 
 
 STATEFUL = """
@@ -228,7 +228,7 @@ for _ in range(3):
 def test_a_state_that_a_function_returns_is_told_where_the_loop_binds_it(tmp_path: Path) -> None:
     run = watch(tmp_path, STATEFUL, Graph)
     assert spots(run) == [("DG108", 9)]
-    assert "`state`, which is carried from there, has to be detached" in run.faults[0].message
+    assert "`state`, which is carried over from there" in run.faults[0].message
 
 
 AVERAGES = """
@@ -256,5 +256,5 @@ for _ in range(3):
 def test_a_graph_is_kept_where_the_first_attribute_takes_it(tmp_path: Path) -> None:
     run = watch(tmp_path, LEAF + AVERAGES.format(added="0.1 * h"), Graph)
     assert spots(run) == [("DG108", 9)]
-    assert "`self.sums`, which is carried from there, has to be detached" in run.faults[0].message
+    assert "`self.sums`, which is carried over from there" in run.faults[0].message
     assert spots(watch(tmp_path, LEAF + AVERAGES.format(added="0.1 * h.detach()"), Graph)) == []

@@ -21,7 +21,7 @@ LOOP = "for _ in range(3):\n    optimizer.zero_grad()\n    {}.sum().backward()\n
 def test_an_optimizer_of_another_instance(tmp_path: Path) -> None:
     program = SETUP + "optimizer = torch.optim.SGD(head.parameters(), 0.1)\nhead = copy.deepcopy(head)\n"
     run = watch(tmp_path, program + LOOP.format("head(x)"), Graph, IdleOptimizers)
-    the_fault(run, "DG738", 3, "none of this optimizer's 2 parameters had a gradient at any of 3 steps")
+    the_fault(run, "DG738", 3, "none of this optimizer's 2 parameters got a gradient in any of 3 steps")
 
 
 def test_an_output_that_was_detached(tmp_path: Path) -> None:

@@ -62,19 +62,19 @@ FAULTS = {
     "F.one_hot(torch.tensor([3]), 3)": ("DG302", "one_hot: a class index is not below num_classes"),
     "p = torch.tensor([0.2, 1.5])\nF.binary_cross_entropy(p, torch.ones(2))": (
         "DG307",
-        "`p[1]` = 1.5 is outside [0, 1]: binary_cross_entropy takes probabilities",
+        "`p[1]` = 1.5 is outside [0, 1]: binary_cross_entropy expects probabilities",
     ),
     "p = torch.tensor([float('nan')])\nnn.BCELoss()(p, torch.ones(1))": (
         "DG316",
-        "`p[0]` is NaN: binary_cross_entropy takes probabilities",
+        "`p[0]` is NaN: binary_cross_entropy expects probabilities",
     ),
     "p = torch.tensor([-1.0, 2.0])\ntorch.multinomial(p, 1)": (
         "DG316",
-        "`p[0]` = -1: multinomial takes finite weights that are not negative",
+        "`p[0]` = -1: multinomial expects finite, non-negative weights",
     ),
     "p = torch.tensor([1.25])\ntorch.bernoulli(p)": (
         "DG316",
-        "`p[0]` = 1.25 is outside [0, 1]: bernoulli takes probabilities",
+        "`p[0]` = 1.25 is outside [0, 1]: bernoulli expects probabilities",
     ),
 }
 
@@ -147,7 +147,7 @@ def test_take_along_dim_wraps_without_an_error(tmp_path: Path) -> None:
         tmp_path, "x, i = torch.randn(3, 4), torch.tensor([[4], [0], [-4]])\ntorch.take_along_dim(x, i, 1)", IndexRanges
     )
     assert "error" not in run.result
-    message = "`i[0, 0]` = 4 is outside [-4, 4): take_along_dim takes it modulo the size, without an error"
+    message = "`i[0, 0]` = 4 is outside [-4, 4): take_along_dim wraps it around silently"
     assert said(run) == [("DG302", message)]
     healthy = "x, i = torch.randn(3, 4), torch.tensor([[3], [0], [-4]])\ntorch.take_along_dim(x, i % 4, 1)\ni % 2"
     assert said(watch(tmp_path, healthy, IndexRanges)) == []

@@ -27,16 +27,16 @@ for number in range({steps}):
 """
 
 GROWING = {
-    "losses.append(loss)": ("DG501", "4 bytes more are live after each step: `losses` keeps the graph of each step"),
+    "losses.append(loss)": ("DG501", "memory grows by 4 bytes in every step: `losses` keeps the graph of every step"),
     "total += loss": ("DG502", "`total` links the graphs of all steps"),
     "total = total + loss": ("DG502", "`total` links the graphs of all steps"),
     "outputs.append((x, number))": (
         "DG508",
-        "1.0 MiB more are live after each step: `outputs` keeps a tensor of each step",
+        "memory grows by 1.0 MiB in every step: `outputs` keeps a tensor of every step",
     ),
     "nn.Hidden = (x, getattr(nn, 'Hidden', None))": (
         "DG508",
-        "1.0 MiB more are live after each step, 1.0 MiB of them made here",
+        "memory grows by 1.0 MiB in every step, 1.0 MiB of it allocated here",
     ),
 }
 
@@ -141,7 +141,7 @@ def test_a_gpu_that_is_too_small(tmp_path: Path) -> None:
     assert said(run) == [
         (
             "DG507",
-            "the peak of 16.0 MiB is above the 12.0 MiB of the GPU: this line holds most, 8.0 MiB of inputs",
+            "the peak of 16.0 MiB exceeds the GPU's 12.0 MiB: this line holds the most, 8.0 MiB of inputs",
         )
     ]
     assert run.faults[0].at is not None
@@ -152,7 +152,7 @@ def test_a_gpu_that_is_too_small(tmp_path: Path) -> None:
 
 def test_an_allocation_that_asks_for_too_much(tmp_path: Path) -> None:
     run = watch(tmp_path, "x = torch.zeros(1 << 20)\nx.expand(1 << 24, 1 << 20).clone()", Memory)
-    assert said(run) == [("DG507", "out of memory: 65536.0 GiB more were asked for with 4.0 MiB live")]
+    assert said(run) == [("DG507", "out of memory: 65536.0 GiB requested with 4.0 MiB live")]
     assert [(message, place.line) for message, place in run.faults[0].related] == [("4.0 MiB of inputs", 4)]
     assert run.faults[0].facts["ranks"] == [2]
 
@@ -160,7 +160,7 @@ def test_an_allocation_that_asks_for_too_much(tmp_path: Path) -> None:
 def test_an_allocation_that_is_one_too_many(tmp_path: Path) -> None:
     text = "x = torch.zeros(1 << 20)\nraise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 MiB.')"
     run = watch(tmp_path, text, Memory)
-    assert said(run) == [("DG507", "out of memory with 4.0 MiB live: this line holds most, 4.0 MiB of inputs")]
+    assert said(run) == [("DG507", "out of memory with 4.0 MiB live: this line holds the most, 4.0 MiB of inputs")]
     assert run.faults[0].at is not None
     assert run.faults[0].at.line == 4
     assert [(message, place.line) for message, place in run.faults[0].related] == [("the allocation that failed", 5)]

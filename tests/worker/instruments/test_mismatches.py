@@ -35,8 +35,8 @@ FAULTS = {
         "the input of `net[3]` has 5408 features after flatten, `net[3]` expects 6272",
     ),
     CNN: ("DG315", "`x` has 5408 features after flatten, `self.fc` expects 100"),
-    "a=R(4,5); b=R(6,3)\na@b": ("DG314", "`a` [4, 5] @ `b` [6, 3]: 5 columns do not meet 6 rows"),
-    "a=R(4,5); v=R(6)\na@v": ("DG314", "`a` [4, 5] @ `v` [6]: 5 columns do not meet 6 rows"),
+    "a=R(4,5); b=R(6,3)\na@b": ("DG314", "`a` [4, 5] @ `b` [6, 3]: 5 columns do not match 6 rows"),
+    "a=R(4,5); v=R(6)\na@v": ("DG314", "`a` [4, 5] @ `v` [6]: 5 columns do not match 6 rows"),
     "a=R(2,4,5); b=R(3,5,3)\na@b": (
         "DG314",
         "`a` [2, 4, 5] and `b` [3, 5, 3] do not broadcast: dimension 0 has 2 and 3",
@@ -49,9 +49,9 @@ FAULTS = {
     ),
     "a=R(2,3); b=R(3,4)\ntorch.cat([a,b])": (
         "DG314",
-        "`a` [2, 3], `b` [3, 4]: all sizes but that of dimension 0 must be equal",
+        "`a` [2, 3], `b` [3, 4]: all dimensions except 0 must be equal",
     ),
-    "a=R(3); b=R(4)\ntorch.stack([a,b])": ("DG314", "`a` [3], `b` [4]: stack takes equal shapes"),
+    "a=R(3); b=R(4)\ntorch.stack([a,b])": ("DG314", "`a` [3], `b` [4]: stack needs equal shapes"),
     "conv=nn.Conv2d(3,8,3); x=R(4,1,28,28)\nconv(x)": ("DG314", "`x` [4, 1, 28, 28] has 1 channel, `conv` expects 3"),
     "conv=nn.Conv2d(3,8,3); x=R(4,28)\nconv(x)": (
         "DG314",
@@ -68,7 +68,7 @@ FAULTS = {
         "DG314",
         "`R(1, 3)` [1, 3]: Expected more than 1 value per channel when training, got input size torch.Size([1, 3])",
     ),
-    "x=R(4,5)\nnn.LayerNorm(3)(x)": ("DG314", "`x` [4, 5] does not end in [3], which LayerNorm normalises over"),
+    "x=R(4,5)\nnn.LayerNorm(3)(x)": ("DG314", "`x` [4, 5] does not end in [3], the shape that LayerNorm normalises over"),
     "lstm=nn.LSTM(3,4); x=R(4,5,7)\nlstm(x)": ("DG314", "`x` [4, 5, 7] has 7 features, `lstm` expects 3"),
     "lstm=nn.LSTM(3,4); x=R(4,5,3)\nlstm(x,(R(1,4,4),R(1,4,4)))": (
         "DG314",
@@ -84,32 +84,32 @@ FAULTS = {
     ),
     "logits=R(2,5,7); y=torch.zeros(2,5).long()\nnn.CrossEntropyLoss()(logits,y)": (
         "DG313",
-        "CrossEntropyLoss takes the classes in dimension 1; `logits` [2, 5, 7] has 5 there, and `y` [2, 5]"
-        " fits its last dimension as the classes (7)",
+        "CrossEntropyLoss expects classes in dimension 1; `logits` [2, 5, 7] has 5 there, and `y` [2, 5]"
+        " matches its last dimension as the classes (7)",
     ),
     "logits=R(4,5); y=torch.zeros(4,1).long()\nF.cross_entropy(logits,y)": (
         "DG301",
-        "`logits` [4, 5] and `y` [4, 1]: class indices have one entry for each row of scores, [4]",
+        "`logits` [4, 5] and `y` [4, 1]: class indices need one entry per row of scores, [4]",
     ),
     "logits=R(4,5); y=torch.zeros(4)\nF.cross_entropy(logits,y)": (
         "DG309",
-        "`y` is float32, and cross_entropy takes class indices as int64: convert `y` with `.long()`",
+        "`y` is float32, and cross_entropy expects class indices as int64: convert `y` with `.long()`",
     ),
     "logits=R(4,1); y=torch.zeros(4)\nF.binary_cross_entropy_with_logits(logits,y)": (
         "DG301",
-        "`logits` [4, 1] and `y` [4]: binary_cross_entropy_with_logits takes equal shapes and does not broadcast",
+        "`logits` [4, 1] and `y` [4]: binary_cross_entropy_with_logits needs equal shapes and does not broadcast",
     ),
     "p=torch.rand(4,1); y=torch.zeros(4)\nnn.BCELoss()(p,y)": (
         "DG301",
-        "`p` [4, 1] and `y` [4]: BCELoss takes equal shapes and does not broadcast",
+        "`p` [4, 1] and `y` [4]: BCELoss needs equal shapes and does not broadcast",
     ),
     "logits=R(4); y=torch.zeros(4).long()\nnn.BCEWithLogitsLoss()(logits,y)": (
         "DG310",
-        "`y` is int64, and BCEWithLogitsLoss takes it as a float: convert `y` with `.float()`",
+        "`y` is int64, and BCEWithLogitsLoss expects it as a float: convert `y` with `.float()`",
     ),
     "p=torch.rand(4); y=torch.zeros(4).long()\nF.binary_cross_entropy(p,y)": (
         "DG310",
-        "`y` is int64, and binary_cross_entropy takes it as a float: convert `y` with `.float()`",
+        "`y` is int64, and binary_cross_entropy expects it as a float: convert `y` with `.float()`",
     ),
     "a=R(4,3); b=R(5)\nF.mse_loss(a,b)": ("DG301", "`a` [4, 3] and `b` [5] do not broadcast: dimension 1 has 3 and 5"),
     "fc=nn.Linear(5,3); x=R(4,5).double()\nfc(x)": (
@@ -132,11 +132,11 @@ FAULTS = {
     "x=R(5); i=R(2)\nx[i]": ("DG317", "`i` is float32, and an index must be int64: convert `i` with `.long()`"),
     "x=torch.zeros(4).long()\nx.mean()": (
         "DG317",
-        "`x` is int64, and mean takes floats only: convert `x` with `.float()`",
+        "`x` is int64, and mean supports floats only: convert `x` with `.float()`",
     ),
     "x=torch.zeros(4).long()\nF.softmax(x,0)": (
         "DG317",
-        "`x` is int64, and softmax takes floats only: convert `x` with `.float()`",
+        "`x` is int64, and softmax supports floats only: convert `x` with `.float()`",
     ),
     "lstm=nn.LSTM(3,4); x=R(4,5,3).double()\nlstm(x)": (
         "DG317",
@@ -159,7 +159,7 @@ FAULTS = {
         "DG314",
         "`x` [3, 4]: Dimension out of range (expected to be in range of [-2, 1], but got 2)",
     ),
-    "x=R(4); y=R(2)\nx[0:3]=y": ("DG314", "`y` [2] does not fit into [3]: dimension 0 has 2, not 3"),
+    "x=R(4); y=R(2)\nx[0:3]=y": ("DG314", "`y` [2] does not fit in [3]: dimension 0 has 2, not 3"),
     "a=R(3,4); b=R(5,6)\ntorch.einsum('ij,jk->ik',a,b)": (
         "DG314",
         "`a` [3, 4], `b` [5, 6]: einsum(): subscript j has size 5 for operand 1 which does not broadcast"

@@ -44,7 +44,7 @@ MEANT = {
 
 
 def test_the_whole_switches_its_frozen_part(tmp_path: Path) -> None:
-    the_fault(watch(tmp_path, PROGRAM, Modes), "DG769", 12, "its BatchNorm1d acts again")
+    the_fault(watch(tmp_path, PROGRAM, Modes), "DG769", 12, "its BatchNorm1d is active again")
 
 
 def test_a_part_of_a_model_that_is_frozen_outside_of_it(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_part_of_a_model_that_is_frozen_outside_of_it(tmp_path: Path) -> None:
         model.train()
         model(torch.randn(4, 3)).mean().backward()
     """
-    the_fault(watch(tmp_path, text, Modes), "DG769", 7, "its Dropout acts again")
+    the_fault(watch(tmp_path, text, Modes), "DG769", 7, "its Dropout is active again")
 
 
 @pytest.mark.parametrize(("old", "new"), MEANT.values(), ids=list(MEANT))

@@ -37,7 +37,7 @@ MISMATCHES = {
     ),
     "conv, x = nn.Conv2d(1, 8, 3), torch.randn(4, 1, 28, 28).cuda()\nconv(x)": (
         "DG201",
-        "the weight of `conv` is on the CPU, `x` on cuda:0: the model has to move to cuda:0",
+        "the weight of `conv` is on the CPU, `x` on cuda:0: move the model to cuda:0",
     ),
     "a, b = torch.randn(3).cuda(), torch.randn(3)\ntorch.cat([a, b])": (
         "DG205",
@@ -53,12 +53,12 @@ MISMATCHES = {
     ),
     "x = torch.randn(4).cuda()\nx.numpy()": (
         "DG207",
-        "`x` is on cuda:0, and NumPy reads host memory only: copy it with `.cpu()` first",
+        "`x` is on cuda:0, but NumPy reads host memory only; call `.cpu()` first",
     ),
     "w, x, y = torch.ones(2), torch.randn(4, 2).cuda(), torch.zeros(4).long().cuda()\n"
     "nn.CrossEntropyLoss(weight=w)(x, y)": (
         "DG205",
-        "the weight of CrossEntropyLoss is on the CPU, `x` on cuda:0: the loss has to move to cuda:0",
+        "the weight of CrossEntropyLoss is on the CPU, `x` on cuda:0: move the loss to cuda:0",
     ),
 }
 
@@ -73,11 +73,11 @@ ASSERTS = {
     ),
     "p = torch.tensor([0.2, 1.5]).cuda()\nF.binary_cross_entropy(p, torch.ones(2).cuda())": (
         "DG307",
-        "`p[1]` = 1.5 is outside [0, 1]: binary_cross_entropy takes probabilities",
+        "`p[1]` = 1.5 is outside [0, 1]: binary_cross_entropy expects probabilities",
     ),
     "p = torch.tensor([-1.0, 2.0]).cuda()\ntorch.multinomial(p, 1)": (
         "DG316",
-        "`p[0]` = -1: multinomial takes finite weights that are not negative",
+        "`p[0]` = -1: multinomial expects finite, non-negative weights",
     ),
     "x, i = torch.zeros(3).cuda(), torch.tensor([3])\nx[i]": (
         "DG302",
@@ -138,12 +138,12 @@ def test_round_trips_and_needless_waits(answers: Answers) -> None:
     timed = "import time\n" + synchronised
     trip, wait, *others = answers([ROUND_TRIP, synchronised, plain, timed])
     assert trip["faults"] == [
-        ["DG206", "copied to the CPU and back (3 times in this run): two copies and a wait for the device each time"]
+        ["DG206", "copied to the CPU and back (3 times in this run), with two copies and a sync each time"]
     ]
     counts = {(row["line"], row["kind"]): row["count"] for row in trip["result"]["syncs"]}
     assert counts[7, "d2h"] == counts[7, "h2d"] == 3
     assert wait["faults"] == [
-        ["DG602", "the host waits for the device in each step (3 times here), and nothing needs it"]
+        ["DG602", "the host synchronises with the device in every step (3 times here) without need"]
     ]
     assert [other["faults"] for other in others] == [[], []]
     rows = {(row["line"], row["op"]): row["count"] for row in others[0]["result"]["syncs"]}

@@ -51,22 +51,22 @@ DEVICES: dict[str, tuple[list[Any], dict[str, int]]] = {
     ),
     MODULE.format(attribute="t = torch.ones(2, 3); t[0] = 2.0\n        self.m = t", before="", added="self.m[:1]"): (
         ["DG204", 6],
-        {"it fails here": 9, "`self.m` is made here": 5},
+        {"it fails here": 9, "`self.m` is created here": 5},
     ),
     MODULE.format(attribute="self.m = torch.ones(3, device='cpu')", before="", added="self.m"): (
         ["DG205", 8],
-        {"`self.m` is made here": 5},
+        {"`self.m` is created here": 5},
     ),
     MODULE.format(attribute="", before="p = torch.ones(3, device='cpu')", added="p"): (
         ["DG205", 8],
-        {"`p` is made here": 7},
+        {"`p` is created here": 7},
     ),
-    "a = torch.ones(3)\nb = a.cuda()\na + b": (["DG205", 3], {"`a` is made here": 1}),
-    "m = nn.Linear(2, 3)\nm(torch.ones(1, 2).cuda())": (["DG201", 2], {"the bias of `m` is made here": 1}),
+    "a = torch.ones(3)\nb = a.cuda()\na + b": (["DG205", 3], {"`a` is created here": 1}),
+    "m = nn.Linear(2, 3)\nm(torch.ones(1, 2).cuda())": (["DG201", 2], {"the bias of `m` is created here": 1}),
     "w = torch.ones(2)\nloss = nn.CrossEntropyLoss(weight=w)\n"
     "loss(torch.ones(4, 2).cuda(), torch.zeros(4).long().cuda())": (
         ["DG205", 2],
-        {"the weight of `loss` is made here": 1, "it fails here": 3},
+        {"the weight of `loss` is created here": 1, "it fails here": 3},
     ),
     "x = torch.ones(3).cuda()\ng = torch.Generator()\ntorch.randn(3, generator=g, device='cuda')": (
         ["DG205", 2],
@@ -105,7 +105,7 @@ FURTHER: dict[str, tuple[list[Any], dict[str, int]]] = {
     "    def step(self, x):\n        return self.online(x) - self.target(x)\n"
     "Agent().step(torch.ones(1, 3).cuda())": (
         ["DG201", 10],
-        {"the bias of `self.body[0]` is made here": 4, "it fails here": 6},
+        {"the bias of `self.body[0]` is created here": 4, "it fails here": 6},
     ),
     "class Schedule:\n    def __init__(self, device):\n        self.device = device\n"
     "        self.table = torch.linspace(0, 1, 9).cumsum(0)\n"
@@ -123,27 +123,27 @@ FURTHER: dict[str, tuple[list[Any], dict[str, int]]] = {
     ),
     HANDED + "run([torch.ones(1, 3)])": (
         ["DG201", 5],
-        {"`each` is made here": 6, "`layer` is made here": 4, "it fails here": 2},
+        {"`each` is created here": 6, "`layer` is created here": 4, "it fails here": 2},
     ),
     "def steps(lengths):\n    return torch.arange(4) < lengths\nsteps(torch.ones(4).cuda())": (["DG205", 2], {}),
     "def steps(count):\n    return torch.arange(count)\n"
     "def mask(lengths):\n    given = steps(4)\n    return given < lengths\n"
-    "mask(torch.ones(4).cuda())": (["DG205", 4], {"`given` is made here": 2, "it fails here": 5}),
+    "mask(torch.ones(4).cuda())": (["DG205", 4], {"`given` is created here": 2, "it fails here": 5}),
     "class Average:\n    def __init__(self, model):\n"
     "        self.kept = [p.detach().clone() for p in model.parameters()]\n"
     "    def update(self, model):\n        for mine, its in zip(self.kept, model.parameters()):\n"
     "            mine.lerp_(its.detach(), 0.5)\n"
     "model = nn.Linear(2, 2)\naverage = Average(model)\nmodel.cuda()\naverage.update(model)": (
         ["DG205", 8],
-        {"`mine` is made here": 3, "it fails here": 6},
+        {"`mine` is created here": 3, "it fails here": 6},
     ),
     "def step(x, y):\n    x = x.cuda()\n    return x + y\nstep(torch.ones(3), torch.ones(3))": (
         ["DG205", 3],
-        {"`y` is made here": 4},
+        {"`y` is created here": 4},
     ),
     "def step(x):\n    return x + torch.ones(3).cuda()\nfor x in [torch.ones(3)]:\n    step(x)": (
         ["DG205", 4],
-        {"`x` is made here": 3, "it fails here": 2},
+        {"`x` is created here": 3, "it fails here": 2},
     ),
 }
 
@@ -159,19 +159,19 @@ for batch in [(torch.ones(3), torch.ones(3))]:
 """
 
 LEFT_BEHIND: dict[str, tuple[list[Any], dict[str, int]]] = {
-    TAKEN_APART.format("x.cuda(), y"): (["DG205", 3], {"`y` is made here": 7, "it fails here": 6}),
+    TAKEN_APART.format("x.cuda(), y"): (["DG205", 3], {"`y` is created here": 7, "it fails here": 6}),
     "def moved(batch):\n    return {k: v.cuda() if k == 'x' else v for k, v in batch.items()}\n"
     "def step(x, y):\n    batch = moved({'x': x, 'y': y})\n    return batch['x'] + batch['y']\n"
-    "step(torch.ones(3), torch.ones(3))": (["DG205", 2], {"`y` is made here": 6, "it fails here": 5}),
+    "step(torch.ones(3), torch.ones(3))": (["DG205", 2], {"`y` is created here": 6, "it fails here": 5}),
     "class Fetch:\n    def __init__(self, batches):\n        self.batches = batches\n"
     "    def __iter__(self):\n        for x, y in self.batches:\n            yield x.cuda(), y\n"
     "def run(batches):\n    for x, y in Fetch(batches):\n        x + y\n"
-    "run([(torch.ones(3), torch.ones(3))])": (["DG205", 6], {"`y` is made here": 10, "it fails here": 9}),
+    "run([(torch.ones(3), torch.ones(3))])": (["DG205", 6], {"`y` is created here": 10, "it fails here": 9}),
     "def features(batch):\n    return batch[0].cuda()\n"
     "def step(batch):\n    x = features(batch)\n    y = batch[1]\n    return x + y\n"
     "for batch in [(torch.ones(3), torch.ones(3))]:\n    step(batch)": (
         ["DG205", 6],
-        {"`y` is made here": 7},
+        {"`y` is created here": 7},
     ),
 }
 
@@ -205,12 +205,12 @@ SCALED = "def scaled(a, b):\n    return 0.5 * (a - b)\n"
 HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
     "fc = nn.Linear(5, 3)\nx = torch.ones(4, 6)\nfc(x)": (
         ["DG314", 3],
-        {"`x` is made here": 2, "`fc` is made here": 1},
+        {"`x` is created here": 2, "`fc` is created here": 1},
     ),
-    "a = torch.ones(3)\nb = torch.ones(4)\na + b": (["DG314", 3], {"`a` is made here": 1}),
+    "a = torch.ones(3)\nb = torch.ones(4)\na + b": (["DG314", 3], {"`a` is created here": 1}),
     "fc = nn.Linear(5, 3)\nx = torch.ones(4, 5, dtype=torch.float64)\nfc(x)": (
         ["DG317", 3],
-        {"`x` is made here": 2, "`fc` is made here": 1},
+        {"`x` is created here": 2, "`fc` is created here": 1},
     ),
     "class Data:\n    def __getitem__(self, i):\n        if i: raise IndexError\n"
     "        return torch.tensor([i]).float()\n"
@@ -219,7 +219,7 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
     "def loss(scores, target):\n    return F.cross_entropy(scores, target)\n"
     "y = torch.ones(1)\nloss(torch.ones(1, 3), y)": (
         ["DG309", 4],
-        {"`y` is made here": 3, "it fails here": 2},
+        {"`y` is created here": 3, "it fails here": 2},
     ),
     "class Net(nn.Module):\n    def __init__(self, rows, width=3):\n        super().__init__()\n"
     "        self.table = nn.Embedding(rows, width)\n    def forward(self, i):\n        return self.table(i)\n"
@@ -227,7 +227,7 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
     "table = nn.Embedding(5, 3)\ntable(torch.tensor([0, 900]))": (["DG302", 2], {"the 5 rows come from here": 1}),
     "head = nn.Linear(6, 1)\na = torch.ones(4, 3)\nboth = torch.cat([a, a])\nhead(both.relu())": (
         ["DG314", 3],
-        {"`head` is made here": 1, "it fails here": 4},
+        {"`head` is created here": 1, "it fails here": 4},
     ),
     "head = nn.Linear(6, 1)\nx = torch.ones(4, 3, 2, 2)\nhead(F.dropout(x.flatten(1)))": (
         ["DG315", 1],
@@ -239,11 +239,11 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
     ),
     LOADER + "for x in Loader(Ragged(), 2, collate_fn=lambda items: torch.stack([x for x, _ in items])):\n    pass": (
         ["DG314", 7],
-        {"`items[1][0]` is made here": 6},
+        {"`items[1][0]` is created here": 6},
     ),
     SCALED + "x = torch.ones(3)\ny = torch.ones(4)\nscaled(x, y)": (
         ["DG314", 5],
-        {"`x` is made here": 3, "it fails here": 2},
+        {"`x` is created here": 3, "it fails here": 2},
     ),
     SMOOTH + "x = torch.ones(3)\ny = torch.ones(3, 1)\nsmooth(x, y)": (["DG301", 2], {}),
     "table = torch.tensor([[0.5, 1.0]])\nF.cross_entropy(torch.ones(1, 3), torch.stack([table[0, 1]]))": (
@@ -253,15 +253,15 @@ HERE: dict[str, tuple[list[Any], dict[str, int]]] = {
     "fc = nn.Linear(5, 3)\nx = torch.ones(4, 5).double()\nopt = torch.optim.LBFGS(fc.parameters())\n"
     "def closure():\n    return fc(x).sum()\nopt.step(closure)": (
         ["DG317", 2],
-        {"`fc` is made here": 1, "it fails here": 5},
+        {"`fc` is created here": 1, "it fails here": 5},
     ),
     "fc = nn.Linear(5, 3)\ny = torch.tensor([1, 3])\nF.cross_entropy(fc(torch.ones(2, 5)), y)": (
         ["DG302", 3],
-        {"`y` is made here": 2, "the 3 classes come from here": 1},
+        {"`y` is created here": 2, "the 3 classes come from here": 1},
     ),
     "e = nn.Embedding(5, 3)\ni = torch.tensor([1, 5])\ne(i)": (
         ["DG302", 1],
-        {"`i` is made here": 2, "it fails here": 3},
+        {"`i` is created here": 2, "it fails here": 3},
     ),
     "p = torch.tensor([[0, 1]])\nF.cross_entropy(torch.ones(1, 2), p)": (["DG317", 1], {"it fails here": 2}),
 }

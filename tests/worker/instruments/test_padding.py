@@ -61,4 +61,4 @@ def test_a_loss_that_was_made_elsewhere(tmp_path: Path) -> None:
     program = PADDED.format(value="") + "criterion = nn.CrossEntropyLoss()\ncriterion(scores, ids[:, 1:])"
     run = watch(tmp_path, program, Construction, Memory, Padding)
     assert spots(run) == [("DG319", 4)]
-    assert related(run.faults[0]) == {"the padded targets get here": 5}
+    assert related(run.faults[0]) == {"the padded targets are passed here": 5}

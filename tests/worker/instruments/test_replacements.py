@@ -25,7 +25,7 @@ for _ in range(2):
 
 def test_a_head_that_is_replaced_too_late_is_reported(tmp_path: Path) -> None:
     program = SETUP + "optimizer = make()\nmodel[2] = nn.Linear(3, 5)\n" + TRAINING
-    fault = the_fault(watch(tmp_path, program, Construction, Replacements), "DG715", 4, "holds 2 parameters of layers")
+    fault = the_fault(watch(tmp_path, program, Construction, Replacements), "DG715", 4, "holds 2 parameters of replaced layers")
     assert [place.line for _, place in fault.related] == [9]
 
 
@@ -54,14 +54,14 @@ def test_a_head_of_a_copied_model_is_no_other(tmp_path: Path, layer: str) -> Non
         watch(tmp_path, COPIED + f"model[2] = {layer}\n" + TRAINING, Construction, Replacements),
         "DG715",
         5,
-        "holds 2 parameters of layers",
+        "holds 2 parameters of replaced layers",
     )
     assert 8 in related(fault).values()
 
 
 def test_a_parameter_that_takes_the_place_of_another(tmp_path: Path) -> None:
     program = COPIED + "model[2].bias = nn.Parameter(torch.ones(2))\n" + TRAINING
-    the_fault(watch(tmp_path, program, Construction, Replacements), "DG715", 5, "holds 1 parameters of layers")
+    the_fault(watch(tmp_path, program, Construction, Replacements), "DG715", 5, "holds 1 parameters of replaced layers")
 
 
 def test_what_goes_on_in_the_new_layer_is_not_replaced(tmp_path: Path) -> None:

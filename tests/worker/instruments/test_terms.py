@@ -18,11 +18,11 @@ loss = y + 0.5 * (slope.norm() - 1) ** 2
 loss.backward()
 """
 USELESS = {
-    PENALTY.format(graph="", log=""): ("DG116", 4, {"the term is part of the loss here": 5}),
+    PENALTY.format(graph="", log=""): ("DG116", 4, {"the term is added to the loss here": 5}),
     "wrong = (w > 1).float().mean()\nloss = (w ** 2).sum() + wrong\nloss.mean().backward()": (
         "DG117",
         2,
-        {"the term is part of the loss here": 3},
+        {"the term is added to the loss here": 3},
     ),
 }
 MEANT = [
@@ -71,6 +71,6 @@ JUDGED_MEANT = [
 def test_a_term_of_a_function_that_switches_gradients_off(tmp_path: Path) -> None:
     for loss in SWITCHED:
         run = watch(tmp_path, LEAF + JUDGED.format(loss=f"made = w * 2\n{loss}"), Graph, Terms)
-        assert (spots(run), related(run.faults[0])) == ([("DG117", 3)], {"the term is part of the loss here": 10})
+        assert (spots(run), related(run.faults[0])) == ([("DG117", 3)], {"the term is added to the loss here": 10})
     for loss in JUDGED_MEANT:
         assert spots(watch(tmp_path, LEAF + JUDGED.format(loss=f"made = w * 2\n{loss}"), Graph, Terms)) == []

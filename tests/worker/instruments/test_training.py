@@ -141,7 +141,7 @@ def test_where_the_gradients_are_cleared_is_told(tmp_path: Path) -> None:
         after = "" if "zero_grad" in text else "optimizer.zero_grad()\n"
         whole = text + "    head(model(x)).sum().backward()\n    optimizer.step()\n" + after
         (fault,) = watch(tmp_path, whole, Training).faults
-        assert related(fault)["they are cleared only here"] == whole.splitlines().index("optimizer.zero_grad()") + 1
+        assert related(fault)["they are only cleared here"] == whole.splitlines().index("optimizer.zero_grad()") + 1
 
 
 def test_torch_is_left_as_it_was(tmp_path: Path) -> None:

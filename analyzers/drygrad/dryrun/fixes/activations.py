@@ -27,10 +27,12 @@ def fixes(site: Site) -> Iterator[Fix | None]:
             yield _removed(site, call, activation)
         if given is not None:
             text = back(site.ctx, given, INVERSES[activation])
-            yield site.fix("Compute the logits back for this loss", site.ctx.replace(given, text))
+            yield site.fix("Convert the input back to logits", site.ctx.replace(given, text))
     elif site.finding.code in _WANT_LOGARITHMS:
         name = site.ctx.source_of(call.func)
-        yield site.fix("Use log_softmax", site.ctx.replace(call.func, re.sub(r"\bsoftmax$", "log_softmax", name)))
+        yield site.fix(
+            "Use `log_softmax` instead", site.ctx.replace(call.func, re.sub(r"\bsoftmax$", "log_softmax", name))
+        )
 
 
 def _removed(site: Site, call: ast.Call, activation: str) -> Fix | None:
@@ -42,7 +44,7 @@ def _removed(site: Site, call: ast.Call, activation: str) -> Fix | None:
     plain = call.args[0] if len(call.args) == 1 and not call.keywords else None
     given = known.operand("input") if known is not None else plain
     edit = site.ctx.replace(call, as_operand(site.ctx, given)) if given is not None else None
-    return site.fix("Return the logits: remove the activation", edit)
+    return site.fix("Remove the activation and return the logits", edit)
 
 
 def _input_of_loss(site: Site, call: ast.Call) -> ast.expr | None:

@@ -34,7 +34,7 @@ def _called_behind(site: Site) -> Iterator[Fix | None]:
         ends = isinstance(call, ast.Call) and called(call) == name
         if ends and any(around is block for around, _ in autocast_blocks(site.ctx, last)):
             edits = moved_across(site.ctx, last, block, after=True)
-            yield site.fix(f"Call `{name}` when autocast has ended", *edits)
+            yield site.fix(f"Call `{name}` after autocast ends", *edits)
 
 
 def _switched_off(site: Site, backward: ast.stmt) -> Fix | None:
@@ -43,7 +43,7 @@ def _switched_off(site: Site, backward: ast.stmt) -> Fix | None:
     if device not in _DEVICES or autocast is None or not isinstance(backward, ast.Expr):
         return None
     edit = put_under(site.ctx, backward, backward, f'with {autocast}("{device}", enabled=False):')
-    return site.fix("Switch autocast off for backward()", edit)
+    return site.fix("Disable autocast for `backward()`", edit)
 
 
 def _in_bfloat16(site: Site) -> Iterator[Fix | None]:
@@ -56,4 +56,4 @@ def _in_bfloat16(site: Site) -> Iterator[Fix | None]:
     for node in (node for statement in statements for node in site.expressions(statement)):
         if isinstance(node, ast.Call) and site.ctx.name(node.func) in AUTOCAST:
             edit = with_keyword(site.ctx, node, "dtype", bfloat16)
-            yield site.fix("Compute in bfloat16, which needs no scaler (GPUs since Ampere)", edit)
+            yield site.fix("Use bfloat16, which needs no scaler (Ampere GPUs and newer)", edit)

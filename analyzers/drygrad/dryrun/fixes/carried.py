@@ -20,7 +20,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     yield from _kept_values(site)
     for _, (statement, name) in zip(range(_MOST), _carried(site), strict=False):
         for text in _detaching(site, name):
-            title = f"Detach `{name}` before it is carried on (no gradient goes further back)"
+            title = f"Detach `{name}` before it is carried over (truncates backpropagation)"
             yield site.fix(title, inserted(site.ctx, statement, f"{name} = {text}", after=True))
     if site.finding.code == "DG113":
         yield from _kept(site)
@@ -30,14 +30,14 @@ def _kept_values(site: Site) -> Iterator[Fix | None]:
     """Yield the detach of what a list or a total keeps."""
     statement = site.statement
     if isinstance(statement, ast.AugAssign):
-        yield site.fix("Add the number, not its graph: .detach()", site.with_call(statement.value, "detach()"))
+        yield site.fix("Accumulate `.detach()`, not the graph", site.with_call(statement.value, "detach()"))
     calls = (
         [n for n in site.expressions(statement) if isinstance(n, ast.Call)] if isinstance(statement, ast.Expr) else []
     )
     appends = [n for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "append"]
     for node in appends:
         edit = site.with_call(node.args[0], "detach()") if node.args else None
-        yield site.fix("Keep the number, not its graph: .detach()", edit)
+        yield site.fix("Store `.detach()`, not the graph", edit)
     if calls and not appends:
         yield from _handed_over(site, calls[0])
 
@@ -47,7 +47,7 @@ def _handed_over(site: Site, call: ast.Call) -> Iterator[Fix | None]:
     seen = {shape.name for shape in site.result.shapes}
     for given in (*call.args, *(keyword.value for keyword in call.keywords)):
         if site.ctx.text(given) in seen:
-            title = f"Hand over `{site.ctx.text(given)}` without its graph: .detach()"
+            title = f"Pass `{site.ctx.text(given)}.detach()`"
             yield site.fix(title, site.with_call(given, "detach()"))
 
 
@@ -122,4 +122,4 @@ def _kept(site: Site) -> Iterator[Fix | None]:
         for node in site.expressions(statement):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
                 edit = with_keyword(site.ctx, node, "retain_graph", "True")
-                yield site.fix("Keep the graph for the second pass: retain_graph=True (costs memory)", edit)
+                yield site.fix("Pass `retain_graph=True` (uses more memory)", edit)

@@ -23,7 +23,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         for call in site.expressions(statement):
             if isinstance(call, ast.Call) and site.ctx.name(call.func) == "torch.load":
                 edit = with_keyword(site.ctx, call, "weights_only", "False")
-                yield site.fix("Trust the file, which may run code when it is loaded: weights_only=False", edit)
+                yield site.fix("Pass `weights_only=False` if you trust the file (loading may run code)", edit)
 
 
 def _plain_numbers(site: Site, statement: ast.stmt) -> Iterator[Fix | None]:
@@ -33,4 +33,4 @@ def _plain_numbers(site: Site, statement: ast.stmt) -> Iterator[Fix | None]:
         for value in values:
             if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
                 text = site.ctx.source_of(value)
-                yield site.fix(f"Save a plain number: float({text})", site.ctx.replace(value, f"float({text})"))
+                yield site.fix(f"Save a plain number: `float({text})`", site.ctx.replace(value, f"float({text})"))

@@ -45,10 +45,10 @@ def fixes(site: Site) -> Iterator[Fix | None]:
             factory = _factory(node, site)
             if factory is not None:
                 edit = with_keyword(site.ctx, factory, "device", reference)
-                yield site.fix(f"Make it on the device at once: device={reference}", edit, safety=_safety(safe))
+                yield site.fix(f"Create it with `device={reference}`", edit, safety=_safety(safe))
             elif not isinstance(node, ast.Constant):
                 yield site.fix(
-                    f"Move `{_short(text)}` with .to({reference})",
+                    f"Move `{_short(text)}` with `.to({reference})`",
                     site.with_call(node, f"to({reference})"),
                     safety=_safety(safe),
                 )
@@ -61,7 +61,7 @@ def _moved_to_target(site: Site, target: ast.expr) -> Iterator[Fix | None]:
     other, name = site.written(site.fact("other")), site.ctx.text(target)
     if other is not None and name is not None and is_written(site.ctx, target):
         text = f"to({name}.device)"
-        title = f"Move `{_short(site.ctx.source_of(other))}` with .{text}"
+        title = f"Move `{_short(site.ctx.source_of(other))}` with `.{text}`"
         yield site.fix(title, site.with_call(other, text), safety="safe")
 
 
@@ -75,7 +75,7 @@ def _made_behind_the_move(site: Site, statement: ast.stmt) -> Fix | None:
         called = later.value if isinstance(later, (ast.Expr, ast.Assign)) else None
         match called:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="to" | "cuda")) if name in given:
-                title = f"Make it when `{name}` has been moved"
+                title = f"Create it after `{name}` has been moved"
                 return site.fix(title, *moved(site.ctx, statement, later, after=True))
             case _:
                 pass
@@ -244,10 +244,10 @@ def _module_moved(site: Site) -> Iterator[Fix | None]:
     if made is None:
         return
     for reference, _ in islice(references(site, made), _REFERENCES):
-        yield site.fix(f"Move the module with .to({reference})", site.with_call(made, f"to({reference})"))
+        yield site.fix(f"Move the module with `.to({reference})`", site.with_call(made, f"to({reference})"))
     for argument in (k.value for k in made.keywords) if isinstance(made, ast.Call) else ():
         for reference, _ in islice(references(site, made), 1):
-            title = f"Move `{_short(site.ctx.source_of(argument))}` with .to({reference})"
+            title = f"Move `{_short(site.ctx.source_of(argument))}` with `.to({reference})`"
             yield site.fix(title, site.with_call(argument, f"to({reference})"))
 
 
@@ -281,4 +281,4 @@ def _generator(site: Site) -> Iterator[Fix | None]:
         if isinstance(node, ast.Call) and (site.ctx.name(node.func) or "") == "torch.Generator":
             for reference, _ in islice(references(site, node), 1):
                 edit = with_keyword(site.ctx, node, "device", reference)
-                yield site.fix(f"Make the generator on the device: device={reference}", edit)
+                yield site.fix(f"Create the generator with `device={reference}`", edit)

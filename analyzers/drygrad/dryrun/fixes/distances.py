@@ -49,7 +49,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
                 whole, behind, power = found
                 left, right = (site.ctx.source_of(part) for part in pair)
                 text = f"{torch}.cdist({left}, {right}{power}){behind}"
-                title = "Compute the distances with torch.cdist, which keeps no differences"
+                title = "Use `torch.cdist`, which stores no differences"
                 yield site.fix(title, *edits, site.ctx.replace(whole, text))
 
 

@@ -44,15 +44,15 @@ def _made(site: Site, node: ast.Call, wanted: str) -> Iterator[Fix | None]:
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if isinstance(node.func, ast.Attribute) and f"{method}()" in _METHODS.values():
         receiver = site.ctx.source_of(node.func.value)
-        yield site.fix(f"Leave out .{method}()", site.ctx.replace(node, receiver))
+        yield site.fix(f"Remove `.{method}()`", site.ctx.replace(node, receiver))
         if wanted in _METHODS:
             yield site.fix(
-                f"Convert it with .{_METHODS[wanted]}", site.ctx.replace(node, f"{receiver}.{_METHODS[wanted]}")
+                f"Convert it with `.{_METHODS[wanted]}`", site.ctx.replace(node, f"{receiver}.{_METHODS[wanted]}")
             )
     given = any(k.arg == "dtype" for k in node.keywords)
     dtype = written_as(site.ctx, f"torch.{wanted}")
     if dtype is not None and (given or site.ctx.name(node.func) in _MAKERS):
-        yield site.fix(f"Make it {wanted}: dtype={dtype}", with_keyword(site.ctx, node, "dtype", dtype))
+        yield site.fix(f"Pass `dtype={dtype}`", with_keyword(site.ctx, node, "dtype", dtype))
     if wanted in _METHODS:
         yield _converted(site, node, _METHODS[wanted], "unsafe")
 
@@ -61,15 +61,13 @@ def _of_numbers(site: Site, node: ast.expr, wanted: str) -> Iterator[Fix | None]
     """Yield what converts a number of Python's or an array of NumPy's, of which a loader makes a tensor."""
     text = site.ctx.source_of(node)
     if wanted in _PLAIN:
-        yield site.fix(
-            f"Make it a number of the kind {_PLAIN[wanted]}", site.ctx.replace(node, f"{_PLAIN[wanted]}({text})")
-        )
+        yield site.fix(f"Convert it to a Python {_PLAIN[wanted]}", site.ctx.replace(node, f"{_PLAIN[wanted]}({text})"))
     yield site.fix(f"Convert the array to {wanted}", site.with_call(node, f'astype("{wanted}")'))
 
 
 def _converted(site: Site, node: ast.expr, call: str, safety: Safety) -> Fix | None:
     text = " ".join(site.ctx.source_of(node).split())
-    return site.fix(f"Convert `{text[:40]}` with .{call}", site.with_call(node, call), safety=safety)
+    return site.fix(f"Convert `{text[:40]}` with `.{call}`", site.with_call(node, call), safety=safety)
 
 
 def _stored(site: Site) -> Iterator[Fix | None]:

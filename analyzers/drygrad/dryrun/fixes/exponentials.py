@@ -27,7 +27,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         given = _argument_of(site, call, "log")
         found = _Logarithm(site, call).of(given) if given is not None else None
         if found is not None:
-            yield site.fix("Take the logarithm without the exponentials", site.ctx.replace(call, _tight(found)))
+            yield site.fix("Work with the logarithms directly", site.ctx.replace(call, _tight(found)))
     for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _has_sum(node.right):
             found, exp = _Logarithm(site, node).of(node), written_as(site.ctx, "torch.exp")

@@ -32,14 +32,14 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         if isinstance(node, ast.Call):
             yield from _of_call(site, node)
         elif isinstance(node, ast.Attribute) and node.attr == "data":
-            yield site.fix("Keep the graph: remove .data", site.ctx.replace(node, site.ctx.source_of(node.value)))
+            yield site.fix("Remove `.data` to keep the graph", site.ctx.replace(node, site.ctx.source_of(node.value)))
 
 
 def recorded(site: Site, function: FunctionNode) -> Iterator[Fix | None]:
     """Yield the function without the decorator that switches gradients off."""
     edit = undecorated(site.ctx, function)
     if edit is not None:
-        yield site.fix("Record gradients here: remove the decorator", edit)
+        yield site.fix("Remove the decorator", edit)
 
 
 def _of_assignment(site: Site, statement: ast.Assign | ast.AnnAssign) -> Iterator[Fix | None]:
@@ -66,7 +66,7 @@ def _behind_its_readers(site: Site, statement: ast.stmt) -> Fix | None:
         if isinstance(later, ast.Return) or name in bound_names(later):
             break
         last = later if name in read_names(later) else last
-    title = f"Let what follows read `{name}` with its graph: move this behind it"
+    title = f"Move this below, so that later code reads `{name}` with its graph"
     return site.fix(title, *moved(site.ctx, statement, last, after=True)) if last is not None else None
 
 
@@ -74,15 +74,15 @@ def _of_call(site: Site, node: ast.Call) -> Iterator[Fix | None]:
     name = site.ctx.name(node.func)
     if name == "torch.autograd.grad":
         edit = with_keyword(site.ctx, node, "create_graph", "True")
-        yield site.fix("Record the graph of the gradient", edit)
+        yield site.fix("Pass `create_graph=True`", edit)
     elif name in _CHECKPOINTS:
         edit = with_keyword(site.ctx, node, "use_reentrant", "False")
-        yield site.fix("Checkpoint without reentrant autograd: use_reentrant=False", edit)
+        yield site.fix("Pass `use_reentrant=False`", edit)
     elif name in _COPIES and len(node.args) == 1:
         yield from _stacked(site, node)
     elif isinstance(node.func, ast.Attribute) and node.func.attr in _UNDONE and not _is_meant(site, node):
         before = site.ctx.source_of(node.func.value)
-        yield site.fix(f"Keep the graph: remove {node.func.attr}()", site.ctx.replace(node, before))
+        yield site.fix(f"Remove `{node.func.attr}()` to keep the graph", site.ctx.replace(node, before))
 
 
 def _is_meant(site: Site, node: ast.Call) -> bool:
@@ -102,12 +102,12 @@ def _stacked(site: Site, node: ast.Call) -> Iterator[Fix | None]:
     text = site.ctx.source_of(given)
     if isinstance(given, ast.GeneratorExp):
         text = f"[{text.removeprefix('(').removesuffix(')')}]"
-    yield site.fix("Stack the tensors", site.ctx.replace(node, f"{stack}({text})"))
+    yield site.fix("Use `torch.stack`", site.ctx.replace(node, f"{stack}({text})"))
     elements = [n for n in ast.walk(given) if isinstance(n, ast.Name)]
     like = written_as(site.ctx, "torch.full_like")
     if isinstance(given, (ast.List, ast.Tuple)) and elements and like is not None:
         text = _stack_of(given, stack, f"{like}({elements[0].id}, ", site)
-        yield site.fix("Stack the tensors, and numbers like them", site.ctx.replace(node, text))
+        yield site.fix("Use `torch.stack`, converting the numbers", site.ctx.replace(node, text))
 
 
 def _stack_of(node: ast.expr, stack: str, like: str, site: Site) -> str:

@@ -20,7 +20,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         return
     for given, dtype in _numbers(site, site.statement):
         bound = f"{torch}.finfo({dtype}).{'min' if _number(site, given) < 0 else 'max'}"
-        title = f"Use the outermost number that the dtype holds: {bound}"
+        title = f"Use `{bound}`"
         yield site.fix(title, site.ctx.replace(given, bound), safety="safe")
 
 

@@ -40,7 +40,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     size = argument_of(made, _SIZES[name], 0)
     if size is not None:
         yield site.fix(
-            f"Make the layer for {found}: {_SIZES[name]}={found} (changes the model)",
+            f"Create the layer with `{_SIZES[name]}={found}` (changes the model)",
             site.ctx.replace(size, str(found)),
         )
 
@@ -51,7 +51,7 @@ def _joined(site: Site) -> Iterator[Fix | None]:
     if site.is_origin and isinstance(call, ast.Call) and called(call) in ("cat", "concat", "concatenate"):
         given = argument_of(call, "dim", 1)
         edit = site.ctx.replace(given, "-1") if given is not None else with_keyword(site.ctx, call, "dim", "-1")
-        yield site.fix("Join them along the last dimension", edit)
+        yield site.fix("Concatenate along the last dimension", edit)
 
 
 def _made_here(site: Site) -> ast.Call | None:
@@ -85,5 +85,5 @@ def _turned(site: Site, wanted: int) -> Iterator[Fix | None]:
         if size == wanted and dim not in (axis, len(shape) + axis, 0):
             turn = f"transpose({axis}, {dim})"
             edits = [site.with_call(operand, turn), site.ctx.insert_after(call, f".{turn}")]
-            yield site.fix(f"Turn the dimensions for this layer: .{turn} before and after", *edits)
-            yield site.fix(f"Turn the dimensions for this layer: .{turn}", edits[0])
+            yield site.fix(f"Transpose for this layer: `.{turn}` before and after", *edits)
+            yield site.fix(f"Transpose for this layer: `.{turn}`", edits[0])

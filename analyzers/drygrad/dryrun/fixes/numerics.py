@@ -43,8 +43,8 @@ def _divided(site: Site, denominator: ast.expr) -> Iterator[Fix | None]:
         text, where = site.ctx.source_of(denominator), written_as(site.ctx, "torch.where")
         if where is not None:
             held = f"{where}({as_operand(site.ctx, denominator)} == 0, 1e-8, {text})"
-            yield site.fix("Put a small number in the place of 0", site.ctx.replace(denominator, held))
-        yield site.fix("Add a small number to the denominator", site.ctx.replace(denominator, f"({text} + 1e-8)"))
+            yield site.fix("Replace 0 with a small number", site.ctx.replace(denominator, held))
+        yield site.fix("Add a small epsilon to the denominator", site.ctx.replace(denominator, f"({text} + 1e-8)"))
 
 
 def _called(site: Site, call: ast.Call) -> Iterator[Fix | None]:
@@ -54,7 +54,7 @@ def _called(site: Site, call: ast.Call) -> Iterator[Fix | None]:
     if name in _LOGS:
         yield _limited(site, given, "the logarithm's input above 0", "clamp(min=1e-8)")
     elif name == "norm":
-        yield site.fix("Add a small number before the norm", site.ctx.insert_after(given, " + 1e-8"))
+        yield site.fix("Add a small epsilon before the norm", site.ctx.insert_after(given, " + 1e-8"))
     elif name in _ROOTS:
         yield _limited(site, given, "the root's input above 0", "clamp(min=1e-12)")
     elif name in _ARCS:
@@ -63,7 +63,7 @@ def _called(site: Site, call: ast.Call) -> Iterator[Fix | None]:
         yield _limited(site, given, "the exponent below 80", "clamp(max=80)")
     elif name in ("std", "var"):
         yield site.fix(
-            "Take the deviation of the values as they are: unbiased=False",
+            "Pass `unbiased=False`",
             with_keyword(site.ctx, call, "unbiased", "False"),
         )
     elif name in _SOFTMAX:
@@ -80,7 +80,7 @@ def _operation(site: Site, call: ast.Call) -> tuple[str, ast.expr | None]:
 
 
 def _limited(site: Site, node: ast.expr, what: str, call: str) -> Fix | None:
-    return site.fix(f"Keep {what}: .{call}", site.with_call(node, call))
+    return site.fix(f"Keep {what}: `.{call}`", site.with_call(node, call))
 
 
 def _masked(site: Site) -> Iterator[Fix | None]:
@@ -112,7 +112,7 @@ def _filled(site: Site, infinity: ast.expr) -> ast.expr | None:
 def _finite(site: Site, infinity: ast.expr, scores: ast.expr | None, safety: Safety) -> Fix | None:
     if "-" in site.ctx.source_of(infinity):
         end, text = "min", "-1e9"
-        title = "Mask with the least finite number: rows masked throughout become uniform, not NaN"
+        title = "Mask with the smallest finite number (fully masked rows become uniform, not NaN)"
     else:
         end, text = "max", "1e9"
         title = "Write a finite number"

@@ -23,13 +23,13 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         name = _receiver(statement, "step", site)
         before = related[0] if related else statement
         if name:
-            yield site.fix("Clear the gradients before backward()", inserted(site.ctx, before, f"{name}.zero_grad()"))
+            yield site.fix("Clear the gradients before `backward()`", inserted(site.ctx, before, f"{name}.zero_grad()"))
             yield site.fix(
                 "Clear the gradients after the step", inserted(site.ctx, statement, f"{name}.zero_grad()", after=True)
             )
     elif code in ("DG704", "DG708", "DG701", "DG709") and related:
-        yield site.fix("Move it behind the step", *moved(site.ctx, statement, related[-1], after=True))
-        yield site.fix("Move it before backward()", *moved(site.ctx, statement, related[0]))
+        yield site.fix("Move it after the step", *moved(site.ctx, statement, related[-1], after=True))
+        yield site.fix("Move it before `backward()`", *moved(site.ctx, statement, related[0]))
         if code == "DG704":
             yield _cleared_after(site, statement, related[-1])
     elif code == "DG715":
@@ -50,7 +50,7 @@ def _cleared_after(site: Site, clearing: ast.stmt, step: ast.stmt) -> Fix | None
     block = block_of(site.ctx, step)
     cleared = any(_receiver(later, "zero_grad", site) for later in block[block.index(step) + 1 :])
     again = [] if cleared else [inserted(site.ctx, step, f"{optimizer}.zero_grad()", after=True)]
-    return site.fix("Clear the gradients after the step only", site.ctx.delete_statement(clearing), *again)
+    return site.fix("Clear the gradients only after the step", site.ctx.delete_statement(clearing), *again)
 
 
 def _made_later(site: Site, statement: ast.stmt, related: list[ast.stmt]) -> Iterator[Fix | None]:
@@ -60,7 +60,7 @@ def _made_later(site: Site, statement: ast.stmt, related: list[ast.stmt]) -> Ite
     for later in block[block.index(statement) + 1 :]:
         calls = (n for n in ast.walk(later) if isinstance(n, ast.Call))
         if later in related or any(called(call) in functions for call in calls):
-            title = "Make the optimizer after the layer is replaced"
+            title = "Create the optimizer after the layer is replaced"
             yield site.fix(title, *moved(site.ctx, statement, later, after=True))
             return
 
@@ -78,7 +78,7 @@ def _stepped_by_scaler(site: Site, statement: ast.stmt, related: list[ast.stmt])
     if optimizer and scaler:
         text = f"{scaler}.step({optimizer})"
         edits = [site.ctx.replace(statement, text), inserted(site.ctx, statement, f"{scaler}.update()", after=True)]
-        yield site.fix(f"Step with the scaler: {text}", *edits)
+        yield site.fix(f"Use `{text}`", *edits)
 
 
 def _unscaled_at_the_step(site: Site, statement: ast.stmt) -> Iterator[Fix | None]:
@@ -95,7 +95,7 @@ def _unscaled_at_the_step(site: Site, statement: ast.stmt) -> Iterator[Fix | Non
         indentation = site.source.indentation(step.lineno)
         text = texts.replace("\n", f"\n{indentation}")
         edits = [*(site.ctx.delete_statement(each) for each in between), inserted(site.ctx, step, text)]
-        yield site.fix("Unscale only where the step follows", *edits)
+        yield site.fix("Unscale only when a step follows", *edits)
 
 
 def _with_followers(site: Site, statement: ast.stmt) -> list[ast.stmt]:
@@ -132,6 +132,6 @@ def _initialised_first(site: Site, function: ast.FunctionDef) -> Iterator[Fix | 
     first = function.body[0]
     for call in calls[:1]:
         if call is not first:
-            yield site.fix("Call super().__init__() first", *moved(site.ctx, call, first))
+            yield site.fix("Call `super().__init__()` first", *moved(site.ctx, call, first))
     if not calls:
-        yield site.fix("Call super().__init__() first", inserted(site.ctx, first, "super().__init__()"))
+        yield site.fix("Call `super().__init__()` first", inserted(site.ctx, first, "super().__init__()"))

@@ -18,7 +18,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         return
     named = (name for name, known in site.ctx.facts.globals.items() if "pad" in name.lower() and _is(known, value))
     text = next(named, str(value))
-    yield site.fix(f"Leave padding out: ignore_index={text}", with_keyword(site.ctx, call, "ignore_index", text))
+    yield site.fix(f"Pass `ignore_index={text}`", with_keyword(site.ctx, call, "ignore_index", text))
 
 
 def _is(known: object, value: int) -> bool:

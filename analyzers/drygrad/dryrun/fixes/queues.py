@@ -31,7 +31,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     for loop in {id(around[-1]): around[-1] for around in loops}.values():
         if isinstance(loop, ast.For):
             line = inserted(site.ctx, loop, f"{text}.put(None)", after=True)
-            yield site.fix("Say that there is no more: put None after the loop", line)
+            yield site.fix("Put None after the loop to signal the end", line)
 
 
 def _ends_at_none(name: str, statement: ast.stmt, ctx: Context) -> bool:

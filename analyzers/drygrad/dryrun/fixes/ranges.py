@@ -29,7 +29,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         missing = int(_highest(site, None, value) - high) + 1
         text = as_operand(site.ctx, size)
         for more in dict.fromkeys((missing, 1)):
-            title = f"Count {more} {'row' if more == 1 else 'rows'} more (changes the model)"
+            title = f"Add {more} {'row' if more == 1 else 'rows'} (changes the model)"
             yield site.fix(title, site.ctx.replace(size, f"{text} + {more}"))
         return
     made = maker(site, "Embedding")
@@ -38,7 +38,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         if size is not None:
             rows = int(_highest(site, operand, value)) + 1
             yield site.fix(f"Make room for {rows} rows (changes the model)", site.ctx.replace(size, str(rows)))
-            yield site.fix("Make room for one row more (changes the model)", *_one_more(site, size))
+            yield site.fix("Make room for one more row (changes the model)", *_one_more(site, size))
     if value in _MARKS:
         yield _left_out(site, int(value))
     if operand is None:
@@ -46,9 +46,11 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     text = as_operand(site.ctx, operand)
     if value == high and low == 0:
         edit = site.ctx.replace(operand, f"{text} - 1" if not _is_inner(site, operand) else f"({text} - 1)")
-        yield site.fix("Count from 0: subtract 1 (changes which class is meant)", edit)
+        yield site.fix("Subtract 1 to count from 0 (changes which class is meant)", edit)
     limit = f"clamp({int(low)}, {int(high) - 1})"
-    yield site.fix(f"Limit it with .{limit} (changes what the others mean)", site.with_call(operand, limit))
+    yield site.fix(
+        f"Limit it with `.{limit}` (changes the meaning of the other values)", site.with_call(operand, limit)
+    )
 
 
 def _left_out(site: Site, mark: int) -> Fix | None:
@@ -58,7 +60,7 @@ def _left_out(site: Site, mark: int) -> Fix | None:
     loss = call if is_function else maker(site, "CrossEntropyLoss", "NLLLoss")
     if not isinstance(loss, ast.Call) or any(k.arg == "ignore_index" for k in loss.keywords):
         return None
-    title = f"Leave {mark} out of the loss: ignore_index={mark}"
+    title = f"Pass `ignore_index={mark}`"
     return site.fix(title, with_keyword(site.ctx, loss, "ignore_index", str(mark)))
 
 
@@ -68,10 +70,10 @@ def _counted(site: Site) -> Fix | None:
     if node is None:
         return None
     if site.fact("stored") == "from 1":
-        return site.fix("Count from 0: subtract 1", site.ctx.replace(node, f"{as_operand(site.ctx, node)} - 1"))
+        return site.fix("Subtract 1 to count from 0", site.ctx.replace(node, f"{as_operand(site.ctx, node)} - 1"))
     unique = written_as(site.ctx, "torch.unique")
     text = f"{unique}({site.ctx.source_of(node)}, return_inverse=True)[1]"
-    return site.fix("Number them anew, from 0", site.ctx.replace(node, text)) if unique is not None else None
+    return site.fix("Renumber them from 0", site.ctx.replace(node, text)) if unique is not None else None
 
 
 def _highest(site: Site, operand: ast.expr | None, value: float) -> float:

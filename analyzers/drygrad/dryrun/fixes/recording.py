@@ -20,7 +20,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         statement = site.statement_at(line)
         block = no_grad_block(site.ctx, statement) if statement is not None else None
         if block is not None and len(block.items) == 1:
-            yield site.fix("Record gradients here: remove the no_grad block", unwrapped(site.ctx, block))
+            yield site.fix("Remove the `no_grad` block", unwrapped(site.ctx, block))
         function = site.ctx.function(statement) if statement is not None else None
         if function is not None:
             yield from recorded(site, function)

@@ -34,7 +34,7 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     own = site.ctx.text(whole) == name
     begin = site.ctx.delete_statement(statement) if own else site.ctx.replace(value, site.ctx.source_of(whole))
     edits = [edit for part in parts for edit in _part_moved(part, call, site.ctx)]
-    yield site.fix("Move each part to the device where it is taken", begin, *edits)
+    yield site.fix("Move each part to the device where it is used", begin, *edits)
 
 
 def _moved(value: ast.expr) -> tuple[ast.expr, ast.Call] | None:

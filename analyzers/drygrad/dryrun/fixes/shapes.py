@@ -31,7 +31,7 @@ def _reshaped(site: Site) -> Iterator[Fix | None]:
             end = site.ctx.source.end(node.func)
             start = end._replace(column=end.column - len("view"))
             edit = Edit(site.ctx.source.span(node.func)._replace(start=start, end=end), "reshape")
-            yield site.fix("Use reshape, which copies where it must", edit, safety="safe")
+            yield site.fix("Use `reshape`, which copies if needed", edit, safety="safe")
 
 
 def _gathered(site: Site) -> Iterator[Fix | None]:
@@ -46,8 +46,8 @@ def _gathered(site: Site) -> Iterator[Fix | None]:
         ):
             added = site.with_call(call.args[1], f"unsqueeze({dim})")
             after = site.ctx.insert_after(call, f".squeeze({dim})")
-            yield site.fix(f"Give the index a dimension, and take it away again: unsqueeze({dim})", added, after)
-            yield site.fix(f"Give the index a dimension: unsqueeze({dim})", added)
+            yield site.fix(f"Add a dimension to the index and remove it again: `unsqueeze({dim})`", added, after)
+            yield site.fix(f"Add a dimension to the index: `unsqueeze({dim})`", added)
 
 
 def _met(site: Site) -> Iterator[Fix | None]:
@@ -113,7 +113,7 @@ def _resized(site: Site) -> Iterator[Fix | None]:
         return
     size = f"{as_operand(site.ctx, other)}.shape[2:]"
     text = f"{interpolate}({site.ctx.source_of(site.operand)}, size={size})"
-    yield site.fix(f"Resize it to the other's: interpolate(size={size})", site.ctx.replace(site.operand, text))
+    yield site.fix(f"Resize it with `interpolate(size={size})`", site.ctx.replace(site.operand, text))
 
 
 def _calls_in(site: Site) -> Iterator[ast.Call]:

@@ -228,7 +228,7 @@ class Site:
         if is_written_as(self.ctx, node.id, scope_of(node, self.ctx), since) and not self._is_own(node):
             return None
         edit = inserted(self.ctx, statement, f"{node.id} = {node.id}.{call}")
-        return self.fix(f"Change `{node.id}` once, for all that follows: .{call}", edit, safety=safety)
+        return self.fix(f"Change `{node.id}` here, for everything that follows: `.{call}`", edit, safety=safety)
 
     def fix(self, title: str, *edits: Edit | None, safety: Safety = "unsafe") -> Fix | None:
         """Make a fix."""

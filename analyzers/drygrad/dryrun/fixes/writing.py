@@ -73,7 +73,7 @@ def _call_out_of_place(site: Site, call: ast.Call, function: ast.Attribute) -> I
 def _after_the_step(site: Site, step: ast.stmt) -> Iterator[Fix | None]:
     """Yield the fix that computes a loss after the step that changes the weights it depends on."""
     stepped_at = next((at.line for message, at in site.fault.related if message.endswith("the weights here")), None)
-    saved_at = next((place.line for message, place in site.fault.related if "keeps" in message), None)
+    saved_at = next((place.line for message, place in site.fault.related if " saves its " in message), None)
     saver = site.statement_at(saved_at) if saved_at is not None else None
     later = site.statement_at(stepped_at) if stepped_at is not None else None
     if later is not None:  # the fault stands at what is computed too early

@@ -90,7 +90,7 @@ def read_arguments(lines: tuple[str, ...], origin: str, first: int, span: Span) 
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _unparsable(error, lines, first, span)
     if not isinstance(call, ast.Call) or call.end_lineno != len(lines) + 2:
-        return Problem("the inputs are no arguments of a call: their brackets do not balance", span)
+        return Problem("the inputs are not call arguments: unbalanced brackets", span)
     found: list[Argument] = []
     for node in sorted((*call.args, *call.keywords), key=lambda n: (n.lineno, n.col_offset)):
         value = node.value if isinstance(node, (ast.keyword, ast.Starred)) else node
@@ -122,7 +122,7 @@ def _unparsable(error: Exception, lines: tuple[str, ...], first: int, span: Span
     number = (error.lineno or 2) - 2
     message = f"the inputs cannot be parsed: {error.msg}"
     if not 0 <= number < len(lines):
-        return Problem("the inputs cannot be parsed: their brackets do not balance", span)
+        return Problem("the inputs cannot be parsed: unbalanced brackets", span)
     column = min(max((error.offset or 1) - 1, 0), max(len(lines[number].rstrip()) - 1, 0))
     return Problem(message, Span.of(first + number, column, first + number, column + 1))
 

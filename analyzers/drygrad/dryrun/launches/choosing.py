@@ -53,7 +53,7 @@ def _names_files(launch: Launch) -> bool:
 
 def told(launch: Launch, root: Path) -> str:
     """Return the note that says how a program was started, and where that was found."""
-    where = f"as {launch.origin.shown(root)} has it" if launch.origin else "so"
+    where = f"as {launch.origin.shown(root)} does" if launch.origin else "so"
     return f"started {where}: {launch.shown}"
 
 
@@ -62,7 +62,7 @@ def named(name: str, found: Found, root: Path) -> Launch:
     here = Path.cwd()
     meant = [one for one in found.launches if one.origin and name in (one.origin.name, _at(one, root), _at(one, here))]
     if not meant:
-        raise LaunchError(f"no launch is called {name}; `drygrad launches` lists them")
+        raise LaunchError(f"no launch is called {name}; see `drygrad launches`")
     return meant[0]
 
 
@@ -73,9 +73,9 @@ def only(found: Found, root: Path) -> Launch:
     if len(different) == 1:
         return whole[0]
     if not different:
-        raise LaunchError("name what to run: a file, -m and a module, or -- and a command; no launches were found")
+        raise LaunchError("nothing to run: name a file, -m and a module, or -- and a command (no launches were found)")
     raise LaunchError(
-        "several launches were found; name one by --launch:\n" + listed([*different.values()][::-1], root)
+        "'several launches were found; choose one with --launch:\\n'" + listed([*different.values()][::-1], root)
     )
 
 

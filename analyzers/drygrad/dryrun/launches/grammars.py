@@ -43,7 +43,7 @@ class Grammar:
             raise LaunchError(f"{command}: unknown option `{name}`")
         if known in self.values and not equals:
             if not rest:
-                raise LaunchError(f"{command}: `{name}` lacks its value")
+                raise LaunchError(f"{command}: `{name}` needs a value")
             value = rest.pop(0)
         given[known] = value
 
@@ -65,7 +65,7 @@ class Grammar:
     @staticmethod
     def _next(command: str, name: str, rest: list[str]) -> str:
         if not rest:
-            raise LaunchError(f"{command}: `{name}` lacks its value")
+            raise LaunchError(f"{command}: `{name}` needs a value")
         return rest.pop(0)
 
     def _known(self, name: str) -> str | None:

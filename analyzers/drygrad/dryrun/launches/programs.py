@@ -48,14 +48,14 @@ class Programs:
         """Return the file of a module of the project, of a package its ``__main__``. LaunchError without one."""
         parts = name.split(".")
         if not all(part.isidentifier() for part in parts):
-            raise LaunchError(f"`{name}` is no name of a module; write `-m pkg.train`, or the path of a script")
+            raise LaunchError(f"`{name}` is not a module name; use `-m pkg.train`, or the path of a script")
         for home in self._homes(folder, path):
             place = home.joinpath(*parts)
             if place.with_suffix(".py").is_file() and not (place / "__main__.py").is_file():
                 return place.with_suffix(".py")
             if place.is_dir():
                 if not (place / "__main__.py").is_file():
-                    raise LaunchError(f"`{name}` is a package without a `__main__`: it cannot be started by -m")
+                    raise LaunchError(f"`{name}` is a package without `__main__` and cannot be started with -m")
                 return place / "__main__.py"
         raise LaunchError(f"no module `{name}` in {folder}, nor where its project keeps modules")
 

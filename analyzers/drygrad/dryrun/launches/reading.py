@@ -147,7 +147,7 @@ def _python(command: Command) -> Launch:
             continue
         value = letters[takes + 1 :] or (rest.pop(0) if rest else None)
         if value is None:
-            raise LaunchError(f"python: `{word}` lacks its value")
+            raise LaunchError(f"python: `{word}` needs a value")
         if letters[takes] == "c":
             raise LaunchError("python -c has no file that could be run; put its code into a script")
         if letters[takes] == "m":

@@ -19,7 +19,7 @@ def survey(single: bool = False) -> dict[str, Any]:
 
 def _simulated() -> dict[str, Any]:
     sim = simulation()
-    why = "the simulated device is not there" if sim is None else sim.probe()
+    why = "the simulated device is not available" if sim is None else sim.probe()
     return {"works": why is None, "why": why or ""}
 
 
@@ -34,10 +34,10 @@ def prepare(device: str, options: dict[str, Any]) -> str | None:
     if device in ("cpu", "cuda"):
         return None
     if device != "sim":
-        return f"there is no device named {device!r}: use cuda, sim or cpu"
+        return f"there is no device named {device!r}; use cuda, sim or cpu"
     sim = simulation()
     if sim is None:
-        return "the simulated device is not there"
+        return "the simulated device is not available"
     wanted = {"devices": options.get("devices"), "total_memory": options.get("gpu_memory")}
     sim.enable(**{name: value for name, value in wanted.items() if value})
     return None

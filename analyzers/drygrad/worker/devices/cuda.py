@@ -76,8 +76,8 @@ def _in_child() -> dict[str, Any]:
     try:
         return json.loads(said)
     except ValueError:
-        print("the look at the GPUs ended without an answer", file=sys.stderr)
-        return _none(why="the driver could not be asked")
+        print("the GPU probe ended without an answer", file=sys.stderr)
+        return _none(why="the driver could not be queried")
 
 
 def is_touched() -> bool:
@@ -102,7 +102,7 @@ def enter(plan: dict[str, Any]) -> str | None:
 
     count, why = _asked(lambda: torch.cuda.device_count() if torch.cuda.is_available() else 0)
     if not count:
-        return f"there is no GPU that this torch can use{why and ': '}{why}"
+        return f"torch can use no GPU here{why and ': '}{why}"
     for index in range(min(count, int(plan.get("devices") or 1))):
         why = _capped(index, plan.get("gpu_memory"))
         if why is not None:

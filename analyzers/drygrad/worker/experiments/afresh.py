@@ -15,12 +15,12 @@ def made_afresh(bench: Bench, module: torch.nn.Module, seed: int) -> torch.nn.Mo
     """Return what the module's constructor makes of copies of its arguments, at the device of it. Raises NotTried."""
     given = bench.run.built_with(module) if bench.run.built_with is not None else None
     if given is None:
-        raise NotTried("how its module was made is not known")
+        raise NotTried("it is unknown how its module was created")
     try:
         positional, named = copy.deepcopy((given.positional, given.named))
         seed_all(seed)
         fresh = type(module)(*positional, **named)
     except Exception as error:
-        raise NotTried(f"its module cannot be made a second time: {type(error).__name__}") from error
+        raise NotTried(f"its module cannot be created a second time: {type(error).__name__}") from error
     held = next(iter((*module.parameters(), *module.buffers())), None)
     return fresh.to(held.device) if held is not None else fresh

@@ -25,9 +25,9 @@ ATTENTIONS = frozenset({"aten::_transformer_encoder_layer_fwd", "aten::_native_m
 def require_samples(given: Inputs) -> None:
     """Raise NotTried where nothing could tell samples: the text does not, and there are no layers, or it denies it."""
     if given.samples_axis is None and not isinstance(given.owner, torch.nn.Module):
-        raise NotTried("it is no module's, and its text names no batch")
+        raise NotTried("it is not a module's method, and its docstring mentions no batch")
     if given.samples_axis:
-        raise NotTried("its text names another axis of its inputs the batch, not the first")
+        raise NotTried("its docstring says that the batch is another dimension than the first")
 
 
 class Batch:
@@ -64,24 +64,24 @@ class Batch:
         finally:
             torch.set_default_dtype(usual)
         if trace.full:
-            raise NotTried("it computes more than can be kept for a comparison")
+            raise NotTried("too large to compare")
         return returned, trace
 
     def results(self, returned: Any) -> list[torch.Tensor]:
         """Return the results that have the batch in front. Raises NotTried where there is none."""
         found = [t for t in tensors(returned) if t.dim() and t.shape[0] == self.size]
         if not found:
-            raise NotTried("no result has the batch in front")
+            raise NotTried("no result has a leading batch dimension")
         return found
 
     def require(self, trace: Trace) -> None:
         """Raise NotTried where nothing says that the first axis of the inputs is a batch, or a layer uses all of it."""
         if any(self._uses_statistics(step) for step in trace.steps):
-            raise NotTried("a batch norm uses the statistics of its batch in evaluation, too")
+            raise NotTried("a batch norm uses batch statistics in eval mode too")
         if next(self._evidence(trace), None) is True:
             self.severity = "warning"
         elif self.given.samples_axis is None:
-            raise NotTried("nothing says that the first axis of its inputs is a batch")
+            raise NotTried("nothing says that the first dimension of its inputs is a batch")
 
     def _uses_statistics(self, step: Step) -> bool:
         """Say whether a batch norm in training mode works on the batch, not as an instance norm on each sample."""
@@ -144,7 +144,7 @@ def _free_size(given: Inputs) -> int:
     whole = (size for size in _SIZES if all(other % size for other in sizes))
     free = next(whole, None) or next((size for size in _SIZES if size not in sizes), None)
     if free is None:
-        raise NotTried("its batch cannot be told from its other axes")
+        raise NotTried("its batch dimension cannot be told from the others")
     return free
 
 
@@ -152,7 +152,7 @@ def _first_axis(given: Inputs) -> int:
     """Return the size that the first axes of all inputs have. Raises NotTried where there is none."""
     first = {t.shape[0] for t in given.tensors() if t.dim()}
     if len(first) != 1 or 0 in first:
-        raise NotTried("its inputs have no first axis in common")
+        raise NotTried("its inputs share no leading dimension")
     return first.pop()
 
 

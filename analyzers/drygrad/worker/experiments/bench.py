@@ -120,9 +120,9 @@ class Bench:
         self._made = self._made or self._inputs()
         modules = [value for value in self._made.values if isinstance(value, torch.nn.Module)]
         if any("_parameters" not in vars(module) for module in modules):
-            raise NotTried("its module is only being made")
+            raise NotTried("its module is still being constructed")
         if any(is_lazy(held) for module in modules for held in (*module.parameters(), *module.buffers())):
-            raise NotTried("its lazy layers have no sizes before a first call, which settles them")
+            raise NotTried("its lazy layers get their sizes on the first call")
         return self._made
 
     def inputs(self) -> Inputs:

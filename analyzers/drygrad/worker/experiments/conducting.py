@@ -129,7 +129,7 @@ def _answers(
         reason = _refusal(kind, bench)
         while reason is None and len(going) >= slots:
             yield from _ended(going)
-        reason = reason or ("the time for experiments was up" if purse.empty else None)
+        reason = reason or ("out of time for experiments" if purse.empty else None)
         if reason is not None:
             yield kind, {**_not_tried(reason), "seconds": 0.0}
             continue
@@ -150,9 +150,9 @@ def _ended(going: list[_Trial]) -> Iterator[tuple[type[Relation], dict[str, Any]
 def _refusal(kind: type[Relation], bench: Bench) -> str | None:
     """Return why a relation cannot be tried here, as far as that is known before."""
     if not processes.CAN_FORK:
-        return "this system cannot fork a process"
+        return "this system cannot fork"
     if bench.run.device == "cuda":
-        return "a process that speaks to a GPU's driver cannot be forked"
+        return "a process that uses a GPU driver cannot be forked"
     try:
         kind().glance(bench.glance())
     except NotTried as reason:
@@ -169,7 +169,7 @@ def _examined(kind: type[Relation], bench: Bench) -> dict[str, Any]:
     except NotTried as reason:
         answer = _not_tried(str(reason))
     except InputError as error:
-        answer = _not_tried(f"the input {error.name} cannot be made a second time")
+        answer = _not_tried(f"the input {error.name} cannot be created a second time")
     except Exception as error:  # noqa: BLE001 - a fault of ours must not look like the user's
         answer = {**_not_tried("drygrad itself failed"), "failures": [_failure(kind, error)]}
     else:
@@ -183,7 +183,7 @@ def _examined(kind: type[Relation], bench: Bench) -> dict[str, Any]:
 def _reason(status: int | None) -> str:
     """Return why there is no answer, by the status that the process has ended with."""
     if status is None:
-        return "it did not come to an end in its time"
+        return "it did not finish in time"
     return f"its process was ended by signal {-status}" if status < 0 else f"its process ended with status {status}"
 
 

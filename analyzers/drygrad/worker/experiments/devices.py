@@ -39,14 +39,14 @@ class DevicesAreEqual(Relation):
         """Take nothing that is on the GPU already."""
         held = (p for value in given.values if isinstance(value, torch.nn.Module) for p in value.parameters())
         if any(tensor.is_cuda for tensor in (*given.tensors(), *held)):
-            raise NotTried("its inputs were on the GPU already")
+            raise NotTried("its inputs were already on the GPU")
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield what mixes devices of its own accord, or what stays on the CPU."""
         if not torch.cuda.is_available():
             raise NotTried("there is no GPU, real or simulated")
         if bench.plan.get("program") and torch.cuda.max_memory_allocated():
-            raise NotTried("the program that calls it uses the GPU, and gives it what is on the CPU")
+            raise NotTried("the calling program uses the GPU and passes CPU inputs on purpose")
         moving = Moving(_GPU)
         given = moving.inputs(bench.inputs())
         if not moving.count and not _told(given):
@@ -119,7 +119,7 @@ def _mixed(bench: Bench, called: Called, modules: list[torch.nn.Module]) -> Faul
     calls = calls_of_error(bench.run, called.error)
     own = all(_is_own(bench, stray, modules) or _is_constant(calls, stray) for stray in strays)
     if fault.code != "DG207" and not (strays and own):
-        raise NotTried("what stays on the CPU there has come with the inputs")
+        raise NotTried("the operand that stays on the CPU came with the inputs")
     if fault.code == "DG205" and all(_is_made_of_nothing(bench, stray, fault.at) for stray in strays):
         fault.code = "DG203"
     fault.message += " (with its inputs on the GPU)"
@@ -225,5 +225,5 @@ def _left_behind(bench: Bench, returned: Any) -> Iterator[Fault]:
         place = bench.run.lines.place(made.instruction) if made is not None else None
         if place is not None and tensor.is_floating_point():
             where = device_text(torch.device(_GPU, 0))
-            message = f"made on the CPU and returned from there, though the inputs are on {where}"
+            message = f"created on the CPU and returned, although the inputs are on {where}"
             yield Fault(DevicesAreEqual.code, message, place, severity="info")

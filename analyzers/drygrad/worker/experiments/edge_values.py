@@ -66,21 +66,21 @@ def at_points(known: Known) -> Iterator[Edge]:
                 yield from _meetings(held, other)
     for held, shown in known:
         if shown.zero and shown.within == (0.0, 1.0):
-            edge = _changed(held, f"`{held.name}` is 1 throughout", lambda t: t.fill_(1))
+            edge = _changed(held, f"`{held.name}` is 1 everywhere", lambda t: t.fill_(1))
             yield replace(edge, saturated=shown.saturates)
 
 
 def _zeros(held: Held) -> Iterator[Edge]:
     tensor, name = held.tensor, held.name
     if tensor.dim() > 1 and tensor.shape[0] > 1:
-        yield _changed(held, f"`{name}[0]` is 0 throughout", lambda t: t[0].zero_(), ordinary=True, first_only=True)
+        yield _changed(held, f"`{name}[0]` is 0 everywhere", lambda t: t[0].zero_(), ordinary=True, first_only=True)
     if tensor.dim() > 2 and tensor.shape[1] > 1:
         yield _changed(
-            held, f"`{name}[0, 0]` is 0 throughout", lambda t: t[0, 0].zero_(), ordinary=True, first_only=True
+            held, f"`{name}[0, 0]` is 0 everywhere", lambda t: t[0, 0].zero_(), ordinary=True, first_only=True
         )
     if tensor.dim() == 1 and tensor.shape[0] > 1:
         yield _changed(held, f"`{name}[0]` is 0", lambda t: t[0].zero_(), ordinary=True, first_only=True)
-    yield _changed(held, f"`{name}` is 0 throughout", lambda t: t.zero_())
+    yield _changed(held, f"`{name}` is 0 everywhere", lambda t: t.zero_())
 
 
 def _equals(held: Held) -> Iterator[Edge]:
@@ -97,13 +97,13 @@ def _equals(held: Held) -> Iterator[Edge]:
         yield _changed(held, f"`{name}[1]` equals `{name}[0]`", lambda t: t[1].copy_(t[0]), ordinary=True)
         yield _changed(
             held,
-            f"`{name}[0]` has one value throughout",
+            f"`{name}[0]` is constant",
             lambda t: t[0].fill_(float(t[0].mean())),
             ordinary=True,
             first_only=True,
         )
     if tensor.numel() > 1:
-        words = f"all samples of `{name}` are equal" if tensor.dim() > 1 else f"`{name}` has one value throughout"
+        words = f"all samples of `{name}` are equal" if tensor.dim() > 1 else f"`{name}` is constant"
         yield _changed(held, words, lambda t: t.copy_(t[:1].expand_as(t).clone()))
 
 
@@ -189,7 +189,7 @@ def _classes(held: Held, ignored: set[int]) -> Iterator[Edge]:
     recurring = counts[common] > 1  # else they are ranks or positions, which have no reason to be alike
     for passed_over in ignored & (counts.keys() | {value for value in ignored if value >= 0}):
         yield _changed(
-            held, f"all of `{name}` is {passed_over}, which the loss passes over", _filled(passed_over), ordinary=True
+            held, f"all of `{name}` is {passed_over}, which the loss ignores", _filled(passed_over), ordinary=True
         )
     if len(counts) > 1:
         for value in dict.fromkeys((common, min(counts))):

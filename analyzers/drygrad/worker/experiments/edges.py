@@ -57,7 +57,7 @@ class _Search:
         require_tensors(self._copies.held)
         yield from self._of_the_run()
         if not (self._singular.at_a_point or self._singular.of_nothing or self._reached or self._seen):
-            raise NotTried("nothing in it is singular anywhere")
+            raise NotTried("it has no singular operations")
         for edge in self._edges():
             if self._bench.spent > _SHARE:
                 return
@@ -80,7 +80,7 @@ class _Search:
             said = f"{type(called.error).__name__}: {errors.first_line(called.error)}"
             raise NotTried(errors.shortened(f"a second call ends with {said}"))
         if _wrong(called.returned):
-            raise NotTried("what it returns is not finite as it is")
+            raise NotTried("its result is not finite to begin with")
         self._reached = self._singular.reached
         for fault in list(self._bench.run.faults):
             if _line(fault) not in self._seen and not self._copies.asked:

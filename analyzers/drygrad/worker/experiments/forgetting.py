@@ -45,7 +45,7 @@ class StepsForget(Relation):
         if not is_module and not bench.trains:
             raise NotTried("it takes no step of training")
         if any(tensor.grad_fn is not None for tensor in _within(given, but=given.owner if is_module else None)):
-            raise NotTried("what it is given has a graph already, which only its caller renews")
+            raise NotTried("its input already has a graph, which only its caller renews")
         bench.watch(given)
         yield from (_Passes(bench, given).faults() if is_module else _Steps(bench, given).faults())
 
@@ -75,14 +75,14 @@ class _Passes:
         if not old or self._through(roots) is None:
             return
         if any(_RESETTING.match(name) for part in module.modules() for name in _own_names(type(part))):
-            raise NotTried("it keeps state from call to call, which a method of its own resets")
+            raise NotTried("it keeps state between calls, which a method of its own resets")
         node = max(old, key=lambda node: node._sequence_nr())
         place = self._bench.run.lines.place(self._bench.run.lines.of_node(node))
         if place is None:
-            raise NotTried("a graph is kept where no line of the program's can be told")
+            raise NotTried("a graph is kept, but not at a line of the program")
         if self._is_set_elsewhere(place):
-            raise NotTried("what it keeps is also set from elsewhere")
-        message = "the graph of this is kept from one call to the next, whose backward goes through it a second time"
+            raise NotTried("its state is also set from elsewhere")
+        message = "this graph is kept between calls, and the next backward() goes through it a second time"
         yield Fault(_KEPT, message, place, severity="warning")
 
     def _backward(self) -> BaseException | None:
@@ -174,14 +174,14 @@ class _Steps:
         node: Any = newest.grad_fn
         made = lines.place(lines.of_node(node))
         if made is None:
-            raise NotTried("graphs are kept where no line of the program's can be told")
+            raise NotTried("graphs are kept, but not at a line of the program")
         name = self._holder(newest)
         what = f"`{name}` keeps" if name else "there are"
         noun = "tensor" if count == 1 else "tensors"
-        message = f"after each call {what} {count} more {noun} with a graph: detach what is kept"
+        message = f"after each call {what} {count} more {noun} with a graph; detach what is kept"
         severity = "info" if graphs.is_freed(node) else "warning"
         stored = self._stored(name, made) if name else None
-        related = [("the graph is made here", made)] if stored is not None else []
+        related = [("the graph is created here", made)] if stored is not None else []
         return Fault(_LISTED if stored else StepsForget.code, message, stored or made, None, severity, related)
 
     def _holder(self, tensor: torch.Tensor) -> str | None:

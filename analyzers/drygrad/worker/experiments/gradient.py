@@ -43,7 +43,7 @@ class GradientsAreTrue(Relation):
         if len(without) == len(trained):
             if calls.compared:
                 return
-            raise NotTried("nothing that trains has a part in its results" if trained else "nothing in it trains")
+            raise NotTried("nothing that is trained contributes to its results" if trained else "nothing in it is trained")
         cut: dict[Departure | None, list[str]] = {}
         for name, parameter in without.items():
             departure = bench.run.departure_of(id(parameter))
@@ -107,7 +107,7 @@ class _Calls:
         assert self._trace is not None
         place = self._bench.run.lines.place(self._trace.steps[number].instruction)
         if place is None:
-            raise NotTried("what has no gradient is used where no line of the program's can be told")
+            raise NotTried("a tensor without a gradient is used, but not at a line of the program")
         return place
 
     def _traced(self, names: list[str]) -> tuple[list[torch.Tensor], Trace]:
@@ -122,7 +122,7 @@ class _Calls:
         self._bench.listen(trace)
         returned = self._bench.must_pass(given)
         if trace.full:
-            raise NotTried("it computes more than can be kept for a comparison")
+            raise NotTried("too large to compare")
         return [tensor.detach() for tensor in probe.outputs(returned) if is_readable(tensor)], trace
 
 
@@ -134,9 +134,9 @@ def _told(bench: Bench, place: Place, names: list[str], given: Inputs, *, as_num
     more = len(names) - _NAMED
     listed = ", ".join(f"`{name}`" for name in names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
     have, them = ("have", "them") if names[1:] else ("has", "it")
-    none = f"{listed} {have} no gradient, though the result depends on {them}"
+    none = f"{listed} {have} no gradient, although the result depends on {them}"
     text = bench.run.lines.text(place) or ""
     trains = not isinstance(given.owner, torch.nn.Module) or given.owner.training
     sure = trains and (as_numbers or any(copy in text for copy in _COPIED))
-    how = "as a number here" if as_numbers else "the graph ends here"
+    how = "used as a number here" if as_numbers else "the graph ends here"
     return Fault(GradientsAreTrue.code, f"{none}: {how}", place, severity="warning" if sure else "info")

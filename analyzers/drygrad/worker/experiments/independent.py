@@ -53,7 +53,7 @@ class CallsAreIndependent(Relation):
         changes = [*_changes(given)]
         following = isolated.until(lambda: _all_after(bench, given, [change for change, _ in changes]), bench.until)
         if following is None:
-            raise NotTried("a second call with its inputs does not come to its end")
+            raise NotTried("a second call with its inputs does not finish")
         tried = 0
         for (change, words), after in zip(changes, following["calls"]):
             if bench.spent > _SHARE:
@@ -68,21 +68,21 @@ class CallsAreIndependent(Relation):
                 yield fault
                 return
         if not tried:
-            raise NotTried("it takes no other inputs than those of the run")
+            raise NotTried("it takes no inputs other than those of the run")
 
 
 def _require_owed(given: Inputs) -> None:
     """Raise NotTried for what may keep something on purpose."""
     if isinstance(given.owner, torch.nn.Module):
         if given.function is not given.owner:
-            raise NotTried("it is a method of an object that may keep what it is for")
+            raise NotTried("it is a method of an object that may keep state on purpose")
     elif given.owner is not None or not inspect.isfunction(inspect.unwrap(given.function)):
-        raise NotTried("it is called on an object that may keep what it is for")
+        raise NotTried("it is called on an object that may keep state on purpose")
     elif _keeps_by_name(inspect.unwrap(given.function)):
-        raise NotTried("it says itself that it keeps something")
+        raise NotTried("it says that it keeps state")
     for value in given.values:
         if not all(isinstance(part, (*_PLAIN, torch.Tensor)) for part in _parts(value)):
-            raise NotTried("it may change what it is given")
+            raise NotTried("it may modify its inputs")
     if not given.tensors():
         raise NotTried("there are no tensors among its inputs")
 
@@ -104,7 +104,7 @@ def _changes(given: Inputs) -> Iterator[tuple[Change, str]]:
             size = tensor.shape[axis] if -tensor.dim() <= axis < tensor.dim() else 0
             if size > 2 and size not in sizes:
                 sizes.add(size)
-                yield _Shorter(size), f"{size - 1} in the place of {size}"
+                yield _Shorter(size), f"{size - 1} instead of {size}"
 
 
 def _other_values(tensor: torch.Tensor) -> torch.Tensor:
@@ -196,14 +196,16 @@ def _difference(alone: dict[str, Any], after: dict[str, Any], words: str) -> Fau
 def _parting(alone: dict[str, Any], after: dict[str, Any], words: str) -> _Parted | None:
     if "error" in after:
         at = after["at"]
-        said = f"at the second call, with {words}, this fails on what the first has left: {after['error']}"
+        said = f"on the second call, with {words}, this fails on state left by the first: {after['error']}"
         return _Parted(at, said) if at is not None else None
     if _alike(alone["results"], after["results"]):
         return None
     known = {step["key"]: step["made"] for step in alone["steps"]}
     parted = (s for s in after["steps"] if s["key"] in known and not _alike(s["made"], known[s["key"]]))
     first = next(parted, None)
-    said = f"at the second call, with {words}, this comes to something else than at a first one: it uses what is left"
+    said = (
+        f"on the second call, with {words}, this gives a different result than on a first one: it uses leftover state"
+    )
     return _Parted(first["at"], said) if first is not None else None
 
 

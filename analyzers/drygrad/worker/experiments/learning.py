@@ -35,7 +35,7 @@ class ItLearns(Relation):
             raise NotTried("it takes no step of training")
         given = bench.inputs()
         if any(held.grad_fn is not None for held in _tensors(given)):
-            raise NotTried("what it is given has a graph already, which only its caller renews")
+            raise NotTried("its input already has a graph, which only its caller renews")
         heard = Losses(bench.run)
         idle = _of_idle_optimizers(bench, given, heard)
         if idle:
@@ -79,25 +79,28 @@ def _require_owed(heard: Losses) -> None:
     if not heard.losses or not heard.optimizers:
         raise NotTried("it takes no step of training")
     if len(heard.places) != 1 or len(heard.optimizers) != 1 or heard.is_vector:
-        raise NotTried("it goes backward from more than one loss, or has more than one optimizer")
+        raise NotTried("it calls backward() on more than one loss, or has more than one optimizer")
     if not heard.rates:
         raise NotTried("its learning rate is 0")
 
 
 def _judged(heard: Losses) -> Iterator[Fault]:
     first, last, count = heard.losses[0], heard.losses[-1], len(heard.losses)
-    related = [("the step is taken here", heard.stepped)] if heard.stepped is not None else []
+    related = [("the step happens here", heard.stepped)] if heard.stepped is not None else []
     place = next(iter(heard.places))
     if not math.isfinite(first) or count < 2:
-        raise NotTried("its first loss is not finite, or the only one")
+        raise NotTried("its first loss is not finite, or its only one")
     rate = f"with a learning rate of {max(heard.rates):g}"
     message = None
     if not math.isfinite(last):
-        message = f"{rate}, the loss goes from {first:.3g} to {last} in {count} steps: no step makes it less"
+        message = f"{rate}, the loss goes from {first:.3g} to {last} in {count} steps and never decreases"
     elif count >= _NEEDED and _blows_up(heard.losses):
         message = f"{rate}, the loss grows from {first:.3g} to {last:.3g} in {count} steps"
     elif count >= _NEEDED and heard.felt and len(set(heard.losses)) == 1:
-        message = f"{count} steps have not changed the loss, which is {first:.6g}: what they change has no part in it"
+        message = (
+            f"{count} steps do not change the loss, which stays at {first:.6g}; the trained parameters have no "
+            "influence on it"
+        )
     if message is not None:
         yield Fault(ItLearns.code, message, place, related=related)
 

@@ -51,7 +51,7 @@ class InputsMatter(Relation):
         bound = {*_bound_before_read(bench, given)} if start is not None else set[str]()
         silent = {held.name for held in inputs} & bound
         for name in sorted(silent):
-            message = f"`{name}` is bound anew before it is read: what is passed for it changes no result"
+            message = f"`{name}` is reassigned before it is read, so the argument has no effect"
             yield Fault(self.code, message, start, severity="info")
         for held in (held for held in inputs[:_MOST] if held.name not in silent):
             if bench.spent > _SHARE:
@@ -61,7 +61,7 @@ class InputsMatter(Relation):
                 silent.add(held.name)
                 place = bench.run.lines.place(calls.trace.steps[step].instruction)
                 if place is not None:
-                    message = f"`{held.name}` changes no result: its influence ends here"
+                    message = f"`{held.name}` has no effect on the result; its influence ends here"
                     yield Fault(self.code, message, place, severity="info")
         if isinstance(given.owner, torch.nn.Module) and not silent:
             yield from self._features(bench, calls, inputs)
@@ -75,7 +75,12 @@ class InputsMatter(Relation):
             place = _start(bench, calls.given)
             if place is not None:
                 part = f"`{held.name}[:, {dead.start}:{dead.stop}]`"
-                yield Fault(self.code, f"{part} changes no result, though the rest of it does", place, severity="info")
+                yield Fault(
+                    self.code,
+                    f"{part} has no effect on the result, although the rest of it does",
+                    place,
+                    severity="info",
+                )
 
 
 def _enliven(module: torch.nn.Module) -> None:
@@ -194,7 +199,7 @@ class _Calls:
         with torch.no_grad():
             returned = self._bench.must_pass(given)
         if trace.full:
-            raise NotTried("it computes more than can be kept for a comparison")
+            raise NotTried("too large to compare")
         return [tensor for tensor in probe.tensors(returned) if is_readable(tensor)], trace
 
 

@@ -54,9 +54,9 @@ class Moving:
         if isinstance(value, torch.device):
             return self.device if value.type == "cpu" else value
         if isinstance(value, torch.autograd.function.FunctionCtx):
-            raise NotTried("it is given the context of a forward, which has saved its tensors where they were")
+            raise NotTried("it gets the ctx of a forward, whose tensors were saved on their own device")
         if _yields(value):
-            raise NotTried("it is given what yields its batches, whose device is that code's matter")
+            raise NotTried("it gets a batch iterator, which decides on its own device")
         if isinstance(value, (list, tuple, dict, set)) or dataclasses.is_dataclass(value):
             return self._container(value, depth)
         if _moves_itself(value):
@@ -66,7 +66,7 @@ class Moving:
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type != "cpu":
-            raise NotTried("its inputs were on the GPU already")
+            raise NotTried("its inputs were already on the GPU")
         self.count += 1
         moved = tensor.detach().to(self.device) if tensor.is_leaf else tensor.to(self.device)
         if not tensor.is_leaf:
@@ -78,7 +78,7 @@ class Moving:
     def _module(self, module: torch.nn.Module) -> torch.nn.Module:
         held = [*module.parameters(), *module.buffers()]
         if any(tensor.device.type != "cpu" for tensor in held):
-            raise NotTried("its inputs were on the GPU already")
+            raise NotTried("its inputs were already on the GPU")
         self.count += bool(held)
         self.modules.append(module)
         return module.to(self.device)

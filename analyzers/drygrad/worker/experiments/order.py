@@ -44,11 +44,11 @@ class OrderIsFree(Relation):
         beside, _ = batch.traced(with_others_at(batch.given, slice(0, 1)))
         kept = zip(results, _results(batch, beside)) if results[0].dim() else ()
         if not all(agree(one, other, batch.others) for one, other in kept):
-            raise NotTried("its samples do not stand alone")
+            raise NotTried("its samples are not independent")
         step = _culprit(batch, before, after, results)
         place = bench.run.lines.place(step.instruction) if step is not None else None
         if place is None:
-            raise NotTried("its results depend on the order where no line of the program's can be told")
+            raise NotTried("its results depend on the order, but not at a line of the program")
         yield Fault(self.code, _message(batch, results), place, severity=batch.severity)
 
 
@@ -60,10 +60,10 @@ def _results(batch: Batch, returned: Any) -> list[torch.Tensor]:
 
 def _message(batch: Batch, results: list[torch.Tensor]) -> str:
     if not results[0].dim():
-        return f"the result is another one where the {batch.size} samples of a batch have another order"
+        return f"the result changes with the order of the {batch.size} samples in a batch"
     return (
-        f"a sample comes to something else here where it has another place in its batch of {batch.size}: "
-        f"what is added or multiplied goes by the number of the sample"
+        f"a sample gets a different result here at another position in its batch of {batch.size}: what is added or "
+        "multiplied depends on the sample's index"
     )
 
 

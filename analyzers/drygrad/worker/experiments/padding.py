@@ -49,7 +49,7 @@ class PaddingIsSilent(Relation):
             bench.must_pass(_copied(given))
         found = marks.found()
         if not found:
-            raise NotTried("none of its inputs is marked as padded")
+            raise NotTried("none of its inputs are marked as padded")
         reasons: list[str] = []
         seen: set[tuple[int, int]] = set()
         for mark in found:
@@ -101,7 +101,7 @@ class _Padding:
         self._real = self._size - max(1, self._size // 3)
         self._uneven = uneven
         if self._size < 2 or self._samples == self._size or (uneven and self._samples < 2):
-            raise NotTried("its positions cannot be told from its samples")
+            raise NotTried("its sequence dimension cannot be told from its batch dimension")
         self._marks = {one.held.name: one for one in marks.found() if one.kind == "ids" or _axes(one, held) == axes}
 
     def faults(self) -> Iterator[Fault]:
@@ -112,7 +112,7 @@ class _Padding:
         alike = self._alike()
         compared = [(one, alike.equal(one, other)) for one, other in zip(tensors(long), tensors(short))]
         if all(verdict is None for _, verdict in compared):
-            raise NotTried("nothing of its results can be compared without the padding")
+            raise NotTried("none of its results can be compared without the padding")
         changed = [one for one, verdict in compared if verdict is False]
         if changed:
             behind = whole.behind(changed)
@@ -133,12 +133,12 @@ class _Padding:
         for number, verdict in verdicts.items():
             if False in verdict and not (self._uneven and _comes_back(whole, number, verdicts)):
                 return whole.steps[number]
-        raise NotTried("padding changes its results where no line of the program's can be told")
+        raise NotTried("padding changes its results, but not at a line of the program")
 
     def _told(self, step: Step, severity: str) -> Fault:
         place = self._bench.run.lines.place(step.instruction)
         if place is None:
-            raise NotTried("padding changes its results where no line of the program's can be told")
+            raise NotTried("padding changes its results, but not at a line of the program")
         count, name = self._size - self._real, self._mark.held.name
         says = f"`{name}` has a class for padding" if self._mark.kind == "ids" else f"`{name}` tells of them"
         message = (
@@ -160,7 +160,7 @@ class _Padding:
         with torch.no_grad():
             returned = self._bench.must_pass(given)
         if trace.full:
-            raise NotTried("it computes more than can be kept for a comparison")
+            raise NotTried("too large to compare")
         if any(map(is_noise, trace.steps)):
             raise NotTried("it draws random numbers")
         return returned, trace
@@ -217,7 +217,7 @@ class _Padding:
         elif tensor.is_floating_point():
             last.zero_()
         else:
-            raise NotTried(f"what `{held.name}` has at padded positions is not known")
+            raise NotTried(f"how `{held.name}` is padded is unknown")
         return tensor
 
     def _class_of(self, held: Held) -> int:
@@ -265,4 +265,4 @@ def _axes(mark: Mark, inputs: list[Held]) -> tuple[int, int]:
             size = shape[1] if shape[0] == samples else shape[0]
             if size >= longest:
                 return samples, size
-    raise NotTried("nothing shows which axis its lengths are of")
+    raise NotTried("nothing shows which dimension its lengths belong to")

@@ -69,7 +69,7 @@ def _require_single(given: Inputs, held: Sequence[Held]) -> None:
     """Raise NotTried where not all that has a width is float32."""
     tensors = [*(one.tensor for one in held), *(p for _, p in parameters(given))]
     if not any(tensor.dtype is torch.float32 for tensor in tensors):
-        raise NotTried("nothing of its inputs is float32")
+        raise NotTried("none of its inputs are float32")
     if any(tensor.is_floating_point() and tensor.dtype is not torch.float32 for tensor in tensors):
         raise NotTried("its inputs are of several widths")
 
@@ -85,9 +85,11 @@ def _told(bench: Bench, culprit: tuple[Step, float], condition: str, severity: s
     step, error = culprit
     place = bench.run.lines.place(step.instruction)
     if place is None:
-        raise NotTried("precision is lost where no line of the program's can be told")
+        raise NotTried("precision is lost, but not at a line of the program")
     share = f"{100 * min(error, 1.0):.0f} %"
-    message = f"{condition}precision is lost here: {share} of the result is rounding, as a run in float64 shows"
+    message = (
+        f"{condition}precision is lost here: {share} of the result is rounding error, compared with a run in float64"
+    )
     yield Fault(PrecisionSuffices.code, message, place, severity=severity)
 
 
@@ -112,7 +114,7 @@ class _Twice:
             if other is None or len(step.results) != len(other.results):
                 continue
             if not all(map(_comes_out_alike, step.results, other.results)):
-                raise NotTried("a comparison comes out otherwise in float64")
+                raise NotTried("a comparison has another outcome in float64")
             errors[number] = max(map(_off, step.results, other.results), default=0.0)
             before = max((errors.get(maker, 0.0) for maker in step.made_of), default=0.0)
             if errors[number] > _OFF and before * _STEEP < errors[number] and not self._is_meant(trace, step, other):
@@ -140,7 +142,7 @@ class _Twice:
         finally:
             torch.set_default_dtype(usual)
         if trace.full:
-            raise NotTried("it computes more than can be kept for a comparison")
+            raise NotTried("too large to compare")
         if any(map(is_noise, trace.steps)):
             raise NotTried("it draws random numbers")
         return [t for t in probe.tensors(returned) if is_readable(t) and t.is_floating_point()], trace

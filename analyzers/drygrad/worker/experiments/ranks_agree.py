@@ -19,4 +19,4 @@ class RanksAgree(Relation):
 
     def glance(self, given: Inputs) -> None:
         """Refuse: who begins no process group is no rank."""
-        raise NotTried("the program begins no process group with inputs of its own")
+        raise NotTried("the program creates no process group on its own inputs")

@@ -51,15 +51,15 @@ class EvaluationRepeats(Relation):
         step = next(filter(is_noise, steps), steps[0] if steps else None)
         place = bench.run.lines.place(step.instruction) if step is not None else None
         if step is None or place is None:
-            raise NotTried("it differs from call to call where no line of the program's can be told")
+            raise NotTried("results differ between calls, but not at a line of the program")
         if is_noise(step):
             yield _of_noise(bench.run.lines, step, place)
             return
         if any(memory_of(tensor) in step.written for tensor in evaluated.state()):
-            raise NotTried("a call in evaluation changes its state")
+            raise NotTried("a call in eval mode changes its state")
         if any(word in name for name in _own_names(evaluated.module) for word in _RESETTING):
-            raise NotTried("it keeps state from call to call, which a method of its own resets")
-        message = "in evaluation, this comes to something else at the next call with the same inputs: state is kept"
+            raise NotTried("it keeps state between calls, which a method of its own resets")
+        message = "in eval mode, this gives a different result for the same inputs on the next call: state is kept"
         yield Fault(self.code, message, place, severity=evaluated.severity)
 
 
@@ -76,12 +76,12 @@ def _of_noise(lines: Lines, step: Step, place: Place) -> Fault:
     attends = "scaled_dot_product" in text and "dropout_p" in text
     if (step.drops or attends) and "training=True" not in text.replace(" ", ""):
         what = "the attention weights" if attends else "values"
-        message = f"{what} are still dropped in evaluation: two calls with the same inputs differ"
+        message = f"{what} are still dropped in eval mode: two calls with the same inputs differ"
         return Fault(_DROPOUT, message, place, severity="warning")
     owner = _forgetful(lines, step)
     if owner is None:
         raise NotTried("it draws random numbers on purpose")
-    message = f"in evaluation, too, random numbers are drawn here: nothing in `{owner}` looks at `self.training`"
+    message = f"in eval mode, random numbers are still drawn here; nothing in `{owner}` checks `self.training`"
     return Fault(EvaluationRepeats.code, message, place, severity="info")
 
 

@@ -57,7 +57,7 @@ def _require_separate(bench: Bench, given: Inputs) -> None:
     documented: tuple[Any, ...] = (given.function, *([type(given.owner)] if given.owner is not None else []))
     texts = [str(getattr(each, "__doc__", None) or "") for each in documented]
     if _IN_NAMES.search(bench.target.lower()) or any(_IN_TEXTS.search(text.lower()) for text in texts):
-        raise NotTried("by its name or its text it works on a batch as a whole")
+        raise NotTried("by its name or docstring it works on the batch as a whole")
 
 
 def _widest(bench: Bench) -> tuple[Batch, Any, Trace]:
@@ -78,10 +78,11 @@ def _mixing(batch: Batch, before: Trace, after: Trace, kept: Part) -> Fault:
         number = _origin(before, after, number, batch)
     place = batch.bench.run.lines.place(before.steps[number].instruction) if number is not None else None
     if place is None:
-        raise NotTried("the samples meet where no line of the program's can be told")
+        raise NotTried("the samples mix, but not at a line of the program")
     one, other = (0, _OTHER) if kept == batch.others else (_OTHER, 0)
     message = (
-        f"in a batch of {batch.size}, sample {one} changes sample {other} here: a sample's result depends on others"
+        f"in a batch of {batch.size}, sample {one} changes sample {other} here: the result of a sample depends on "
+        "the others"
     )
     return Fault(SamplesStandAlone.code, message, place, severity=batch.severity)
 

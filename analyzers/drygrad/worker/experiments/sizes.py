@@ -69,11 +69,11 @@ class _Fewer:
             (self._line(one) for one, other in self._steps if any(map(_lacks, one.results, other.results))), None
         )
         if place is None:
-            raise NotTried(f"with {self._samples} a result has fewer axes, and no line of the program's can be told")
+            raise NotTried(f"with {self._samples} a result loses dimensions, but not at a line of the program")
         shapes = " instead of ".join(str(list(tensor.shape)) for tensor in pairs[0][::-1])
         return Fault(
             AnyBatchSize.code,
-            f"with {self._samples} the axis of the batch is lost here: it returns {shapes}",
+            f"with {self._samples} the batch dimension is lost here: it returns {shapes}",
             place,
             severity=self._batch.severity,
         )
@@ -85,13 +85,13 @@ class _Fewer:
         if at is None or errors.outcome_of(error, self._bench.run) != "failed":
             raise NotTried(f"with {self._samples} it cannot run: {said}")
         if isinstance(error, (AssertionError, NotImplementedError)):
-            raise NotTried(f"with {self._samples} it refuses by itself: {said}")
+            raise NotTried(f"with {self._samples} it raises its own error: {said}")
         what = errors.shortened(f"{type(error).__name__}: {said}", 160)
         place = next((self._line(one) for one, other in self._steps if self._stays(one, other)), None)
         if place is None or place[:2] == at[:2]:
             message = f"with {self._samples} instead of {self._batch.size} it fails here: {what}"
             return Fault(AnyBatchSize.code, message, at, errors.text_of(error), severity=self._batch.severity)
-        message = f"with {self._samples} this still makes {self._batch.size} of them: {what}"
+        message = f"with {self._samples} this still produces {self._batch.size} of them: {what}"
         return Fault(
             AnyBatchSize.code,
             message,

@@ -38,7 +38,7 @@ class StateSurvives(Relation):
         if not isinstance(given.owner, torch.nn.Module) or given.function is not given.owner:
             raise NotTried("it is not the forward of a module")
         if bench.run.weights_absent:
-            raise NotTried("its weights are downloaded, and random here")
+            raise NotTried("its weights would be downloaded and are random here")
         if not _may_lose(bench, given, given.owner):
             return
         one = made_afresh(bench, given.owner, bench.seed)
@@ -90,7 +90,7 @@ def _refused(bench: Bench, one: torch.nn.Module, other: torch.nn.Module, error: 
     mine, theirs = _layout(one), _layout(other)
     key = next((name for name, shape in mine.items() if theirs.get(name, ()) != shape or name not in theirs), None)
     if key is None:
-        raise NotTried(f"a new one does not take its state: {errors.first_line(error)}")
+        raise NotTried(f"a new module does not accept its state: {errors.first_line(error)}")
     parts = key.split(".")
     for depth in range(len(parts) - 1, -1, -1):
         with suppress(AttributeError):
@@ -98,9 +98,9 @@ def _refused(bench: Bench, one: torch.nn.Module, other: torch.nn.Module, error: 
             place = bound_at(kind, parts[depth], bench.run.lines, late=True)
             if place is not None:
                 what = "is added to the state" if key not in theirs else "gets another shape"
-                message = f"`{key}` {what} by a call: a new `{type(one).__name__}` refuses what was saved"
+                message = f"`{key}` {what} during a call; a new `{type(one).__name__}` refuses what was saved"
                 return Fault(StateSurvives.code, message, place, errors.text_of(error))
-    raise NotTried(f"a new one does not take its state, and no line tells why: {key}")
+    raise NotTried(f"a new module does not accept its state, but not because of a line of the program: {key}")
 
 
 class _Saved:
@@ -118,7 +118,7 @@ class _Saved:
         expected = self._expected
         self._expected = self._results(self._one)
         if not _same(expected, self._expected):
-            raise NotTried("two calls in evaluation with the same inputs differ")
+            raise NotTried("two calls in eval mode with the same inputs differ")
         theirs = {key: kept.kept() for key, kept in attributes(self._other, lines).items()}
         if self._is_given_back():
             return
@@ -126,7 +126,7 @@ class _Saved:
         lost = [kept for key, kept in mine.items() if not kept.like(theirs.get(key)) and not _is_cache(kept, fresh)]
         culprits = self._culprits(lost[:_MOST])
         if not culprits:
-            raise NotTried("a new module that has its state differs, and no attribute is the reason")
+            raise NotTried("a new module with its state gives other results, and no attribute explains it")
         for attribute in culprits:
             yield self._fault(attribute, is_drawn=attribute.like(fresh.get(attribute.key)))
 
@@ -157,15 +157,15 @@ class _Saved:
         kind = type(self._one.get_submodule(attribute.part))
         place = bound_at(kind, attribute.name, self._bench.run.lines)
         if place is None:
-            raise NotTried(f"`{attribute.name}` is lost, and no line of the program's binds it")
+            raise NotTried(f"`{attribute.name}` is lost, but no line of the program sets it")
         if not is_drawn and _is_reset(kind, attribute.name):
-            raise NotTried(f"it keeps `{attribute.name}` from call to call, which a method of its own resets")
-        new = f"a new `{type(self._one).__name__}` that loads it comes to other results"
+            raise NotTried(f"it keeps `{attribute.name}` between calls, which a method of its own resets")
+        new = f"a new `{type(self._one).__name__}` that loads it gives different results"
         if attribute.layers:
-            message = f"the layers in `{attribute.name}` are no part of the state: {new}"
+            message = f"the layers in `{attribute.name}` are not part of the state: {new}"
             return Fault(_LAYERS, message, place, severity="warning")
-        how = "is drawn or computed anew for each module" if is_drawn else "is changed by calls in training"
-        message = f"`{attribute.name}` {how}, and is no part of the state: {new}"
+        how = "is drawn or computed anew in every module" if is_drawn else "is changed by calls in training mode"
+        message = f"`{attribute.name}` {how}, but is not part of the state: {new}"
         learnable = any(tensor.requires_grad and tensor.is_leaf for tensor in attribute.tensors)
         return Fault(_LEARNABLE if learnable else StateSurvives.code, message, place, severity="warning")
 

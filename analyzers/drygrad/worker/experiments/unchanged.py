@@ -43,7 +43,7 @@ class EvaluationLeavesNoTrace(Relation):
             place = _writing(bench, evaluated, trace, name, after if after is held else None)
             if place is not None and place not in told:
                 told.add(place)
-                message = f"a call in evaluation changes `{name}` here: the next one finds it changed"
+                message = f"a call in eval mode changes `{name}` here; the next call sees the changed value"
                 yield Fault(self.code, message, place, severity=evaluated.severity)
         if not told and any(part.training for part in evaluated.module.modules()):
             yield from _of_mode(bench, evaluated)
@@ -76,7 +76,7 @@ def _writing(bench: Bench, evaluated: Evaluated, trace: Trace, name: str, writte
     if place is None and written is not None and isinstance(written, torch.nn.Parameter):
         return None  # it was written to at the first call alone
     if place is None:
-        raise NotTried(f"`{name}` changes where no line of the program's can be told")
+        raise NotTried(f"`{name}` changes, but not at a line of the program")
     return place
 
 
@@ -87,6 +87,6 @@ def _of_mode(bench: Bench, evaluated: Evaluated) -> Iterator[Fault]:
     code = type(evaluated.module).forward.__code__
     place = Place(code.co_filename, code.co_firstlineno)
     if not bench.run.lines.is_user(code):
-        raise NotTried("a mode changes in code that is not the program's")
+        raise NotTried("a mode changes in code outside the program")
     what = f"`{part}`" if part else "the module"
-    yield Fault(EvaluationLeavesNoTrace.code, f"after a call in evaluation {what} is in training mode", place)
+    yield Fault(EvaluationLeavesNoTrace.code, f"after a call in eval mode, {what} is in training mode", place)

@@ -29,7 +29,7 @@ def places(mask: torch.Tensor) -> str:
     """Say at how many places a condition holds: ``at 2 of 4 places``; nothing for a single number."""
     with quietly():
         count, total = int(mask.sum()), mask.numel()
-    return "" if total == 1 else f" at {count} of {total} places"
+    return "" if total == 1 else f" at {count} of {total} positions"
 
 
 def kind_of(tensor: torch.Tensor) -> str:
@@ -59,8 +59,8 @@ def came_in(op: Op, name: Callable[[Any], str | None]) -> Reason:
         if tensor.is_floating_point() and kind_of(tensor) == "NaN":
             with quietly():
                 where = places(torch.isnan(tensor))
-            return Reason(OTHER, f"`{name(tensor) or 'an operand'}` is NaN{where} before anything is computed with it")
-    return Reason(OTHER, "NaN came in from outside")
+            return Reason(OTHER, f"`{name(tensor) or 'an operand'}` is NaN{where} before anything uses it")
+    return Reason(OTHER, "NaN came from outside")
 
 
 def backward_reason(op: Op, result: torch.Tensor, lines: Lines, masked: bool) -> Reason:
@@ -70,29 +70,29 @@ def backward_reason(op: Op, result: torch.Tensor, lines: Lines, masked: bool) ->
         where = places(~torch.isfinite(result))
     code, why = _SLOPES.get(operation, (OTHER, ""))
     if result.dtype is torch.float16 and kind_of(result) == "infinite" and not why:
-        code, why = HALF, ": it is beyond 65504, the greatest number of float16"
+        code, why = HALF, ": it exceeds 65504, the maximum of float16"
     made = f"the gradient of {spelled(lines, op.instruction, operation)} is {kind_of(result)}{where}{why}"
     if masked and code == "DG407":  # the root itself is a harmless 0: there was no value to hide
-        return Reason(code, made + "; a mask behind it does not keep the gradient from that (0 times infinity is NaN)")
+        return Reason(code, made + "; a mask applied later does not stop it (0 * inf is NaN)")
     if masked:
-        return Reason("DG406", made + "; the `where` behind it hides the value, not the gradient (0 times infinity)")
+        return Reason("DG406", made + "; the later `where` hides the value, not the gradient (0 * inf)")
     return Reason(code, made)
 
 
 _SLOPES = {
-    "sqrt": ("DG407", ": the slope of a root is infinite at 0"),
-    "pow": ("DG407", ": the slope of a power below 1 is infinite at 0"),
+    "sqrt": ("DG407", ": the gradient of sqrt is infinite at 0"),
+    "pow": ("DG407", ": the gradient of a power below 1 is infinite at 0"),
     "log": ("DG404", ": its input is 0 there"),
     "log2": ("DG404", ": its input is 0 there"),
     "log10": ("DG404", ": its input is 0 there"),
     "div": ("DG402", ": the denominator is 0 there"),
     "reciprocal": ("DG402", ": the denominator is 0 there"),
     "rsqrt": ("DG402", ": the denominator is 0 there"),
-    "acos": (OTHER, ": its slope is infinite at -1 and 1"),
-    "asin": (OTHER, ": its slope is infinite at -1 and 1"),
-    "atanh": (OTHER, ": its slope is infinite at -1 and 1"),
-    "acosh": (OTHER, ": its slope is infinite at 1"),
-    "std": (OTHER, ": the deviation of a single value"),
+    "acos": (OTHER, ": its gradient is infinite at -1 and 1"),
+    "asin": (OTHER, ": its gradient is infinite at -1 and 1"),
+    "atanh": (OTHER, ": its gradient is infinite at -1 and 1"),
+    "acosh": (OTHER, ": its gradient is infinite at 1"),
+    "std": (OTHER, ": the standard deviation of a single value"),
     "var": (OTHER, ": the variance of a single value"),
 }
 
@@ -122,7 +122,7 @@ def _logarithm(op: Op, subject: str) -> Reason | None:
         zero, negative = value == 0, value < 0
     if bool(negative.any()):
         low = extremes(value)
-        least = f" (the least is {low[0]:.4g})" if low else ""
+        least = f" (minimum {low[0]:.4g})" if low else ""
         return Reason(OTHER, f"logarithm of a negative number:{subject} is negative{places(negative)}{least}")
     if not bool(zero.any()):
         return None
@@ -137,8 +137,12 @@ def _root(op: Op, subject: str) -> Reason | None:
     with quietly():
         negative, zero = value < 0, value == 0
     if bool(negative.any()):
-        return Reason(OTHER, f"root of a negative number:{subject} is negative{places(negative)}")
-    return Reason("DG402", f"division by zero: the root of{subject} is 0{places(zero)}") if bool(zero.any()) else None
+        return Reason(OTHER, f"square root of a negative number:{subject} is negative{places(negative)}")
+    return (
+        Reason("DG402", f"division by zero: the square root of{subject} is 0{places(zero)}")
+        if bool(zero.any())
+        else None
+    )
 
 
 def _power(op: Op, subject: str) -> Reason | None:
@@ -151,7 +155,7 @@ def _power(op: Op, subject: str) -> Reason | None:
     if falling and bool(zero.any()):
         return Reason("DG402", f"division by zero: a negative power of{subject}, which is 0{places(zero)}")
     if bool(negative.any()):
-        return Reason(OTHER, f"broken power of a negative number:{subject} is negative{places(negative)}")
+        return Reason(OTHER, f"fractional power of a negative number:{subject} is negative{places(negative)}")
     return None
 
 
@@ -164,8 +168,7 @@ def _exponential(op: Op, subject: str) -> Reason | None:
     code = HALF if value.dtype is torch.float16 else OTHER
     return Reason(
         code,
-        f"exponential overflows:{subject} reaches {both[1]:.4g}, and above {limit:.1f} exp has no place in "
-        f"{dtype_text(value.dtype)}",
+        f"exp overflows:{subject} reaches {both[1]:.4g}, but {dtype_text(value.dtype)} overflows above {limit:.1f}",
     )
 
 
@@ -175,7 +178,7 @@ def _inverse(op: Op, subject: str) -> Reason | None:
     if both is None:
         return None
     low, high = both
-    return Reason(OTHER, f"{bare} of a number outside its range:{subject} goes from {low:.4g} to {high:.4g}")
+    return Reason(OTHER, f"{bare} of a value outside its domain:{subject} ranges from {low:.4g} to {high:.4g}")
 
 
 def _softmax(op: Op, subject: str) -> Reason | None:
@@ -185,9 +188,7 @@ def _softmax(op: Op, subject: str) -> Reason | None:
     if not bool(rows.any()):
         return None
     count, total = int(rows.sum()), rows.numel()
-    return Reason(
-        OTHER, f"softmax of rows that are masked throughout: {count} of {total} rows of{subject} are all -inf"
-    )
+    return Reason(OTHER, f"softmax of fully masked rows: {count} of {total} rows of{subject} are all -inf")
 
 
 def _deviation(op: Op, subject: str) -> Reason | None:
@@ -195,7 +196,7 @@ def _deviation(op: Op, subject: str) -> Reason | None:
     dims = op.args[1] if len(op.args) > 1 and op.args[1] is not None else range(value.dim())
     if math.prod(value.shape[dim] for dim in dims) > 1:
         return None
-    return Reason(OTHER, f"the deviation of a single value is NaN:{subject} of shape {list(value.shape)}")
+    return Reason(OTHER, f"the standard deviation of a single value is NaN:{subject} of shape {list(value.shape)}")
 
 
 def _likelihood(op: Op, subject: str) -> Reason | None:
@@ -203,7 +204,7 @@ def _likelihood(op: Op, subject: str) -> Reason | None:
     with quietly():
         if not bool((target == ignored).all()):
             return None
-    return Reason(OTHER, f"the mean of no losses is NaN: each of {target.numel()} targets is ignore_index ({ignored})")
+    return Reason(OTHER, f"the mean of no losses is NaN: all {target.numel()} targets are ignore_index ({ignored})")
 
 
 def _cast(op: Op, subject: str) -> Reason | None:
@@ -211,7 +212,7 @@ def _cast(op: Op, subject: str) -> Reason | None:
     if both is None or op.argument("dtype") is not torch.float16:
         return None
     greatest = max(abs(both[0]), abs(both[1]))
-    return Reason(HALF, f"overflow:{subject} reaches {greatest:.6g}, and float16 ends at 65504")
+    return Reason(HALF, f"overflow:{subject} reaches {greatest:.6g}, and the maximum of float16 is 65504")
 
 
 _EXPLAINED: dict[str, Explainer] = {
@@ -231,7 +232,7 @@ _EXPLAINED: dict[str, Explainer] = {
 def _overflow(op: Op, bare: str, lines: Lines) -> Reason:
     return Reason(
         HALF,
-        f"overflow: the result of {spelled(lines, op.instruction, bare)} does not fit float16, which ends at 65504",
+        f"overflow: the result of {spelled(lines, op.instruction, bare)} exceeds the maximum of float16, 65504",
     )
 
 
@@ -239,12 +240,12 @@ def _operands(op: Op) -> str:
     """Say what the operands were."""
     tensors = [t for t in op.tensors() if t.is_floating_point()]
     if any(t.numel() == 0 for t in tensors):
-        return "for there is nothing to compute it of: the operand is empty"
+        return "because the operand is empty"
     if op.name == "aten::mul" and any(isinstance(value, float) and math.isinf(value) for value in op.args):
-        return "for 0 times infinity is NaN"
+        return "because 0 * inf is NaN"
     both = [found for found in map(extremes, tensors) if found]
     greatest = max((max(abs(low), abs(high)) for low, high in both), default=0.0)
-    return "out of infinite operands" if math.isinf(greatest) else f"out of finite operands of up to {greatest:.4g}"
+    return "from infinite operands" if math.isinf(greatest) else f"from finite operands of up to {greatest:.4g}"
 
 
 def _subject(op: Op, bare: str, lines: Lines, name: Callable[[Any], str | None]) -> str:

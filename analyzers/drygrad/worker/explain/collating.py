@@ -20,5 +20,8 @@ def collating_fault(scene: Scene, code: str) -> Fault | None:
     if len(shapes) < 2:
         return None
     shown = ", ".join([*shapes][:_SHOWN])
-    message = f"the samples of a batch have the shapes {shown}: a loader without `collate_fn` stacks equal shapes only"
+    message = (
+        f"the samples of a batch have different shapes, {shown}; a loader without `collate_fn` can only stack "
+        "equal shapes"
+    )
     return scene.moved(scene.fault(code, message), scene.elsewhere(scene.run.loader_at(fetching[0].dataset)))

@@ -66,9 +66,9 @@ def device_fault(scene: Scene) -> Fault | None:
     mine, wanted = device_text(wrong.tensor.device), device_text(right.tensor.device)
     whole = f"{wrong.text} is on {mine}, {right.text} on {wanted}"
     owner = "the loss" if scene.is_loss else "the model"
-    advice = f"{owner} has to move to {wanted}" if wrong.is_parameter else f"move {wrong.text} to {wanted}"
+    advice = f"move {owner} to {wanted}" if wrong.is_parameter else f"move {wrong.text} to {wanted}"
     if culprit.code == _ATTRIBUTE:
-        advice = "register it as a buffer, which moves with the module"
+        advice = "register it as a buffer so that it moves with the module"
     fault = scene.fault(
         culprit.code or code,
         f"{whole}: {advice}",
@@ -97,9 +97,7 @@ def _moved_after_state(scene: Scene, wrong: Operand, right: Operand) -> Fault | 
     if parameter is None or held is None or held.source is None:
         return None
     there, here = device_text(parameter.device), device_text(wrong.tensor.device)
-    message = (
-        f"the parameters have moved to {there} after the optimizer's state was made on {here}: move the model first"
-    )
+    message = f"the parameters moved to {there} after the optimizer's state was created on {here}; move the model first"
     fault = scene.fault(_MOVED_AFTER_STATE, message, device=str(wrong.tensor.device), wanted=str(parameter.device))
     return scene.moved(fault, scene.elsewhere(scene.run.allocated_at(parameter)))
 
@@ -273,4 +271,4 @@ def _wrong_and_right(operands: list[Operand]) -> tuple[Operand, Operand]:
 def _numpy(scene: Scene, device: str) -> Fault:
     operands = [o for o in scene.operands() if str(o.tensor.device) == device]
     name = operands[0].text if operands else "the tensor"
-    return scene.fault(_NUMPY, f"{name} is on {device}, and NumPy reads host memory only: copy it with `.cpu()` first")
+    return scene.fault(_NUMPY, f"{name} is on {device}, but NumPy reads host memory only; call `.cpu()` first")

@@ -60,14 +60,14 @@ def _index_target(scene: Scene) -> Fault | None:
     target = _target(scene)
     if target is None:
         return None
-    return _conversion(scene, _CLASSES, target, torch.int64, f"{scene.what} takes class indices as int64")
+    return _conversion(scene, _CLASSES, target, torch.int64, f"{scene.what} expects class indices as int64")
 
 
 def _probabilities(scene: Scene) -> Fault | None:
     target = _target(scene)
     if target is None:
         return None
-    why = f"{scene.what} takes a target of the input's shape as probabilities, which are floats"
+    why = f"{scene.what} expects probabilities as floats if the target has the input's shape"
     return _conversion(scene, _DTYPE, target, torch.float32, why)
 
 
@@ -75,7 +75,7 @@ def _float_target(scene: Scene) -> Fault | None:
     given = scene.operand("input", "target")
     if not given or given[1].tensor.is_floating_point():
         return None
-    return _conversion(scene, _BCE, given[1], given[0].tensor.dtype, f"{scene.what} takes it as a float")
+    return _conversion(scene, _BCE, given[1], given[0].tensor.dtype, f"{scene.what} expects it as a float")
 
 
 def _index(scene: Scene) -> Fault | None:
@@ -96,8 +96,8 @@ def _unsupported(scene: Scene) -> Fault | None:
     if dtype.is_floating_point or dtype.is_complex:
         where = "the CPU" if operand.tensor.device.type == "cpu" else "this device"
         kernel = found.group(1) if found else scene.what
-        return scene.fault(_DTYPE, f"{operand.text} is {dtype_text(dtype)}, and {kernel} does not take that on {where}")
-    return _conversion(scene, _DTYPE, operand, torch.float32, f"{scene.what} takes floats only")
+        return scene.fault(_DTYPE, f"{operand.text} is {dtype_text(dtype)}, which {kernel} does not support on {where}")
+    return _conversion(scene, _DTYPE, operand, torch.float32, f"{scene.what} supports floats only")
 
 
 def _different(scene: Scene) -> Fault | None:
@@ -137,7 +137,7 @@ def _conversion(
         wrong = wrong._replace(name=owned.name, text=f"`{owned.name}`") if owned.name else wrong
     advice = f"convert {wrong.text} with `{call}`" if not wrong.is_parameter else f"convert it with `{call}`"
     if sampled is not None:
-        advice += " where the sample is made"
+        advice += " where the sample is created"
     fault = scene.fault(
         code,
         f"{wrong.text} is {mine}{joined}{why}: {advice}",

@@ -26,8 +26,10 @@ def generator_fault(scene: Scene, code: str, wanted: str, given: str) -> Fault:
     argument = next((k.value for k in keywords if k.arg == "generator"), None)
     name = f"`{ast.unparse(argument)}`" if argument is not None else "the generator"
     where = "the CPU" if given == "cpu" else given
-    message = f"{name} is a generator of {where}, and the values are drawn on {wanted}: `torch.Generator({wanted!r})`"
-    fault = scene.fault(code, f"{message} draws there", generator=wanted)
+    message = (
+        f"{name} is a generator on {where}, but the values are drawn on {wanted!r}; use `torch.Generator({wanted!r})`"
+    )
+    fault = scene.fault(code, f"{message} draws here", generator=wanted)
     return scene.moved(fault, _made_at(scene.calls, argument, scene.run.lines) if argument is not None else None)
 
 

@@ -104,10 +104,10 @@ def _judge(lines: Lines, frame: FrameType, name: str, value: object, step_of: St
     if len({step_of(tensor) for tensor in tensors} - {None}) < _STEPS:
         return None
     if any(tensor.grad_fn is not None for tensor in tensors):
-        return Holder(_LIST, name, f"`{name}` keeps the graph of each step", _stored(lines, frame, name))
+        return Holder(_LIST, name, f"`{name}` keeps the graph of every step", _stored(lines, frame, name))
     if isinstance(value, deque) and value.maxlen is not None:
         return None
-    return Holder(_GROWS, name, f"`{name}` keeps a tensor of each step", _stored(lines, frame, name))
+    return Holder(_GROWS, name, f"`{name}` keeps a tensor of every step", _stored(lines, frame, name))
 
 
 def _named(name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:

@@ -152,7 +152,7 @@ def _unpooled(op: Op) -> Iterator[Range]:
     count = 1
     for size in op.argument("output_size"):
         count *= size
-    yield from _indices(op, "indices", count, _because(f"the output has {count} places for each channel"))
+    yield from _indices(op, "indices", count, _because(f"the output has {count} elements per channel"))
 
 
 def _counts(argument: str, noun: str) -> Callable[[Op], Iterator[Range]]:
@@ -181,9 +181,9 @@ def _table() -> dict[str, Callable[[Op], Iterator[Range]]]:
         "index_select": along,
         "bincount": _counts("self", "what bincount counts"),
         "repeat_interleave": _counts("repeats", "repeats"),
-        "binary_cross_entropy": _probabilities("self", 1.0, "binary_cross_entropy takes probabilities"),
+        "binary_cross_entropy": _probabilities("self", 1.0, "binary_cross_entropy expects probabilities"),
         "multinomial": _probabilities(
-            "self", torch.finfo(torch.float64).max, "multinomial takes finite weights that are not negative"
+            "self", torch.finfo(torch.float64).max, "multinomial expects finite, non-negative weights"
         ),
         "nll_loss_forward": _classes,
         "nll_loss2d_forward": _classes,
@@ -207,7 +207,7 @@ def _table() -> dict[str, Callable[[Op], Iterator[Range]]]:
 def _bernoulli(op: Op) -> Iterator[Range]:
     argument = "p" if isinstance(op.argument("p"), torch.Tensor) else "self"
     if argument == "p" or (op.name == "aten::bernoulli" and op.argument("p") is None):
-        yield from _probabilities(argument, 1.0, "bernoulli takes probabilities")(op)
+        yield from _probabilities(argument, 1.0, "bernoulli expects probabilities")(op)
 
 
 _RANGES = _table()

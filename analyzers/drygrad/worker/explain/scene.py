@@ -85,7 +85,7 @@ class Scene:
         made = [(blamed.text, self.made_at(blamed))] if blamed is not None else []
         if self.module:
             made.append((self.module[1], self.elsewhere(self.run.made_at(self.module[0]))))
-        related = {place.line: (f"{text} is made here", place) for text, place in reversed(made) if place}
+        related = {place.line: (f"{text} is created here", place) for text, place in reversed(made) if place}
         return Fault(code, message, self.place, self.text, related=[*related.values()][::-1], facts=facts)
 
     def moved(self, fault: Fault, at: Place | None) -> Fault:

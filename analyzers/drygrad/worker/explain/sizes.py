@@ -66,7 +66,7 @@ def _product(scene: Scene, found: re.Match[str]) -> Fault | None:
     return _fault(
         scene,
         _SHAPE,
-        f"{_shown(left)} @ {_shown(right)}: {inner[0]} columns do not meet {inner[1]} rows",
+        f"{_shown(left)} @ {_shown(right)}: {inner[0]} columns do not match {inner[1]} rows",
         left,
         other=right.name,
         other_shape=list(right.tensor.shape),
@@ -108,7 +108,10 @@ def _layer(scene: Scene, found: re.Match[str]) -> Fault | None:
             expected: Any = getattr(scene.module[0], attribute)
             shape = given.tensor.shape
             if noun == "":
-                message = f"{_shown(given)} does not end in {size_text(expected)}, which {scene.what} normalises over"
+                message = (
+                    f"{_shown(given)} does not end in {size_text(expected)}, the shape that {scene.what} "
+                    "normalises over"
+                )
                 return _fault(scene, _SHAPE, message, given, wanted=list(expected), attribute=attribute)
             if given.tensor.dim() > axis and shape[axis] != expected:
                 message = f"{_shown(given)} has {_count(shape[axis], noun)}, {scene.what} expects {expected}"
@@ -137,7 +140,7 @@ def _several_targets(scene: Scene, found: re.Match[str]) -> Fault | None:
     given = scene.operand("input", "target")
     if not given:
         return None
-    return _loss(scene, given, f"class indices have one entry for each row of scores, {[given[0].tensor.shape[0]]}")
+    return _loss(scene, given, f"class indices need one entry per row of scores, {[given[0].tensor.shape[0]]}")
 
 
 def _target_size(scene: Scene, found: re.Match[str]) -> Fault | None:
@@ -148,8 +151,8 @@ def _target_size(scene: Scene, found: re.Match[str]) -> Fault | None:
     shape, wanted = scores.tensor.shape, target.tensor.shape
     if len(shape) == len(wanted) + 1 and shape[:-1] == wanted:
         message = (
-            f"{scene.what} takes the classes in dimension 1; {_shown(scores)} has {shape[1]} there, and "
-            f"{_shown(target)} fits its last dimension as the classes ({shape[-1]})"
+            f"{scene.what} expects classes in dimension 1; {_shown(scores)} has {shape[1]} there, and "
+            f"{_shown(target)} matches its last dimension as the classes ({shape[-1]})"
         )
         return _fault(scene, _CLASS_DIMENSION, message, scores, other=target.name, wanted=1, found=-1)
     return _loss(scene, given, f"targets of the shape {found.group(1)} are expected")
@@ -157,7 +160,7 @@ def _target_size(scene: Scene, found: re.Match[str]) -> Fault | None:
 
 def _equal(scene: Scene, found: re.Match[str]) -> Fault | None:
     given = scene.operand("input", "target")
-    return _loss(scene, given, f"{scene.what} takes equal shapes and does not broadcast") if given else None
+    return _loss(scene, given, f"{scene.what} needs equal shapes and does not broadcast") if given else None
 
 
 def _loss(scene: Scene, given: list[Operand], why: str) -> Fault:
@@ -204,7 +207,7 @@ def _expansion(scene: Scene, found: re.Match[str]) -> Fault | None:
     wanted, given, dim = found.group(1), found.group(2), found.group(3)
     shape = f"[{found.group(5)}]"
     name = next((o.text for o in scene.operands() if size_text(o.tensor.shape) == shape), "a tensor of shape")
-    message = f"{name} {shape} does not fit into [{found.group(4)}]: dimension {dim} has {given}, not {wanted}"
+    message = f"{name} {shape} does not fit in [{found.group(4)}]: dimension {dim} has {given}, not {wanted}"
     return scene.fault(_SHAPE, message, shape=found.group(5), wanted=found.group(4))
 
 
@@ -233,9 +236,9 @@ def _joined(scene: Scene, found: re.Match[str]) -> Fault | None:
     number = int(found.groupdict().get("number") or 1)
     odd = operands[number] if number < len(operands) else operands[-1]
     if found.groupdict().get("dim"):
-        tail = f"all sizes but that of dimension {found.group('dim')} must be equal"
+        tail = f"all dimensions except {found.group('dim')} must be equal"
     elif "stack" in tail:
-        tail = "stack takes equal shapes"
+        tail = "stack needs equal shapes"
     return _fault(scene, _SHAPE, f"{shown}: {tail}", odd, wanted=list(operands[0].tensor.shape))
 
 

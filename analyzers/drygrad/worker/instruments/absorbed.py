@@ -74,8 +74,8 @@ class Absorbed(Instrument):
         if call is not None and call.place is not None:
             name = str(weights.dtype).removeprefix("torch.")
             message = (
-                f"{name} rounds this change away at each of {weights.numel()} places: "
-                "it is less than half of the last digit, and the weights never move"
+                f"{name} rounds this change away at all {weights.numel()} positions: it is less than half of the "
+                "last digit, so the weights never change"
             )
             self.run.report(Fault(_CODE, message, call.place))
 
@@ -112,7 +112,7 @@ class Absorbed(Instrument):
             unchanged, total = sum(s.unchanged for s in steps), sum(s.total for s in steps)
             if len(steps) >= _STEPS and total >= _FEW and unchanged >= _LOST * total:
                 message = (
-                    f"{unchanged * 100 // total} % of the weights are the same after the step, though they have a "
-                    "gradient: the step is less than half of their last digit in half precision"
+                    f"{unchanged * 100 // total} % of the weights are unchanged by the step although they have a "
+                    "gradient: the step is below half of their last digit in half precision"
                 )
                 self.run.report(Fault(_CODE, message, self._places.get(identity)))

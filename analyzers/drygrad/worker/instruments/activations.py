@@ -36,11 +36,11 @@ _LOSSES = {
     "aten::binary_cross_entropy": _Loss(
         "binary_cross_entropy",
         {"softmax": "DG328"},
-        "binary_cross_entropy takes the probability of each label by itself",
+        "binary_cross_entropy expects an independent probability per label",
     ),
-    "aten::nll_loss_forward": _Loss("nll_loss", {"softmax": "DG308"}, "nll_loss takes log-probabilities"),
-    "aten::nll_loss2d_forward": _Loss("nll_loss", {"softmax": "DG308"}, "nll_loss takes log-probabilities"),
-    "aten::xlogy": _Loss("kl_div", {"softmax": "DG311"}, "kl_div takes log-probabilities as its input"),
+    "aten::nll_loss_forward": _Loss("nll_loss", {"softmax": "DG308"}, "nll_loss expects log-probabilities"),
+    "aten::nll_loss2d_forward": _Loss("nll_loss", {"softmax": "DG308"}, "nll_loss expects log-probabilities"),
+    "aten::xlogy": _Loss("kl_div", {"softmax": "DG311"}, "kl_div expects log-probabilities as its input"),
 }
 """By the operation that each of them begins with."""
 _BOUNDS = {"relu": (0.0, float("inf")), "tanh": (-1.0, 1.0)}
@@ -80,7 +80,7 @@ class Activations(Instrument):
         """Report a loss, at the activation where that is in another function: it is what has to go."""
         made, code = origin.instruction, loss.activations[activation]
         free = code != "DG328" or loss.function == "binary_cross_entropy"
-        why = loss.why if free else "logits must be free to take any value"
+        why = loss.why if free else "logits must not be restricted in range"
         there = self.run.lines.place(made) if made is not None else None
         message = f"{why}; here it gets the result of {activation}"
         related = [(f"{activation} is applied here", there)] if there is not None and there != call.place else []

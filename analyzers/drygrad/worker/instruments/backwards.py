@@ -85,7 +85,8 @@ class Backwards(Instrument):
             numeric, analytic = found
             name = cls.__name__
             message = (
-                f"backward of {name} disagrees with its forward: the derivative is {numeric:.4g}, not {analytic:.4g}"
+                f"backward of {name} disagrees with its forward: the numerical derivative is {numeric:.4g}, not "
+                f"{analytic:.4g}"
             )
             self.run.report(Fault(_CODE, f"{message}, along a direction at this input", place))
 

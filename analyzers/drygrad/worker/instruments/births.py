@@ -274,7 +274,7 @@ class Births(Instrument):
         scale = float(factor)
         if not scale > 0.0:
             norm, becomes = ("NaN", "NaN") if math.isnan(scale) else ("infinite", "0, or NaN where it was infinite")
-            sentence = f"the total norm of the gradients is {norm}: clipping makes each gradient {becomes}"
+            sentence = f"the total norm of the gradients is {norm}; clipping makes every gradient {becomes}"
             self.run.report(Fault(OTHER, sentence, self.run.lines.place(op.instruction), severity="error"))
             self._told = True
 
@@ -323,7 +323,7 @@ class Births(Instrument):
         cause = self._infinities.behind([root]) if not self.run.probing else None
         if cause is None:
             return None
-        return Birth(cause, Reason(OTHER, "infinity is written here"), "", backward=False, cause=cause)
+        return Birth(cause, Reason(OTHER, "inf is written here"), "", backward=False, cause=cause)
 
     def backward_ends(self, error: BaseException | None) -> None:
         """Look whether the gradients of leaves are finite, if anything was born that is not."""
@@ -349,7 +349,7 @@ class Births(Instrument):
         for parameter in (p for group in optimizer.param_groups for p in group["params"]):
             if parameter.dtype is torch.float16 and _level(parameter) != _FINITE and _level(parameter.grad) == _FINITE:
                 at = self.run.lines.caller()
-                reason = Reason(HALF, f"the step of {type(optimizer).__name__} overflows: its state is float16 too")
+                reason = Reason(HALF, f"{type(optimizer).__name__}.step() overflows: its state is float16 too")
                 self.run.report(_fault(reason, f"a parameter is {kind_of(parameter)}", at, "error"))
 
     def begins(self, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
@@ -390,15 +390,15 @@ class Births(Instrument):
             self.run.report(fault)
 
     def _report(self, birth: Birth | None, outcome: str, place: Place | None, severity: str) -> None:
-        reason = birth.reason if birth else Reason(OTHER, "NaN or infinity came in from outside")
+        reason = birth.reason if birth else Reason(OTHER, "NaN or inf came from outside")
         at = self.run.lines.place(birth.at) if birth else None
         fault = _fault(reason, outcome, at or place, severity)
         if place is not None and at is not None:
             fault.related.append((outcome, place))
         cause = self.run.lines.place(birth.cause) if birth else None
         if cause is not None and at is not None and (cause.path, cause.line) != (at.path, at.line):
-            fault.message = f"{reason.sentence}, and infinity is written here; {outcome}"
-            fault.at, fault.related = cause, [("NaN is made of it here", at), *fault.related]
+            fault.message = f"{reason.sentence}, and inf is written here; {outcome}"
+            fault.at, fault.related = cause, [("it becomes NaN here", at), *fault.related]
         if birth is not None and cause is not None:
             fault.facts["infinity_meets"] = birth.op.rpartition("::")[2]
         if birth is not None and birth.backward and birth.reason.code == HALF:

@@ -109,8 +109,8 @@ class Broadcasting(Instrument):
     def _at_model(self, made: Instruction, uses: list[_Found]) -> Fault:
         """Return the fault at the line that has made what several losses, or the documentation, want without a 1."""
         place, first = self.run.lines.place(made), uses[0]
-        message = f"{first.fault.message}; the prediction is made here"
-        related = [("it is compared here", use.fault.at) for use in uses if use.fault.at is not None]
+        message = f"{first.fault.message}; the prediction is computed here"
+        related = [("compared here", use.fault.at) for use in uses if use.fault.at is not None]
         facts = {"operand": whole_text_of(self.run.lines, made), "shape": first.shape, "other_shape": first.other}
         return Fault(_CODE, message, place, related=related, facts=facts)
 
@@ -190,7 +190,7 @@ def _fault(call: Call, first: torch.Tensor, second: torch.Tensor, failed: Place 
         for name, fallback, tensor in zip(names, ("the prediction", "the target"), (first, second))
     ]
     whole = size_text(_together(first, second))
-    message = f"{shown[0]} and {shown[1]} broadcast to {whole}: each prediction is compared with every target"
+    message = f"{shown[0]} and {shown[1]} broadcast to {whole}; each prediction is compared with every target"
     facts = {"operand": names[1], "shape": list(second.shape), "other": names[0], "other_shape": list(first.shape)}
     elsewhere = failed is not None and call.place is not None and failed.line != call.place.line
     related = [("they broadcast here", failed)] if failed is not None and elsewhere else []

@@ -71,7 +71,7 @@ class Carried(Instrument):
     def _report_graph(self, path: str, tensor: torch.Tensor, *, is_result: bool) -> None:
         holder = next((v for v in self._inputs.values() if isinstance(v, torch.nn.Module)), None)
         is_buffer = holder is not None and any(buffer is tensor for buffer in holder.buffers())
-        sentence = f"`{path}` carries the graph of this call into the next, which adds to it: detach what it takes"
+        sentence = f"`{path}` carries the graph of this call into the next one; detach it"
         severity = "warning" if is_buffer and not is_result else "info"
         at = self.run.lines.place(self.run.lines.of_node(tensor.grad_fn))
         self.run.report(Fault(_GRAPH, sentence, at, severity=severity))
@@ -81,12 +81,12 @@ class Carried(Instrument):
         for path, tensor in left:
             at = self._factory(tensor) if path in self._on_device else None
             if at is not None:
-                sentence = f"made on the CPU: `{path}` was on {where}, and is not from then on"
+                sentence = f"created on the CPU: `{path}` was on {where} and no longer is"
                 self.run.report(Fault(_DEVICE, sentence, at, severity="warning"))
         for tensor in probe.tensors(value):
             at = self._factory(tensor) if tensor.is_floating_point() else None
             if at is not None:
-                sentence = f"made on the CPU and returned from there, though the inputs are on {where}"
+                sentence = f"created on the CPU and returned, although the inputs are on {where}"
                 self.run.report(Fault(_DEVICE, sentence, at, severity="info"))
 
     def _factory(self, tensor: torch.Tensor) -> Place | None:

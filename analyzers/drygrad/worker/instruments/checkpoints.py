@@ -53,8 +53,10 @@ class Checkpoints(Instrument):
         saved = self._saved.get(self._loading or "")
         own = not kind.startswith(("__main__", "torch."))
         at = saved if saved is not None and own else place
-        message = f"the file holds {kind}, which torch.load refuses since 2.6: weights_only=True is its default"
-        related = [(text, p) for text, p in (("saved here", saved), ("refused here", place)) if p and p != at]
+        message = (
+            f"the file holds {kind}, which torch.load refuses since 2.6, where weights_only=True became the default"
+        )
+        related = [(text, p) for text, p in (("saved here", saved), ("loaded here", place)) if p and p != at]
         return Fault("DG805", message, at, detail=text, related=related, facts={"kind": kind})
 
     def finish(self) -> None:

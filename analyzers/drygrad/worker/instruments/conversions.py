@@ -59,7 +59,7 @@ class Conversions(Instrument):
         if not isinstance(value, float) or result.is_floating_point() or not isfinite(value) or value.is_integer():
             return
         if result.dtype is not torch.bool:
-            self._say("DG419", f"{value:g} is written into {_name(result)}, and becomes {int(value)}")
+            self._say("DG419", f"{value:g} is written into {_name(result)} and truncated to {int(value)}")
 
     def _converted(self, op: Op, result: torch.Tensor) -> None:
         source = _source(op)
@@ -88,14 +88,14 @@ class Conversions(Instrument):
             value = float(source[outside].flatten()[0])
             became = int(made.expand_as(source)[outside].flatten()[0])
             message = (
-                f"{count} of {source.numel()} values are outside of what {_name(made)} holds: {value:g} becomes "
-                f"{became} here, and something else on another device"
+                f"{count} of {source.numel()} values exceed the range of {_name(made)}: {value:g} becomes {became} "
+                "here, and something else on other devices"
             )
             return "DG420", message, "warning"
         lost = is_write and bool((whole == 0).all()) and bool((source != 0).any())
         if not lost:
             return None
-        return "DG419", f"all values written into {_name(made)} are between -1 and 1, and become 0", "warning"
+        return "DG419", f"all values written into {_name(made)} are between -1 and 1 and become 0", "warning"
 
     def _to_half(self, source: torch.Tensor, made: torch.Tensor) -> Found:
         before, after = _different(source), _different(made)
@@ -112,7 +112,9 @@ class Conversions(Instrument):
     def _merged(self, before: int, after: int, made: torch.Tensor, severity: str) -> Found:
         exact = "2048" if made.dtype is torch.float16 else "256"
         name = _name(made)
-        message = f"{before} different numbers become {after} in {name}, which counts in ones only up to {exact}"
+        message = (
+            f"{before} different numbers become {after} in {name}, which represents integers exactly only up to {exact}"
+        )
         return "DG421", message, severity
 
     def _say(self, code: str, message: str, severity: str = "warning") -> None:

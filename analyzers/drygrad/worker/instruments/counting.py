@@ -98,9 +98,9 @@ class Counting(Instrument):
             known = self._of_all(index) if self._indices and not index.dim() else None
             if known is not None and labels.dim() and labels.numel() == known.samples:
                 here = self.run.lines.caller()
-                message = f"argmax without dim is one index into the scores of {known.samples} samples"
+                message = f"argmax without dim returns one index into the scores of all {known.samples} samples"
                 elsewhere = here is not None and known.place is not None and here.line != known.place.line
-                related = [("it is compared with the labels here", here)] if elsewhere and here is not None else []
+                related = [("compared with the labels here", here)] if elsewhere and here is not None else []
                 self.run.report(Fault("DG325", message, known.place or here, related=related))
         if not is_outer(first, second) or share_storage(first, second):
             return None
@@ -109,7 +109,9 @@ class Counting(Instrument):
             return None
         names = [call.describe(side, "a tensor") for side in (first, second)]
         shapes = [f"{name} {size_text(side.shape)}" for name, side in zip(names, (first, second))]
-        message = f"{shapes[0]} and {shapes[1]} broadcast to all pairs: each prediction is compared with every label"
+        message = (
+            f"{shapes[0]} and {shapes[1]} broadcast against each other; each prediction is compared with every label"
+        )
         return Fault("DG324", message, call.place)
 
     def _of_all(self, tensor: torch.Tensor) -> _Index | None:
@@ -131,7 +133,9 @@ class Counting(Instrument):
 
     def _on_mean(self, call: Call, weights: torch.Tensor, made: Place | None) -> Fault:
         name = call.describe(weights, "the weights")
-        message = f"the loss is one number already: {name} {size_text(weights.shape)} does not reach its elements"
+        message = (
+            f"the loss is already reduced to one number; {name} {size_text(weights.shape)} has no per-sample effect"
+        )
         elsewhere = made is not None and call.place is not None and made.line != call.place.line
         related = [("the loss is reduced here", made)] if elsewhere and made is not None else []
         return Fault("DG327", message, call.place, related=related)

@@ -62,8 +62,8 @@ class Epochs(Instrument):
             return
         passes.trained = True
         if passes.again is not None:
-            related = [("the second pass begins here", passes.again)]
-            message = "set_epoch() is not called between two passes of training: both have the samples in one order"
+            related = [("the second epoch begins here", passes.again)]
+            message = "set_epoch() is not called between two epochs, so both use the same order"
             self.run.report(Fault("DG727", message, passes.made or passes.again, related=related))
             passes.again = None
 

@@ -67,7 +67,7 @@ class Evaluation(Instrument):
             handle.remove()
         for place, passes in self._recorded.items():
             if passes >= _A_LOOP and not self.run.result.get("error"):
-                message = f"each of {passes} passes in evaluation mode recorded a graph here, and nothing used it"
+                message = f"each of {passes} passes in eval mode recorded a graph that nothing used"
                 self.run.report(Fault(_GRAPH_OF_EVALUATION, message, place, facts={"passes": passes}))
 
 

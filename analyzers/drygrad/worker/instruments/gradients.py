@@ -86,7 +86,7 @@ class Gradients(Instrument):
         self.run.report(
             Fault(
                 "DG114",
-                f"the gradients of {len(zero)} of {len(self._norms)} parameters are exactly zero at each step: "
+                f"the gradients of {len(zero)} of {len(self._norms)} parameters are exactly zero in every step: "
                 f"{listed}",
                 self._place,
                 severity="hint",

@@ -38,7 +38,7 @@ _MEANT = (".item(", ".detach(", "float(")
 _BY_TEXT = {
     "Can't call numpy() on Tensor that requires grad": (
         "DG107",
-        "NumPy cannot record a graph, and this tensor requires grad: `.detach()` belongs before `.numpy()`",
+        "a tensor that requires grad cannot be converted to NumPy; call `.detach()` before `.numpy()`",
     ),
 }
 _is_grad_enabled = torch.is_grad_enabled
@@ -258,7 +258,7 @@ class Graph(Instrument):
             whole = whole_text_of(self.run.lines, cut.instruction)
             if any(copy in whole for copy in _COPIES) and not any(word in whole for word in _MEANT):
                 function = whole.partition("(")[0]
-                sentence = f"`{function}` copies the numbers, not the graph: backward() of the result raises"
+                sentence = f"`{function}` copies the values, not the graph; backward() of the result raises"
                 at = self.run.lines.place(cut.instruction)
                 self.run.report(Fault("DG105", sentence, at, severity="warning"))
 
@@ -271,7 +271,7 @@ class Graph(Instrument):
             return
         if source[at.line - 1].strip() != f"return {whole}":
             sentence = (
-                f"`{whole}` leaves the graph: the loss that is returned has none, though `{self._asked}` requires grad"
+                f"`{whole}` is cut from the graph: the returned loss has none, although `{self._asked}` requires grad"
             )
             self.run.report(Fault("DG106", sentence, at, severity="warning"))
 
@@ -290,8 +290,8 @@ class Graph(Instrument):
         refused: list[Any] = call.local("param") if call is not None else []
         lines = self.run.lines
         made = lines.place(lines.of_node(refused[0].grad_fn)) if refused and refused[0].grad_fn is not None else None
-        sentence = "the optimizer is given a tensor that was computed from another: it updates leaves only"
-        related = [("the optimizer is given it here", place)] if made is not None and place is not None else []
+        sentence = "the optimizer gets a tensor that was computed from another one; it updates leaves only"
+        related = [("passed to the optimizer here", place)] if made is not None and place is not None else []
         return Fault("DG110", sentence, made or place, str(error), None, related)
 
     def _no_graph(self, root: Any, place: Place, text: str) -> Fault:
@@ -311,22 +311,22 @@ class Graph(Instrument):
 
     def _fault(self, why: str, cut: Cut | None, place: Place, text: str) -> Fault:
         if cut is None:
-            sentence = f"backward() fails: {why}, and nothing that it was computed from requires grad"
+            sentence = f"backward() fails: {why}, and nothing it was computed from requires grad"
             return Fault("DG106", sentence, place, detail=text)
         lines = self.run.lines
         at, written = lines.place(cut.instruction), spelled(lines, cut.instruction, cut.op)
         if not cut.recording:
             line = f" in line {at.line}" if at else ""
-            sentence = f"backward() fails: {why}; {written}{line} was computed with gradients switched off"
+            sentence = f"backward() fails: {why}; {written}{line} was computed with gradients disabled"
             return Fault("DG103", sentence, place, text, None, _here(at, "no graph is recorded"))
         fails = [("backward() fails here", place)] if at is not None and at.line != place.line else []
         whole = whole_text_of(lines, cut.instruction)
         if any(copy in whole for copy in _COPIES):
             copied = f"`{whole.partition('(')[0]}`"
-            sentence = f"{copied} copies the numbers, not the graph: backward in line {place.line} fails"
+            sentence = f"{copied} copies the values, not the graph; backward() on line {place.line} fails"
             return Fault("DG105", sentence, at, text, None, fails)
-        leaves = "records none without create_graph=True" if cut.op == GRADIENT else "leaves it"
-        sentence = f"backward in line {place.line} fails: {why}; {written} {leaves}"
+        leaves = "records no graph without create_graph=True" if cut.op == GRADIENT else "leaves it"
+        sentence = f"backward() on line {place.line} fails: {why}; {written} {leaves}"
         return Fault("DG116" if cut.op == GRADIENT else "DG106", sentence, at or place, text, None, fails)
 
     def _second(self, roots: tuple[Any, ...], place: Place, text: str) -> Fault:
@@ -342,26 +342,26 @@ class Graph(Instrument):
         mine = max(root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None)
         related = [("backward() fails here", place), *([("the graph is freed here", first)] if first else [])]
         if mine == earlier.number:
-            sentence = f"backward() goes through one graph twice; the first time{freed_by} has freed what it keeps"
+            sentence = f"backward() goes through one graph twice; the first time{freed_by} freed its saved tensors"
             return Fault("DG113", sentence, place, text, None, related[1:])
         strayed = self._strayed(node, earlier) if first is not None and first.line != place.line else None
         if strayed is not None:
             sentence = (
-                f"the loss that goes backward first{freed_by.removeprefix(' by backward()')} reaches a graph from here "
-                f"whose parameters its optimizer does not hold, and frees it: backward() in line {place.line} fails. "
-                "Detach what this takes"
+                f"the first backward(){freed_by.removeprefix(' by backward()')} frees a graph reached from here "
+                f"whose parameters its optimizer does not hold; backward() on line {place.line} fails. Detach what "
+                "this uses"
             )
             return Fault("DG113", sentence, strayed, text, None, related)
         kept = first_kept(node, self.run.lines) if node is not None else None
         carried = self._carried(passed) or self._handed_over(node, place) or kept
         if carried is not None and at is not None and at.line != carried[1].line:
-            related.insert(0, (f"{graphs.operation(node)}, of an earlier pass", at))
-        advice = f"`{carried[0]}`, which is carried from there," if carried else "what is carried from there"
-        what = f"{graphs.operation(node)} in line {at.line}" if node is not None and at else "an earlier pass"
+            related.insert(0, (f"{graphs.operation(node)}, from an earlier iteration", at))
+        advice = f"`{carried[0]}`, which is carried over from there" if carried else "what is carried over from there"
+        what = f"{graphs.operation(node)} on line {at.line}" if node is not None and at else "an earlier iteration"
         return Fault(
             "DG108",
-            f"backward() in line {place.line} goes back into the graph of an earlier pass, to {what}, which was freed"
-            f"{freed_by}: {advice} has to be detached",
+            f"backward() on line {place.line} goes back into the graph of an earlier iteration, to {what}, which was "
+            f"freed{freed_by}; detach {advice}",
             carried[1] if carried else at or place,
             text,
             None,
@@ -372,7 +372,7 @@ class Graph(Instrument):
         """Return the fault of a result whose graph the target itself has freed."""
         freed = next((done.place for done in reversed(self._done) if done.place is not None), None)
         where = f" in line {freed.line}" if freed is not None else ""
-        sentence = f"backward from what this returns fails: the backward pass{where} has freed its graph"
+        sentence = f"backward() from the returned value fails: the backward pass{where} has freed its graph"
         return Fault("DG113", sentence, self.run.returned_at, text, None, _here(freed, "the graph is freed"))
 
     def _strayed(self, shared: Any, earlier: Done) -> Place | None:
@@ -413,14 +413,14 @@ def _without_gradient(names: list[str], missing: Missing, departure: Departure |
     """Return the fault of parameters that never had a gradient, where their graph ends if that is known."""
     listed = ", ".join(f"`{name}`" for name in names[:_NAMES])
     listed += f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    head = f"{len(names)} of the optimizer's {missing.total} parameters never had a gradient"
+    head = f"{len(names)} of the optimizer's {missing.total} parameters never got a gradient"
     step = [("this step finds no gradient", missing.place)] if missing.place is not None else []
     if departure is None:
-        sentence, at, step = f"{head}, for no loss depends on them: {listed}", missing.place, []
+        sentence, at, step = f"{head}: no loss depends on them: {listed}", missing.place, []
     elif departure.switch:
-        sentence, at = f"{head}, for they are used where this switches gradients off: {listed}", departure.place
+        sentence, at = f"{head}: gradients are disabled here: {listed}", departure.place
     else:
-        sentence, at = f"{head}, for what is computed from them leaves the graph here: {listed}", departure.place
+        sentence, at = f"{head}: the graph is cut here: {listed}", departure.place
     return Fault("DG112", sentence, at, severity="info", related=step, facts={"parameters": names})
 
 

@@ -109,13 +109,13 @@ class IdleOptimizers(Ownership):
     def _idle(self, steps: _Steps) -> Fault:
         left = next(filter(None, map(self.run.departure_of, steps.parameters)), None)
         head = (
-            f"none of this optimizer's {len(steps.parameters)} parameters had a gradient at any of {steps.taken} steps"
+            f"none of this optimizer's {len(steps.parameters)} parameters got a gradient in any of {steps.taken} steps"
         )
         step = [("it steps here", steps.place)] if steps.place is not None else []
         if left is None:
             return Fault("DG738", f"{head}: no loss depends on them", steps.made or steps.place, related=step)
-        made = [("the optimizer is made here", steps.made)] if steps.made is not None else []
-        message = f"what is computed from the optimizer's parameters leaves the graph here: {head}"
+        made = [("the optimizer is created here", steps.made)] if steps.made is not None else []
+        message = f"the graph is cut here, after the optimizer's parameters: {head}"
         return Fault("DG738", message.replace("this optimizer's", "its"), left.place, related=[*made, *step])
 
     def _left_out(self, lacking: list[int]) -> Fault:
@@ -123,9 +123,9 @@ class IdleOptimizers(Ownership):
         listed = ", ".join(f"`{name}`" for name in names[:_NAMES])
         listed += f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
         made = next((place for place in self._made.values() if place is not None), None)
-        message = f"{len(lacking)} parameters get gradients at each step, and no optimizer holds them: {listed}"
+        message = f"{len(lacking)} parameters get gradients in every step, but no optimizer holds them: {listed}"
         owner = self._owners[lacking[0]][1]()
         at = self.run.made_at(owner) if owner is not None else None
         there = self.run.lines.place(at) if at is not None else None
-        related = [("the first of them is made here", there)] if there is not None else []
+        related = [("the first of them is created here", there)] if there is not None else []
         return Fault("DG739", message, made, related=related)

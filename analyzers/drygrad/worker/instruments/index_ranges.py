@@ -103,7 +103,7 @@ class IndexRanges(Instrument):
             return False
         high, low = int(found.range.high), extremes(found.range.values)
         if op.name == "aten::embedding" and _with_gaps(part.values) == high:
-            told = f": the {high} different numbers are not 0 to {high - 1}"
+            told = f": its {high} distinct values are not 0 to {high - 1}"
         elif op.name in _CLASSES and low is not None and low[0] == 1 and low[1] == high:
             told = ": they are counted from 1"
         else:
@@ -124,7 +124,7 @@ class IndexRanges(Instrument):
     def _origins(self, found: Breach, op: Op, name: str, place: Place | None) -> list[tuple[str, Place]]:
         """Say where the values were made, and the layer that the bound comes from."""
         origin = self.run.origin_of(found.range.values)
-        made = [(f"`{name}` is made here", origin.instruction)] if origin else []
+        made = [(f"`{name}` is created here", origin.instruction)] if origin else []
         source = op.args[0]
         if is_index(found.range) and source.grad_fn is not None:
             layer = next((p for p in graphs.leaves([source]) if p.dim() == 1 and len(p) == found.range.high), None)
@@ -158,7 +158,7 @@ def _highest(values: torch.Tensor) -> float:
 
 
 def _wraps(call: Call) -> str:
-    return "take_along_dim takes it modulo the size, without an error"
+    return "take_along_dim wraps it around silently"
 
 
 def _fact(value: float) -> float | str:

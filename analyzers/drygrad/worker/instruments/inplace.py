@@ -142,7 +142,7 @@ class Inplace(Instrument):
         write = self._write(tensor, int(versions.group(2)) if versions else 0)
         at = lines.place(write.instruction) if write else None
         of_shape = f"{keeps} of {saver}, of shape [{', '.join(map(str, tensor.shape))}]"
-        related = [(f"{saver} keeps its {keeps} for backward", saved_at)] if saved_at else []
+        related = [(f"{saver} saves its {keeps} for backward", saved_at)] if saved_at else []
         if write is not None and write.optimizer is not None:
             early = self._computed_early(node, write)
             if early is not None and at is not None and early.line < at.line:
@@ -150,9 +150,9 @@ class Inplace(Instrument):
                 at = early
         return Fault(
             "DG101",
-            f"{self._culprit(write)} overwrites the {of_shape}, which is kept for backward"
-            f"{f' since line {saved_at.line}' if saved_at else ''}: "
-            f"backward(){f' in line {place.line}' if place else ''} fails",
+            f"{self._culprit(write)} overwrites the {of_shape}, saved for backward"
+            f"{f' on line {saved_at.line}' if saved_at else ''}; "
+            f"backward(){f' on line {place.line}' if place else ''} fails",
             at or saved_at or place,
             detail=text,
             related=related + ([("backward() fails here", place)] if place else []),
@@ -194,8 +194,8 @@ class Inplace(Instrument):
         subject = f"`{' '.join(written.split())}` writes" if written else "a write goes"
         return Fault(
             "DG102",
-            f"{subject} in place to {what.replace('Variable', 'tensor')} that requires grad, while gradients are "
-            "recorded: torch refuses, unless it stands under torch.no_grad()",
+            f"{subject} in place to {what.replace('Variable', 'tensor')} that requires grad while gradients are "
+            "recorded; torch raises outside torch.no_grad()",
             place,
             detail=text,
         )

@@ -63,7 +63,7 @@ class Integers(Instrument):
         if call is None or call.place is None:
             return
         message = (
-            f"uint8 wraps around at {count} of {exact.numel()} places: "
-            f"a {_SIGNS[op.name[6:].rstrip('_')]} b is {first} there, and becomes {first % 256}"
+            f"uint8 wraps around at {count} of {exact.numel()} positions: a {_SIGNS[op.name[6:].rstrip('_')]} b is "
+            f"{first} there and becomes {first % 256}"
         )
         self.run.report(Fault("DG413", message, call.place, facts={"count": count}))

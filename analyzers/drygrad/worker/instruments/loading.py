@@ -38,7 +38,7 @@ class Loading(Instrument):
             return
         prefix = _prefix(unexpected, own)
         hint = f": they begin with {prefix!r}" if prefix else f", such as {unexpected[0]!r} for {min(own)!r}"
-        message = f"strict=False: none of the {len(unexpected)} entries was loaded{hint}; the weights are random"
+        message = f"strict=False: none of the {len(unexpected)} entries was loaded{hint}; the weights stay random"
         self.run.report(Fault(_CODE, message, self.run.lines.caller()))
 
 

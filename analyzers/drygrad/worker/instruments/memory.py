@@ -153,7 +153,7 @@ class Memory(Instrument):
     def _compare(self, kept: list[dict[Key, int]], chains: Chains) -> list[Fault]:
         first, second, third = (sum(sizes.values()) for sizes in kept)
         growth = third - second if first < second < third else 0
-        more = f"{bytes_text(growth)} more are live after each step: " if growth else ""
+        more = f"memory grows by {bytes_text(growth)} in every step: " if growth else ""
         holders = find_holders(self.run.lines, self._step_of, chains)
         if not holders and growth == second - first and growth >= _NOTEWORTHY:
             return [self._grown(growth, kept[1], kept[2])]
@@ -166,7 +166,7 @@ class Memory(Instrument):
     def _grown(self, growth: int, before: dict[Key, int], after: dict[Key, int]) -> Fault:
         key = max(after, key=lambda key: after[key] - before.get(key, 0))
         mine = bytes_text(after[key] - before.get(key, 0))
-        message = f"{bytes_text(growth)} more are live after each step, {mine} of them made here"
+        message = f"memory grows by {bytes_text(growth)} in every step, {mine} of it allocated here"
         return Fault(_GROWS, message, self._place(key), facts={"bytes": growth})
 
     def _step_of(self, made: Any) -> int | None:
@@ -185,7 +185,7 @@ class Memory(Instrument):
         wanted, rows = _wanted(text), self._rows(self._ledger.by_key)
         live = f"{bytes_text(self._ledger.live)} live"
         if wanted and (not rows or wanted >= rows[0][1]):
-            message = f"out of memory: {bytes_text(wanted)} more were asked for with {live}"
+            message = f"out of memory: {bytes_text(wanted)} requested with {live}"
             related = [(f"{bytes_text(size)} of {kind}", held) for held, size, kind in rows[:1]]
             facts = {"bytes": wanted, "ranks": self._ranks()}
             return Fault(_OUT_OF_MEMORY, message, place, text, related=related, facts=facts)
@@ -204,7 +204,7 @@ class Memory(Instrument):
         if not rows:
             return Fault(_OUT_OF_MEMORY, what, otherwise)
         place, size, kind = rows[0]
-        message = f"{what}: this line holds most, {bytes_text(size)} of {kind}"
+        message = f"{what}: this line holds the most, {bytes_text(size)} of {kind}"
         return Fault(_OUT_OF_MEMORY, message, place, facts={"bytes": size, "peak": self._ledger.peak})
 
     def finish(self) -> None:
@@ -230,7 +230,7 @@ class Memory(Instrument):
         limit = self.run.plan.get("gpu_memory")
         counts = ledger is self._device or self.run.device == "cpu"
         if limit and counts and ledger.peak > limit:
-            what = f"the peak of {bytes_text(ledger.peak)} is above the {bytes_text(limit)} of the GPU"
+            what = f"the peak of {bytes_text(ledger.peak)} exceeds the GPU's {bytes_text(limit)}"
             self.run.report(self._holding(what, rows, None))
 
     def _rows(self, by_key: dict[Any, int]) -> list[tuple[Place, int, str]]:

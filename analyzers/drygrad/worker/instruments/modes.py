@@ -77,7 +77,7 @@ class Modes(Instrument):
             return
         del self._undone[module]
         name = type(module).__name__
-        message = f"train() has switched the frozen {name}, too, which was in evaluation mode: its {layer} acts again"
+        message = f"train() also switched the frozen {name} back to training mode; its {layer} is active again"
         self.run.report(Fault(_FROZEN_TRAINS, message, place))
 
     def finish(self) -> None:

@@ -38,8 +38,8 @@ class OptimizerState(Instrument):
                 both = extremes(gradient)
                 greatest = max(abs(float(end)) for end in both or (0.0,))
                 sentence = (
-                    f"`{lost}` of {type(optimizer).__name__} overflows, for gradients reach {greatest:.3g}: "
-                    "the weights that it is kept for move no more, or become NaN"
+                    f"`{lost}` of {type(optimizer).__name__} overflows because gradients reach {greatest:.3g}; the "
+                    "weights it belongs to stop moving or become NaN"
                 )
                 self.run.report(Fault(_CODE, sentence, self.run.lines.caller(), severity="warning"))
                 return

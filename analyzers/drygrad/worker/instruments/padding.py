@@ -94,8 +94,10 @@ class Padding(Instrument):
         module = call.module()
         made = self.run.lines.place(self.run.made_at(module[0])) if module is not None else None
         message = (
-            f"{count} of {total} targets are {value}, the padding, and count in the loss like all others: "
-            f"ignore_index={value} leaves them out"
+            f"{count} of {total} targets are {value}, the padding, and count towards the loss; ignore_index={value} "
+            "excludes them"
         )
-        related = [("the padded targets get here", call.place)] if made is not None and call.place is not None else []
+        related = (
+            [("the padded targets are passed here", call.place)] if made is not None and call.place is not None else []
+        )
         return Fault(_CODE, message, made or call.place, related=related, facts={"value": value})

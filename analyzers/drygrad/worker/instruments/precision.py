@@ -60,9 +60,9 @@ class Precision(Instrument):
         self.run.report(
             Fault(
                 "DG724",
-                f"{lost} of {before} gradients were rounded to zero: they are below 6e-8, where float16 ends, "
-                "and no GradScaler scales the loss",
+                f"{lost} of {before} gradients underflowed to zero: they are below 6e-8, the limit of float16, and "
+                "no GradScaler scales the loss",
                 backward,
-                related=[("the gradient of this is float16", origin)] if origin else [],
+                related=[("this gradient is float16", origin)] if origin else [],
             )
         )

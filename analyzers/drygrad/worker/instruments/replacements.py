@@ -83,14 +83,14 @@ class Replacements(Ownership):
         new = self.run.lines.place(made_at) if made_at is not None else None
         assigned = next((self._replaced[id(p)][1] for p in gone if id(p) in self._replaced), None)
         made = self._made.get(id(optimizer)) or place
-        related = [("a new layer is made here", new)] if new else []
+        related = [("the new layer is created here", new)] if new else []
         if assigned is not None and (new is None or assigned.line != new.line):
-            related.append(("it takes its place here", assigned))
+            related.append(("it replaces the old one here", assigned))
         self.run.report(
             Fault(
                 "DG715",
-                f"this optimizer holds {len(gone)} parameters of layers that were replaced since, "
-                f"and none of the {len(fresh)} that took their place: these never learn",
+                f"this optimizer holds {len(gone)} parameters of replaced layers and none of the {len(fresh)} new "
+                "ones; the new layers are never trained",
                 made,
                 related=related,
             )

@@ -44,7 +44,7 @@ class Samplers(Instrument):
         message = (
             f"{weights} weights for a dataset of {samples} samples: only the first {weights} are ever drawn"
             if weights < samples
-            else f"{weights} weights for a dataset of {samples} samples: some that are drawn do not exist"
+            else f"{weights} weights for a dataset of {samples} samples: some indices drawn do not exist"
         )
         self.run.report(Fault("DG806", message, self._made[sampler] or self.run.lines.caller()))
 

@@ -14,9 +14,9 @@ from drygrad.worker.watch import Op
 _LAYERS = {"aten::addmm": -1, "aten::convolution": 1}
 """What makes the scores, and the dimension of its outputs."""
 _ALWAYS = {
-    "aten::_softmax": ("softmax", "its result is 1"),
-    "aten::_log_softmax": ("log_softmax", "its result is 0"),
-    "aten::argmax": ("argmax", "its result is 0"),
+    "aten::_softmax": ("softmax", "its result is always 1"),
+    "aten::_log_softmax": ("log_softmax", "its result is always 0"),
+    "aten::argmax": ("argmax", "its result is always 0"),
 }
 
 
@@ -45,5 +45,5 @@ class SingleClass(Instrument):
         shown = f"{call.describe(scores, 'the input')} {size_text(scores.shape)}"
         if call.function() == "cross_entropy" or isinstance((call.module() or (None,))[0], torch.nn.CrossEntropyLoss):
             operation, always = "cross_entropy", "the loss is 0"
-        message = f"{operation} over one class: {shown} has a single output, so {always} whatever the input"
+        message = f"{operation} over one class: {shown} has a single output, so {always} for any input"
         self.run.report(Fault("DG326", message, call.place))

@@ -162,7 +162,7 @@ class Synchronisation(Instrument):
         for place, steps in self._waits.items():
             if len(steps) >= 2 and not self._is_needed(place.path):
                 count = self._counts[place.path, place.line, "sync", _SYNCHRONIZE]
-                message = f"the host waits for the device in each step ({count} times here), and nothing needs it"
+                message = f"the host synchronises with the device in every step ({count} times here) without need"
                 self.run.report(Fault(_NEEDLESS, message, place, facts={"count": count}))
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -177,7 +177,7 @@ class Synchronisation(Instrument):
 
     def _report_trip(self, there: Place, back: Place, count: int) -> None:
         times = "once" if count == 1 else f"{count} times"
-        message = f"copied to the CPU and back ({times} in this run): two copies and a wait for the device each time"
+        message = f"copied to the CPU and back ({times} in this run), with two copies and a sync each time"
         related = [("copied back here", back)] if there.line != back.line else []
         self.run.report(
             Fault(_ROUND_TRIP, message, there, related=related, facts={"count": count, "copies": 2 * count})

@@ -73,7 +73,7 @@ class Targets(Instrument):
         other = int(((target != 1) & (target != -1)).sum())
         if other:
             low, high = found
-            between = f"here they lie between {low:g} and {high:g}, {other} of them else"
+            between = f"here they lie between {low:g} and {high:g}, {other} of them strictly between"
             message = f"the labels of {heard.name} are -1 and 1; {between}"
             self.run.report(Fault(_CODE, message, self.run.lines.caller()))
 
@@ -83,8 +83,8 @@ class Targets(Instrument):
         if found is None or call is None:
             return
         shown = call.describe(self._written(call, target), "the target")
-        message = f"targets are probabilities, from 0 to 1; {shown} goes from {found[0]:g} to {found[1]:g}"
-        self.run.report(Fault(_CODE, f"{message}: the loss has no lower bound", call.place))
+        message = f"targets are probabilities between 0 and 1, but {shown} ranges from {found[0]:g} to {found[1]:g}"
+        self.run.report(Fault(_CODE, f"{message}; the loss has no lower bound", call.place))
 
     def _written(self, call: Call, target: torch.Tensor) -> torch.Tensor:
         given = call.local("target")
@@ -109,7 +109,7 @@ class Targets(Instrument):
         name = call.describe(self._written(call, target), "the target")
         operation = origin.op.rpartition("::")[2].lstrip("_")
         limits = "below 0" if bounds[1] == float("inf") else f"outside [{bounds[0]:g}, {bounds[1]:g}]"
-        message = f"{beyond} of {target.numel()} values of {name} are {limits}, where {operation} can never get"
+        message = f"{beyond} of {target.numel()} values of {name} are {limits}, which {operation} can never reach"
         made = self.run.lines.place(origin.instruction)
         related = _elsewhere(f"{operation} is applied here", made, call.place)
         self.run.report(Fault(_CODE, message, call.place, related=related))

@@ -90,8 +90,8 @@ class Terms(Instrument):
                 continue
             found = self._switched.pop(node._sequence_nr(), None)
             if found is not None:
-                sentence = "a term of the loss trains nothing: this switches gradients off for what it is computed from"
-                related = [("the term is part of the loss here", found[1])] if found[1] is not None else []
+                sentence = "this loss term trains nothing: gradients are disabled here for what it is computed from"
+                related = [("the term is added to the loss here", found[1])] if found[1] is not None else []
                 self.run.report(Fault("DG117", sentence, found[0], related=related, facts={"cut": "switch"}))
             waiting.extend(following)
 
@@ -99,8 +99,8 @@ class Terms(Instrument):
         lines = self.run.lines
         at, written = lines.place(cut.instruction), spelled(lines, cut.instruction, cut.op)
         reason = "records no graph without create_graph=True" if cut.op == GRADIENT else "has no gradient"
-        sentence = f"a term of the loss trains nothing: {written} {reason}, and the term is computed from it"
-        related = [("the term is part of the loss here", sum_at)] if sum_at is not None and sum_at != at else []
+        sentence = f"this loss term trains nothing: {written} {reason}, and the term is computed from it"
+        related = [("the term is added to the loss here", sum_at)] if sum_at is not None and sum_at != at else []
         return Fault(
             "DG116" if cut.op == GRADIENT else "DG117", sentence, at or sum_at, related=related, facts={"cut": cut.op}
         )

@@ -143,8 +143,7 @@ class Training(Instrument):
             self.run.report(
                 Fault(
                     "DG707",
-                    "backward() runs under autocast, which is meant for forward and loss only: "
-                    "gradients of float32 parts are computed in half precision",
+                    "backward() runs under autocast, which is meant for forward and loss only",
                     place,
                     facts={"device": active[0]},
                 )
@@ -203,11 +202,11 @@ class Training(Instrument):
         cleared = next((e for e in (*reversed(before), *after) if self._clears(e, step)), None)
         return Fault(
             "DG703",
-            "the gradients were not cleared since the last step: the next one applied the sum of both batches",
+            "the gradients were not cleared since the last step, so the next one applied the sum of both batches",
             backwards[0].place,
             related=[
                 *_at("the step applied them here", step.place),
-                *_at("they are cleared only here", cleared.place if cleared is not None else None),
+                *_at("they are only cleared here", cleared.place if cleared is not None else None),
             ],
         )
 
@@ -221,7 +220,7 @@ class Training(Instrument):
             self.run.report(
                 Fault(
                     "DG724",
-                    "the loss came from float16 autocast and was not scaled: gradients below 6e-8 become zero",
+                    "the float16 loss was not scaled, so gradients below 6e-8 become zero",
                     backward.place,
                     related=_at("float16 autocast begins here", half),
                 )
@@ -238,9 +237,9 @@ def _empty_step(step: Event, before: list[Event], after: list[Event]) -> Fault |
         return None
     return Fault(
         "DG701",
-        "step() ran before backward(): there was no gradient to apply",
+        "step() ran before backward(), so there was no gradient to apply",
         step.place,
-        related=_at("backward() runs only here", following.place),
+        related=_at("backward() only runs here", following.place),
     )
 
 
@@ -257,9 +256,9 @@ def _cleared_between(
     if following.kind == "empty step" and share(clear, following):
         return Fault(
             "DG708",
-            "the gradients were cleared after backward() and before step(): the step had nothing to apply",
+            "the gradients were cleared between backward() and step(), so the step had nothing to apply",
             clear.place,
-            related=[*_at("computed here", backward.place), *_at("to be applied here", following.place)],
+            related=[*_at("computed here", backward.place), *_at("step() is called here", following.place)],
         )
     till, step = next(((i, e) for i, e in enumerate(after) if e.kind.startswith("step") and share(clear, e)), (0, None))
     passes = {e.place for e in (*after[:till], backward) if e.kind == "backward"}
@@ -267,9 +266,9 @@ def _cleared_between(
         return None
     return Fault(
         "DG704",
-        "the gradients of the micro-batch before were cleared without a step: only the last micro-batch counts",
+        "the previous micro-batch's gradients were cleared without a step; only the last micro-batch counts",
         clear.place,
-        related=[*_at("backward() had computed them here", backward.place), *_at("the step comes here", step.place)],
+        related=[*_at("backward() computed them here", backward.place), *_at("step() is called here", step.place)],
     )
 
 
@@ -280,7 +279,7 @@ def _scheduled_early(event: Event, before: list[Event], after: list[Event]) -> F
         return None
     return Fault(
         "DG709",
-        "the scheduler stepped before the optimizer: the first learning rate was never used",
+        "the scheduler stepped before the optimizer, so the first learning rate was never used",
         event.place,
         related=_at("the optimizer steps here", step.place),
     )
@@ -294,7 +293,7 @@ def _bypasses(step: Event, before: list[Event]) -> Fault | None:
     scale = next(e for e in since if e.kind == "scale")
     return Fault(
         "DG722",
-        "optimizer.step() applied the gradients of a scaled loss as they were; scaler.step(optimizer) unscales them",
+        "optimizer.step() applied gradients that were still scaled; call scaler.step(optimizer)",
         step.place,
         related=_at("the loss is scaled here", scale.place),
     )

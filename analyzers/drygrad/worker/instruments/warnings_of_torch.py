@@ -15,22 +15,22 @@ _MEANING = (
     (
         re.compile("Creating a tensor from a list of numpy.ndarrays is extremely slow"),
         "DG609",
-        "a list of NumPy arrays becomes a tensor element by element: join the arrays first, with np.stack",
+        "building a tensor from a list of NumPy arrays is slow; call np.stack first",
     ),
     (
         re.compile("The .grad attribute of a Tensor that is not a leaf"),
         _NO_LEAF,
-        "this tensor is the result of an operation, backward() leaves no gradient there: grad is None",
+        "this tensor is not a leaf, so backward() leaves its .grad as None",
     ),
     (
         re.compile("None of the inputs have requires_grad=True. Gradients will be None"),
         "DG119",
-        "no input of the checkpoint requires grad: what runs in it gets no gradients",
+        "no input of the checkpoint requires grad, so its contents get no gradients",
     ),
     (
         re.compile("dropout option adds dropout after all but last recurrent layer"),
         "DG754",
-        "a single layer has no layers to drop between: this dropout never drops anything",
+        "dropout has no effect in a single-layer RNN; it is applied between layers only",
     ),
 )
 
@@ -78,8 +78,8 @@ class WarningsOfTorch(Instrument):
         bound = {name: at for name, at in carried_names(self.run.lines, place) if f"{name}.grad" in text}
         for name, at in bound.items():
             if at.line != place.line:
-                message = f"the next pass of the loop finds no gradient at `{name}`: from here it is the result of an "
-                message += "operation, and backward() leaves gradients at leaves only"
+                message = f"the next iteration finds no gradient on `{name}`: from here on it is the result of an "
+                message += "operation, and backward() sets .grad on leaves only"
                 return replace(fault, message=message, at=at, related=[("grad is None here", place)])
         return None
 

@@ -56,7 +56,7 @@ def conduct(execution: Execution, work: Callable[[], None]) -> None:
 
 def _compared(execution: Execution, work: Callable[[], None], world: int, until: float) -> list[Fault]:
     if not processes.CAN_FORK or execution.run.device == "cuda":
-        raise NotCompared("ranks need processes that are forked, which cannot be done here")
+        raise NotCompared("ranks need fork(), which is not available here")
     ranks, wires = _begun(execution, work, world, until)
     try:
         return _served(execution, ranks, wires, until)
@@ -70,7 +70,7 @@ def _served(execution: Execution, ranks: list[isolated.Apart], wires: list[Wire]
     table = Table(wires)
     table.serve(until, differ)
     if table.overdue:
-        raise NotCompared("the ranks did not come to an end in their time")
+        raise NotCompared("the ranks did not finish in time")
     _leave(wires, [rank for rank in range(len(ranks)) if not table.ended(rank)])
     answers = [rank.answer for rank in _ended(ranks, table, until)]
     return _faults(execution.run, table, answers)
@@ -173,7 +173,7 @@ def _faults(run: Run, table: Table, answers: list[dict[str, Any] | None]) -> lis
 
 def _must_be_sound(rank: int, answer: dict[str, Any] | None) -> None:
     if answer is None:
-        raise NotCompared(f"the process of rank {rank} came to no answer")
+        raise NotCompared(f"the process of rank {rank} gave no answer")
     if answer["outcome"] not in ("passed", "failed"):
         raise NotCompared(f"rank {rank} ended as {answer['outcome']}: {answer['reason']}")
     raised = answer["raised"]
@@ -188,7 +188,7 @@ def _must_have_gone_alike(table: Table, answers: list[dict[str, Any] | None]) ->
         for answer, trace in zip(answers, table.traces)
     ]
     if any(one != stops[0] for one in stops):
-        raise NotCompared("a dry run leaves loops early, and it did not leave those of all ranks alike")
+        raise NotCompared("a dry run ends loops early, and did not end them alike on all ranks")
 
 
 def _failures(failed: list[tuple[int, dict[str, Any]]], world: int) -> list[Fault]:

@@ -13,7 +13,7 @@ from drygrad.worker.run import Fault, Place
 from drygrad.worker.texts import tree_of
 
 WAITING, OPERANDS, DEVICE = "DG620", "DG621", "DG213"
-_ENDED = "has come to its end"
+_ENDED = "has finished"
 
 
 def differ(arrivals: Mapping[int, Arrival]) -> bool:
@@ -92,8 +92,8 @@ class Comparison:
             then = f"rank {unlike.rank} waits in {_said(unlike)}"
         else:
             missing = next(iter(ended), None)
-            then = f"rank {missing} {_ENDED}" if missing is not None else "nobody else comes"
-        message = f"rank {alone.rank} waits in {_said(alone)} for ranks that do not come: {then}; all of them hang"
+            then = f"rank {missing} {_ENDED}" if missing is not None else "no other rank joins"
+        message = f"rank {alone.rank} waits in {_said(alone)}, but {then}; all ranks hang"
         return self._fault(WAITING, message, culprit, [alone, *([unlike] if unlike is not None else [])])
 
     def of_meeting(self, arrivals: Mapping[int, Arrival], why: str) -> Fault:
@@ -105,12 +105,12 @@ class Comparison:
             alone = self._alone({first.rank: first, other.rank: other}) or first
             peer = other if alone is first else first
             message = f"rank {alone.rank} is in {_said(alone)} while rank {peer.rank} is in {_said(peer)}"
-            message += ": these do not go together, so they hang, or get one another's values"
+            message += ": these do not match, so the ranks hang or exchange the wrong values"
             return self._fault(WAITING, message, self._departure(alone), [alone, peer])
         if why == "device":
             device = first.operands["devices"][0]
-            message = f"rank {first.rank} and rank {other.rank} both use {device}, which NCCL refuses: "
-            message += "no rank has chosen its own with torch.cuda.set_device(local_rank)"
+            message = f"rank {first.rank} and rank {other.rank} both use {device}, which NCCL rejects: "
+            message += "no rank selects its own GPU with torch.cuda.set_device(local_rank)"
             return self._fault(DEVICE, message, _last(first), [])
         message = f"the ranks call {first.what} with different {_WORDS[why]}: {_of(first, why)} on rank {first.rank}, "
         message += f"{_of(other, why)} on rank {other.rank}"

@@ -55,8 +55,11 @@ def _fault(
     for node in ast.walk(loop):
         block: list[ast.stmt] = node.body if isinstance(node, ast.If) else []
         if block and isinstance(block[-1], ast.Continue) and block[0].lineno in alone:
-            message = f"rank {ahead.rank} leaves a pass of the loop out here, and rank {behind.rank} does not: "
-            message += f"in {behind.what} they then average different passes, and who has more of them hangs at the end"
+            message = f"rank {ahead.rank} skips an iteration here and rank {behind.rank} does not: "
+            message += (
+                f"in {behind.what} they then average different iterations, and the rank with more of them "
+                "hangs at the end"
+            )
             last = Place(*behind.chain[-1])
             related = [(f"rank {behind.rank} calls {behind.what}", last)]
             return Fault(WAITING, message, Place(path, block[-1].lineno), severity="warning", related=related)

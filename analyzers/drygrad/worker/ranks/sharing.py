@@ -25,12 +25,12 @@ def _of_loader(first: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) ->
     related = [("each rank iterates over it here", loop)] if (at.path, at.line) != (loop.path, loop.line) else []
     digests = first["digests"]
     if len({*digests}) >= 2 and all(one["digests"] == digests for one in others):
-        message = "all ranks train on the same batches: each does the same work, and the mean of equal gradients is one"
+        message = "all ranks train on the same batches, so every rank does the same work and averages equal gradients"
         yield Fault(SAME_BATCHES, message, at, related=related)
     unlike = next((one for one in others if one["total"] != first["total"]), None)
     if unlike is not None and None not in (first["total"], unlike["total"]):
         message = f"this loader has {first['total']} batches on rank 0 and {unlike['total']} on another rank: "
-        message += "whoever has more waits in its next backward pass for ranks that do not come"
+        message += "the rank with more batches hangs in its next backward pass"
         yield Fault(UNEVEN, message, at, severity="warning", related=related)
 
 
@@ -43,5 +43,5 @@ def _of_files(notes: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
         ]
         if path not in told and all(others):
             told.add(path)
-            message = f"each of {len(notes)} ranks writes `{path.rpartition('/')[2]}` at the same time"
+            message = f"all {len(notes)} ranks write `{path.rpartition('/')[2]}` at the same time"
             yield Fault(SAME_FILE, message, Place(*write["at"]))

@@ -43,7 +43,7 @@ def fill(plan: dict[str, Any], beat: Callable[[], None]) -> tuple[dict[str, Any]
         lambda tell: _answer(plan, start, seconds, tell), seconds + more, beat
     )
     if answer is None:
-        answer = {**_written(start), "found": False, "why": "the search did not come to an answer"}
+        answer = {**_written(start), "found": False, "why": "the search did not finish"}
     receiver, arguments = answer.pop("receiver"), answer.pop("arguments")
     if "through" in answer:
         caller = {"target": answer["through"], "receiver": receiver, "arguments": arguments}

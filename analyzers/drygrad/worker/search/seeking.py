@@ -361,6 +361,6 @@ def _varied_together(proposal: Node) -> Iterator[Node]:
 def said(found: Found) -> str:
     """Return the failure of a search in one line."""
     if found.failure is None:
-        return "" if found.is_over else "the time was up in the first attempt"
+        return "" if found.is_over else "time ran out during the first attempt"
     line = first_line(found.failure.error)
     return f"{type(found.failure.error).__name__}: {line}" if line else type(found.failure.error).__name__

@@ -17,16 +17,16 @@ WORKS = "works"
 def missing() -> str | None:
     """What the simulated device needs and this torch has not, or None."""
     if sys.platform != "linux":
-        return "the simulated device is written for Linux"
+        return "the simulated device runs on Linux only"
     if not guard.available():
         return f"torch {internals.VERSION} has no fake device guard"
     if not os.path.isdir(os.path.join(internals.headers(), "ATen", "detail")):
-        return "this torch came without its C++ headers, which tell where its hooks are"
+        return "this torch has no C++ headers, which are needed to locate its hooks"
     try:
         found = os.path.exists(native_functions.path())
     except ImportError:
         found = False
-    return None if found else "this torch came without torchgen and its list of operators"
+    return None if found else "this torch has no torchgen and no operator list"
 
 
 def outcome() -> str | None:
@@ -49,7 +49,7 @@ def outcome() -> str | None:
     if said == WORKS:
         return None
     if said is None:
-        return f"the probe of the simulated device did not answer in {SECONDS:g} s"
+        return f"the probe of the simulated device did not answer within {SECONDS:g} s"
     return said or f"the probe of the simulated device died (wait status {status})"
 
 

@@ -33,7 +33,7 @@ def recovered(error: RuntimeError, plan: Plan, host: list[Any], named: dict[str,
     wanted = HOST_MEMORY.search(text)
     if wanted is not None:
         memory.require(int(wanted[1] or 0), STATE.current)
-        raise Unsupported("the host has not the memory that the simulated device would need") from error
+        raise Unsupported("the host does not have the memory that the simulated device needs") from error
     if text == BY_ZERO:
         return _divided(plan, host, named)
     softmax = SOFTMAX.match(plan.name)

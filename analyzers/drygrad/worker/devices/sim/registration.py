@@ -74,7 +74,7 @@ def _on_host(name: str) -> bool:
 
 
 def _not_on_host(*_: Any, **__: Any) -> Any:
-    raise Unsupported("this operator has a kernel on GPUs only, which the simulated device cannot run")
+    raise Unsupported("this operator has GPU kernels only, which the simulated device cannot run")
 
 
 def _special() -> dict[str, Kernel]:
@@ -131,11 +131,11 @@ def _fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom "
             "build)."
         )
-    raise Unsupported(f"{op.name()} has no kernel that the simulated device could run")
+    raise Unsupported(f"{op.name()} has no kernel that the simulated device can run")
 
 
 def _unsupported(key: str) -> Kernel:
     def run(op: Any, *_: Any, **__: Any) -> Any:
-        raise Unsupported(f"{op.name()} on {key}: the simulated device has dense tensors only")
+        raise Unsupported(f"{op.name()} on {key}: the simulated device supports dense tensors only")
 
     return run

@@ -55,7 +55,7 @@ def to_device(tensor: Tensor, index: int) -> Tensor:
     except (RuntimeError, BufferError) as error:
         if tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized):
             raise
-        raise Unsupported(f"the simulated device has dense tensors of ordinary dtypes only: {error}") from error
+        raise Unsupported(f"the simulated device supports dense tensors of ordinary dtypes only: {error}") from error
 
 
 def _marked(source: Tensor, copy: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import C, always
 from drygrad.worker.devices.sim.state import NOTES
 
-COMPILED = "torch.compile did nothing: on the simulated device the function runs as it is written"
+COMPILED = "torch.compile had no effect; on the simulated device the function runs eagerly"
 
 
 def refusing(what: str) -> Callable[..., Any]:
