@@ -111,7 +111,10 @@ def test_of_a_file_that_is_given_arguments_the_script_alone_is_run(folder: Path)
 def test_a_program_that_lacks_arguments_is_told_with_the_line_to_complete(folder: Path) -> None:
     outcome = call(folder, "train.py --")
     assert outcome.status == 2
-    assert "train.py:9:8: info[DG901]: the program was started without command-line arguments: the following" in outcome.out
+    assert (
+        "train.py:9:8: info[DG901]: the program was started without command-line arguments: the following"
+        in outcome.out
+    )
     assert "= usage: train.py [-h] --size SIZE" in outcome.out
     assert "= complete this command: drygrad run train.py -- --size ...\n" in outcome.out
 

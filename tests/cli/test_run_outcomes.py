@@ -86,6 +86,4 @@ def test_some_of_what_was_asked_for_is_enough(folder: Path) -> None:
 def test_an_input_that_ends_the_program_is_an_error_of_the_inputs(folder: Path) -> None:
     outcome = call(folder, "train.py::given")
     assert outcome.status == 1
-    assert (
-        "train.py:4:14: error[DG907]: the input x cannot be created: the program exits with status 0" in outcome.out
-    )
+    assert "train.py:4:14: error[DG907]: the input x cannot be created: the program exits with status 0" in outcome.out

@@ -425,9 +425,7 @@ train()
 
 def test_what_a_run_says_as_information_is_repaired_too(lab: Lab) -> None:
     (finding,) = lab.tried(written(SWITCHED_OFF), "train", severities=["info"])
-    assert [(fix.title, fix.verified) for fix in finding.fixes] == [
-        ("Remove the decorator", True)
-    ]
+    assert [(fix.title, fix.verified) for fix in finding.fixes] == [("Remove the decorator", True)]
 
 
 NESTED = """

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from worker_client import WORKER, WorkerClient, plan
 
+NO_ARGUMENTS = "the program was started without command-line arguments"
 EXPECTED = [
     # name, text, outcome, (code, line) or None, words of the message
     ("key", "c = {}\nc['lr']\n", "failed", ("DG907", 2), "KeyError: 'lr'"),
@@ -433,11 +434,11 @@ def main():
 @pytest.mark.parametrize(
     ("body", "argv", "outcome", "words"),
     [
-        ("readers.parse(1)", [], "no-inputs", "the program was started without command-line arguments: Missing field: lr"),
+        ("readers.parse(1)", [], "no-inputs", f"{NO_ARGUMENTS}: Missing field: lr"),
         ("readers.parse(2)", ["x"], "no-inputs", "the program rejects its command line: Missing field: lr"),
         ("readers.call(lambda: readers.build(1, []))", [], "failed", "ValueError: Missing field: lr"),
         ("readers.build(1, [])", [], "failed", "ValueError: Missing field: lr"),
-        ("readers.main()", [], "no-inputs", "the program was started without command-line arguments: Missing option --lr"),
+        ("readers.main()", [], "no-inputs", f"{NO_ARGUMENTS}: Missing option --lr"),
         (
             "import sys; sys.argv[3]",
             ["x"],

@@ -111,7 +111,7 @@ def test_of_a_program_those_count_that_leave_nothing_open(root: Path, found: Fou
     assert named("Module", found, root).program == "pkg.cli"
     assert named("README.md:9", found, root).ranks == 2
     with pytest.raises(
-        LaunchError, match=r"several launches were found; choose one by --launch:\n  .vscode/launch\.json:6 "
+        LaunchError, match=r"several launches were found; choose one with --launch:\n  .vscode/launch\.json:6 "
     ):
         only(found, root)
     with pytest.raises(LaunchError, match="no launch is called gone"):

@@ -108,8 +108,8 @@ def test_a_backward_is_compared_though_the_run_asks_for_no_gradient(tmp_path: Pa
 
 
 NOT_TRIED = {
-    "def f(x):\n    return x.sin()\n": "nothing in it is trained",
-    "net = nn.Linear(3, 2)\n\n@torch.no_grad()\ndef f(x, net):\n    return net(x)\n": "nothing that is trained contributes",
+    "def f(x):\n    return x.sin()\n": "nothing in it is trainable",
+    "net = nn.Linear(3, 2)\n\n@torch.no_grad()\ndef f(x, net):\n    return net(x)\n": "nothing trainable contributes",
 }
 
 

@@ -51,7 +51,11 @@ BORN: dict[str, tuple[str, int, str]] = {
         "`w * 40000` reaches 120000, and the maximum of float16 is 65504",
     ),
     "h = w.half() * 30000\nh.sum().backward()": ("DG411", 2, "`w.half() * 30000` exceeds the maximum of float16"),
-    "w.data.fill_(1)\ny = w.half() * 2\ny.sum().mul(60000).mul(0.5).backward()": ("DG411", 4, "exceeds the maximum of float16"),
+    "w.data.fill_(1)\ny = w.half() * 2\ny.sum().mul(60000).mul(0.5).backward()": (
+        "DG411",
+        4,
+        "exceeds the maximum of float16",
+    ),
 }
 
 

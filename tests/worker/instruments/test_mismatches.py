@@ -68,7 +68,10 @@ FAULTS = {
         "DG314",
         "`R(1, 3)` [1, 3]: Expected more than 1 value per channel when training, got input size torch.Size([1, 3])",
     ),
-    "x=R(4,5)\nnn.LayerNorm(3)(x)": ("DG314", "`x` [4, 5] does not end in [3], the shape that LayerNorm normalises over"),
+    "x=R(4,5)\nnn.LayerNorm(3)(x)": (
+        "DG314",
+        "`x` [4, 5] does not end in [3], the shape that LayerNorm normalises over",
+    ),
     "lstm=nn.LSTM(3,4); x=R(4,5,7)\nlstm(x)": ("DG314", "`x` [4, 5, 7] has 7 features, `lstm` expects 3"),
     "lstm=nn.LSTM(3,4); x=R(4,5,3)\nlstm(x,(R(1,4,4),R(1,4,4)))": (
         "DG314",

@@ -25,7 +25,9 @@ for _ in range(2):
 
 def test_a_head_that_is_replaced_too_late_is_reported(tmp_path: Path) -> None:
     program = SETUP + "optimizer = make()\nmodel[2] = nn.Linear(3, 5)\n" + TRAINING
-    fault = the_fault(watch(tmp_path, program, Construction, Replacements), "DG715", 4, "holds 2 parameters of replaced layers")
+    fault = the_fault(
+        watch(tmp_path, program, Construction, Replacements), "DG715", 4, "holds 2 parameters of replaced layers"
+    )
     assert [place.line for _, place in fault.related] == [9]
 
 

@@ -75,7 +75,7 @@ def only(found: Found, root: Path) -> Launch:
     if not different:
         raise LaunchError("nothing to run: name a file, -m and a module, or -- and a command (no launches were found)")
     raise LaunchError(
-        "'several launches were found; choose one with --launch:\\n'" + listed([*different.values()][::-1], root)
+        "several launches were found; choose one with --launch:\n" + listed([*different.values()][::-1], root)
     )
 
 

@@ -43,7 +43,7 @@ class GradientsAreTrue(Relation):
         if len(without) == len(trained):
             if calls.compared:
                 return
-            raise NotTried("nothing that is trained contributes to its results" if trained else "nothing in it is trained")
+            raise NotTried("nothing trainable contributes to its results" if trained else "nothing in it is trainable")
         cut: dict[Departure | None, list[str]] = {}
         for name, parameter in without.items():
             departure = bench.run.departure_of(id(parameter))
