@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OF_THE_PROJECT = ".venv of the project"
+OF_THE_SETTINGS = "[tool.drygrad.run]"
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Interpreter:
     @property
     def is_of_the_project(self) -> bool:
         """Whether a file of the project decides what is started."""
-        return self.origin == OF_THE_PROJECT
+        return self.origin in (OF_THE_PROJECT, OF_THE_SETTINGS)
 
 
 def find_interpreter(root: Path, chosen: str | None = None, file: Path | None = None) -> Interpreter:

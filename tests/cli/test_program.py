@@ -156,6 +156,11 @@ def test_doctor_starts_no_program_of_the_project_unasked(cli: Cli, monkeypatch: 
     assert (outcome.status, started) == (0, [])
     cli("doctor", "--trust")
     assert [home.interpreter for home in started] == [planted]
+    cli.write("env/bin/python", "").chmod(0o755)
+    cli.write("pyproject.toml", '[tool.drygrad.run]\ninterpreter = "env/bin/python"\n')
+    outcome = cli("doctor")
+    assert "env/bin/python (from [tool.drygrad.run])" in outcome.out
+    assert len(started) == 1
 
 
 @pytest.mark.parametrize("planted", ["drygrad/model.py", "drygrad/cli/main.py", "argparse.py", "json/__init__.py"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,11 @@ from cli_harness import Cli, Outcome, run_here, run_program
 
 from drygrad.cli.arguments import parser
 from drygrad.cli.formats.json_schema import report_schema
-from drygrad.cli.running import interpreter_of
+from drygrad.cli.run_files import File
+from drygrad.cli.running import Runner, interpreter_for
+from drygrad.dryrun.targets import Target
+from drygrad.project import Project
+from drygrad.settings import Settings
 
 PROGRAM = """\
 import torch
@@ -257,7 +263,56 @@ def test_an_environment_is_named_from_the_current_folder(tmp_path: Path, monkeyp
     (tmp_path / "env" / "bin" / "python").symlink_to(sys.executable)
     monkeypatch.chdir(tmp_path)
     for name in ("env", "env/bin/python"):
-        assert interpreter_of(tmp_path / "elsewhere", name).path == tmp_path / "env" / "bin" / "python"
+        project = Project(tmp_path / "elsewhere", Settings())
+        assert interpreter_for(project, name).path == tmp_path / "env" / "bin" / "python"
+
+
+TWO = """\
+# dry-run: x=1
+def quick(x):
+    return 1 // (x - 1)
+
+
+# dry-run: x=1
+def slow(x):
+    return x
+"""
+
+
+def test_ctrl_c_shows_what_has_ended_by_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(TWO)
+    first = Runner._outcomes  # pyright: ignore[reportPrivateUsage]
+
+    async def outcomes(self: Runner, file: File, target: Target, *rest: Any) -> Any:
+        if target.qualname == "quick":
+            return await first(self, file, target, *rest)
+        while "quick" not in file.outcomes:
+            await asyncio.sleep(0.01)
+        raise asyncio.CancelledError
+
+    original = asyncio.run
+
+    def run(main: Coroutine[Any, Any, Any]) -> Any:
+        """Do what asyncio.run makes of Ctrl-C: it cancels what is under way, and raises when that has ended."""
+        try:
+            return original(main)
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(Runner, "_outcomes", outcomes)
+    monkeypatch.setattr("drygrad.cli.run.asyncio.run", run)
+    outcome = call(tmp_path, "train.py")
+    assert (outcome.status, outcome.err) == (130, "drygrad: interrupted\n")
+    assert "ZeroDivisionError" in outcome.out
+    assert "train.py::quick: failed" in outcome.out
+
+
+def test_sarif_has_the_runs_beside_the_results(folder: Path) -> None:
+    outcome = call(folder, "train.py::Net.forward", "--device", "sim", "--output-format", "sarif")
+    (run,) = json.loads(outcome.out)["runs"]
+    (entry,) = run["properties"]["runs"]
+    assert (entry["target"], entry["outcome"]) == ("train.py::Net.forward", "passed")
+    assert "held" in {tried["outcome"] for tried in entry["experiments"]}
 
 
 def test_the_json_is_what_its_schema_says(answer: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from drygrad.project import Project, load_project
 from drygrad.static.registry import all_rules
 from drygrad.version import __version__
 
-from .running import interpreter_of
+from .running import interpreter_for
 from .terminal import one_line
 
 PACKAGES = ("pygls", "lsprotocol", "jedi", "pathspec", "rich")
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit status: 2 where the settings are broken, a package or a worker is missing."""
     project = load_project(Path(arguments.path))
     healthy = not project.problems
-    interpreter = interpreter_of(project.root, arguments.python)
+    interpreter = interpreter_for(project, arguments.python)
     for label, text in [*_own(), *_settings(project), *_dry_run(project.root, interpreter, arguments), *_editors()]:
         healthy = healthy and text != "not installed" and label != PROBLEM
         sys.stdout.write(f"{label:12} {one_line(text)}\n")

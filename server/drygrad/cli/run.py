@@ -42,7 +42,12 @@ def run(arguments: argparse.Namespace) -> int:
         complain(problem)
     if arguments.watch:
         return _watch(arguments, projects)
-    report = asyncio.run(report_of(files, arguments, projects))
+    try:
+        report = asyncio.run(report_of(files, arguments, projects))
+    except KeyboardInterrupt:
+        if any(file.outcomes for file in files):
+            _show(_reported([judged(file) for file in files]), arguments)
+        raise
     _show(report, arguments)
     return 2 if broken else _status(report, arguments)
 

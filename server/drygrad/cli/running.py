@@ -19,7 +19,8 @@ from drygrad.dryrun.report import target_name
 from drygrad.dryrun.service import DryRuns, Home
 from drygrad.dryrun.supervisor import NO_TORCH
 from drygrad.dryrun.targets import Target
-from drygrad.interpreters import Interpreter, find_interpreter, python_in
+from drygrad.interpreters import OF_THE_SETTINGS, Interpreter, find_interpreter, python_in
+from drygrad.project import Project
 
 from .conditions import conditions
 from .errors import Failure
@@ -77,7 +78,7 @@ class Runner:
         return [await self._followed(record, file, home, progress) for record in (*found, *varied)]
 
     def _home(self, file: File) -> tuple[Interpreter, Home]:
-        interpreter = _interpreter(file, self._arguments.python)
+        interpreter = interpreter_for(file.project, self._arguments.python, file.path.absolute())
         return interpreter, Home(interpreter.path, file.project.root.absolute(), self._arguments.launcher)
 
     async def _followed(self, record: Record, file: File, home: Home, progress: Progress) -> Record:
@@ -124,14 +125,6 @@ def _launch(file: File, target: Target) -> Launch | None:
         raise Failure(str(error)) from error
 
 
-def _interpreter(file: File, python: str | None) -> Interpreter:
-    """Return the interpreter of a file: the one that is named, or set, or the project's. Failure without one."""
-    project = file.project
-    if python or not project.interpreter:
-        return interpreter_of(project.root, python, file.path.absolute())
-    return interpreter_of(project.root, project.interpreter, by="interpreter")
-
-
 def _options(arguments: argparse.Namespace, file: File, buffers: dict[str, str]) -> RunOptions:
     bounds = conditions(arguments, file.project.runs)
     return RunOptions(
@@ -149,11 +142,18 @@ def _options(arguments: argparse.Namespace, file: File, buffers: dict[str, str])
     )
 
 
-def interpreter_of(root: Path, chosen: str | None, file: Path | None = None, by: str = "--python") -> Interpreter:
-    """Return the interpreter: of a name on PATH, of an environment's folder, or the project's. Failure without one."""
-    found = find_interpreter(root, chosen, file)
-    if not chosen:
-        return found
+def interpreter_for(project: Project, python: str | None, file: Path | None = None) -> Interpreter:
+    """Return the interpreter that runs a project's file: the one named, or set, or found. Failure without one."""
+    if python:
+        return _chosen(project.root, python, "--python")
+    if project.interpreter:
+        return _chosen(project.root, project.interpreter, OF_THE_SETTINGS)
+    return find_interpreter(project.root, None, file)
+
+
+def _chosen(root: Path, chosen: str, by: str) -> Interpreter:
+    """Return the interpreter of a name on PATH, or of an environment's folder. Failure without one."""
+    found = find_interpreter(root, chosen)
     if found.path.is_dir():
         inside = python_in(found.path)
         if inside is None:

@@ -16,11 +16,12 @@ def render(report: Report, *, coloured: bool) -> str:
     """Return the findings and the runs, of which a check has none."""
     del coloured
     findings = [finding(item) for item in report.items]
-    runs = [_run(ran) for ran in report.runs]
+    runs = [run_entry(ran) for ran in report.runs]
     return json.dumps({"version": VERSION, "findings": findings, "runs": runs}, indent=1) + "\n"
 
 
-def _run(ran: Ran) -> dict[str, Any]:
+def run_entry(ran: Ran) -> dict[str, Any]:
+    """Return one run, or why there was none."""
     from drygrad.dryrun.plan import Missing  # noqa: PLC0415 - a check needs nothing of dry runs
     from drygrad.dryrun.report import missing_json, run_json  # noqa: PLC0415
 

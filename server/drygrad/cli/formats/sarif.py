@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from drygrad.cli.formats.json import run_entry
 from drygrad.cli.report import Item, Report
 from drygrad.documentation import page_of
 from drygrad.model import Edit, Fix, Related, Rule, Severity, Span
@@ -25,7 +26,9 @@ def render(report: Report, *, coloured: bool) -> str:
     rules = [_rule(rule) for code in codes if (rule := rule_by_code(code))]
     driver = {"name": "drygrad", "version": __version__, "rules": rules}
     results = [_result(item, codes) for item in report.items]
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    if report.runs:
+        run["properties"] = {"runs": [run_entry(ran) for ran in report.runs]}  # what held is no result of SARIF's
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
