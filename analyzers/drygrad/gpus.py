@@ -93,7 +93,7 @@ def byte_size(text: str) -> int:
     power = "kmgt".index(match[2].lower()) + 1 if match[2] else 0
     size = float(match[1]) * (1024 if match[3] else 1000) ** power
     if size >= _MOST_BYTES:
-        raise ValueError("no machine has so much")
+        raise ValueError("no machine has that much memory")
     return int(size)
 
 
@@ -109,7 +109,7 @@ class UnknownGpu(ValueError):
             if self.near
             else f"known are {', '.join(gpu.name for gpu in GPUS)};"
         )
-        super().__init__(f"no GPU is known as {name!r}; {hint} A size such as 24GiB is taken too")
+        super().__init__(f"unknown GPU {name!r}; {hint} A size such as 24GiB works too")
 
 
 def gpu_named(text: str) -> Gpu:

@@ -177,7 +177,7 @@ def test_a_module_of_the_current_folder_is_not_imported(tmp_path: Path, planted:
         (["server", "--tcp", "-5"], "--tcp: must be from 0"),
         (["server", "--tcp", "65536"], "--tcp: must be from 0"),
         (["run", "--launcher", "'", "a.py"], "--launcher: not a command line: No closing quotation"),
-        (["run", "--gpu-memory", "9" * 400, "a.py"], "--gpu-memory: no machine has so much"),
+        (["run", "--gpu-memory", "9" * 400, "a.py"], "--gpu-memory: no machine has that much memory"),
     ],
 )
 def test_options_out_of_their_range_are_named(cli: Cli, arguments: list[str], complaint: str) -> None:

@@ -125,7 +125,7 @@ def test_a_program_that_lacks_arguments_is_told_with_the_line_to_complete(folder
         ([], "nothing to run: name a file, -m and a module, or -- and a command"),
         (["--"], "there is no command"),
         (["-m", "pkg"], "`pkg` is a package without `__main__` and cannot be started with -m"),
-        (["-m", "pkg.cli", "train.py"], "-m pkg.cli and train.py: name one of them"),
+        (["-m", "pkg.cli", "train.py"], "-m pkg.cli and train.py: name only one of them"),
         (["gone.py", "--", "--a"], "gone.py: no such file in "),
         (["--", "make", "train"], "`make` is no command that drygrad can follow to a Python program"),
     ],

@@ -62,7 +62,7 @@ def covering(ran: int, missed: int) -> Coverage:
         (seen("passed", coverage=covering(3, 3)), "◐ passed on sim, 3 of 6 lines, 0.12 s"),
         (seen("crashed", notes=("ran on sim: no GPU found", "it died"), reason="it died"), "✗ crashed: it died"),
         (seen("crashed", notes=("ran on sim: no GPU found",)), "✗ crashed"),
-        (seen("unsupported", ("DG601", "info", "a wait"), reason="no Triton"), "✗ not possible here: no Triton"),
+        (seen("unsupported", ("DG601", "info", "a wait"), reason="no Triton"), "✗ not supported here: no Triton"),
         (seen("blocked", ("DG601", "info", "a wait"), ("DG903", "hint", "no network")), "✗ no network"),
         (seen("failed", ("DG601", "info", "a wait"), ("DG101", "error", "overwritten")), "✗ overwritten"),
     ],

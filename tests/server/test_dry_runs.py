@@ -460,7 +460,7 @@ def test_a_place_is_as_good_as_a_name_for_pinning(trusted: Client, uri: str) -> 
 def test_pinning_where_no_function_is_says_so(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT + "\n\nhalf = (")
     trusted.command("drygrad.pin", {"uri": uri, "position": {"line": 8, "character": 4}})
-    assert [p["message"] for p in trusted.sent("window/showMessage")] == ["drygrad finds no function at this place."]
+    assert [p["message"] for p in trusted.sent("window/showMessage")] == ["There is no function here to dry-run."]
 
 
 def test_a_project_cannot_trust_itself(client: Client, tmp_path: Path, uri: str) -> None:

@@ -135,7 +135,7 @@ def _finding(suppression: Suppression, idle: list[str], settings: Settings, sour
     return Finding(
         rule.code,
         rule.name,
-        f"nothing here to suppress for {' and '.join(idle)}",
+        f"unused suppression of {' and '.join(idle)}",
         settings.severity_of(rule.code, rule.severity),
         suppression.span,
         fixes=(_fix(suppression, idle, source),),

@@ -32,9 +32,9 @@ OURS = frozenset({"error", "crashed"})
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit status."""
     if (arguments.diff or arguments.watch) and arguments.output_format != "text":
-        raise Failure("--diff and --watch show text; leave out --output-format")
+        raise Failure("--diff and --watch print text; remove --output-format")
     if arguments.watch and (arguments.diff or arguments.fix or arguments.unsafe_fixes):
-        raise Failure("--watch changes nothing; leave out --fix, --unsafe-fixes and --diff")
+        raise Failure("--watch changes no files; remove --fix, --unsafe-fixes and --diff")
     projects = Projects()
     files = [*files_of(arguments, projects)]
     broken = [str(problem) for project in projects.all for problem in project.problems]

@@ -173,7 +173,7 @@ def files_of(arguments: argparse.Namespace, projects: Projects) -> Iterator[File
     name, _, qualname = str(arguments.target).partition("::")
     if Path(name).is_dir():
         if qualname:
-            raise Failure(f"{name} is a folder; name the file that has {qualname}")
+            raise Failure(f"{name} is a folder; name the file that defines {qualname}")
         for shown in Walk(projects).files(name):
             yield file_of(shown, None, projects)
         return

@@ -20,9 +20,9 @@ def given_launch(arguments: argparse.Namespace, projects: Projects) -> Launch | 
     """Return the launch that a command line gives; None where it names functions or files alone. Failure."""
     target, module, words = arguments.target, arguments.module, arguments.words
     if module and target:
-        raise Failure(f"-m {module} and {target}: name one of them")
+        raise Failure(f"-m {module} and {target}: name only one of them")
     if arguments.launch is not None and (module or words is not None):
-        raise Failure(f"--launch {arguments.launch} is a whole command: leave out -m and what stands behind --")
+        raise Failure(f"--launch {arguments.launch} is a whole command; remove -m and everything after --")
     if arguments.launch is not None or (not target and not module and words is None):
         return _found(arguments.launch, projects.of_folder(Path.cwd()))
     if not module and words is None:

@@ -39,7 +39,7 @@ KEPT_RUNS = 10
 """So many runs can still be asked for by their id; each keeps the text that ran."""
 
 UNTRUSTED = (
-    "drygrad runs nothing here: the workspace is not trusted. Set drygrad.trusted (or the initialization option "
+    "This workspace is not trusted, so drygrad runs nothing here. Set drygrad.trusted (or the initialization option "
     "trusted) to true if you would run its code yourself."
 )
 
@@ -148,7 +148,7 @@ class DryRuns:
         """Start the run that a user asks for: of a target, of what stands at a position, or of the whole file."""
         checker = self._server.session.checker_of(uri)
         if checker is None:
-            return _refused("The document is not open, or is not Python.")
+            return _refused("The document is not open or is not Python.")
         if not self.trusts(uri):
             self._server.show_rarely("untrusted", lsp.MessageType.Warning, UNTRUSTED)
             return _refused(UNTRUSTED)
@@ -186,7 +186,7 @@ class DryRuns:
         """Have a target run again at each save, or no longer: the one that is named, or that stands at a position."""
         names = {qualname} if position is None else await self.names_at(uri, position)
         if not names:
-            self._server.show_rarely("no target", lsp.MessageType.Warning, "drygrad finds no function at this place.")
+            self._server.show_rarely("no target", lsp.MessageType.Warning, "There is no function here to dry-run.")
         pins = self._pins.setdefault(self.key(uri), set())
         (pins.update if pinned else pins.difference_update)(names)
         self.refresh()

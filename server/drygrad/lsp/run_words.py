@@ -14,11 +14,11 @@ from drygrad.model import Finding
 
 _MAX = 90
 _FAILURES: dict[Outcome, str] = {
-    "deadline": "✗ not done in time",
+    "deadline": "✗ timed out",
     "no-inputs": "? no inputs",
     "blocked": "✗ blocked",
-    "unsupported": "✗ not possible here",
-    "missing-package": "✗ not possible here",
+    "unsupported": "✗ not supported here",
+    "missing-package": "✗ not supported here",
     "cancelled": "cancelled",
     "crashed": "✗ crashed",
     "out-of-memory": "✗ out of memory",

@@ -125,7 +125,7 @@ def test_messages_name_the_sizes_that_meet(bench: Any, parse: Any) -> None:
     with pytest.raises(Mismatch) as caught:
         bench.static(parse("a(2,512) | nn.Linear(784, 10)(a)"))
     assert caught.value.kind == "linear"
-    assert caught.value.message == "the input's last dimension has 512 features, the layer takes 784"
+    assert caught.value.message == "the input's last dimension has 512 features, expected 784"
 
 
 def call_of(text: str, *values: Value) -> TorchCall:

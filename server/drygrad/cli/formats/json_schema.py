@@ -37,7 +37,7 @@ def _finding() -> Schema:
             "safety": {"enum": [*get_args(Safety)]},
             "verified": {
                 "type": ["boolean", "null"],
-                "description": "Tried in a run: it holds, or not; null: not tried.",
+                "description": "Whether a run verified the fix; null: not tried.",
             },
             "edits": _list(edit),
         }
@@ -47,13 +47,13 @@ def _finding() -> Schema:
             "code": _TEXT,
             "name": _TEXT,
             "message": _TEXT,
-            "detail": {**_TEXT_OR_NONE, "description": "The text of torch's own error."},
+            "detail": {**_TEXT_OR_NONE, "description": "torch's own error message."},
             "severity": {"enum": [*SEVERITIES]},
             **place,
-            "cell": {**_WHOLE_OR_NONE, "description": "In a notebook: the cell, from 1, in which lines are counted."},
+            "cell": {**_WHOLE_OR_NONE, "description": "In a notebook: the cell (from 1) in which lines are counted."},
             "witness": {"enum": ["static", "dry-run"]},
             "status": {"enum": ["possible", "confirmed"]},
-            "run": {**_TEXT_OR_NONE, "description": "The id of the run that has seen it."},
+            "run": {**_TEXT_OR_NONE, "description": "The id of the run that saw it."},
             "related": _list(_object({"message": _TEXT, **place})),
             "fixes": _list(fix),
         }

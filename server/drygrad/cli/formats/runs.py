@@ -27,7 +27,7 @@ _COPIED = {"h2d": "copied to the device", "d2h": "copied to the host"}
 _WAITED = {
     "aten::_local_scalar_dense": "a value is read from the device",
     "torch.cuda.synchronize": "waits for the device",
-    "torch.cuda.empty_cache": "the cache is emptied, which waits for the device,",
+    "torch.cuda.empty_cache": "the cache is emptied, which synchronises with the device,",
 }
 WIDEST = 60
 """Longer lines of source are cut."""
@@ -97,7 +97,7 @@ def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, again: bo
     yield from _labelled("held", [*_held(result)])
     yield from _labelled("untried", [] if brief else [*_untried(result)])
     yield from _labelled("notes", notes)
-    refuted = [f"{f.code} at line {f.span.start.line} did not happen ({f.name})" for f in ran.refuted]
+    refuted = [f"{f.code} on line {f.span.start.line} did not happen ({f.name})" for f in ran.refuted]
     yield from _labelled("refuted", refuted)
     if result.outcome != "passed":
         yield from _labelled("output", result.output.rstrip().splitlines()[-SHOWN:])

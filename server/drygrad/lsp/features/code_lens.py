@@ -84,9 +84,9 @@ class Lenses:
             yield lsp.Command(self._sight.said(words_of(outcome.seen)), "")
         target = {"uri": self._uri, "qualname": name}
         if name in self._pinned:
-            yield lsp.Command("● pinned", UNPIN, "Runs again at each save; click to unpin", arguments=[target])
+            yield lsp.Command("● pinned", UNPIN, "Runs again on every save; click to unpin", arguments=[target])
         elif outcome is not None:
-            yield lsp.Command("○ pin", PIN, "Run again at each save", arguments=[target])
+            yield lsp.Command("○ pin", PIN, "Run again on every save", arguments=[target])
 
 
 def register(server: DrygradServer) -> None:

@@ -44,7 +44,7 @@ class Argument:
         """Return a text or None; anything else is refused."""
         value = self._fields.get(name)
         if value is not None and not isinstance(value, str):
-            raise JsonRpcInvalidParams(f"`{name}` must be a text, not {value!r}")
+            raise JsonRpcInvalidParams(f"`{name}` must be a string, not {value!r}")
         return value
 
     @property
@@ -79,7 +79,7 @@ class Argument:
             place = cast("Mapping[str, int]", given)
             return lsp.Position(int(place["line"]), int(place["character"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise JsonRpcInvalidParams(f"`position` is none: {given!r}") from error
+            raise JsonRpcInvalidParams(f"`position` is not valid: {given!r}") from error
 
     @property
     def place(self) -> lsp.Position | None:
@@ -95,7 +95,7 @@ def register(server: DrygradServer) -> None:
         given = Argument(argument)
         position = given.place
         if position is not None and given.version not in (None, server.session.version_of(given.uri)):
-            return {"runId": None, "message": "The text has changed since; ask again."}
+            return {"runId": None, "message": "The text has changed since then; try again."}
         return runs.ask(given.uri, given.text("qualname"), position, given.device, given.text("launch"))
 
     async def launches(argument: Any) -> list[dict[str, Any]]:

@@ -177,7 +177,7 @@ def _index_select(reader: Reader) -> Shape:
     shape, index = reader.shape(), reader.shape(2, "index")
     axis = dimension(reader.integer("dim"), len(shape))
     if len(index) > 1:
-        raise Mismatch("gather", f"index_select takes an index of 1 dimension, not {shape_text(index)}")
+        raise Mismatch("gather", f"index_select expects an index of 1 dimension, not {shape_text(index)}")
     chosen = index[0] if index else 1
     return replaced(shape, axis, chosen) if shape else shape
 

@@ -27,7 +27,7 @@ def linear(shape: Shape, weight: Shape) -> Shape:
         raise Mismatch("linear", "a linear layer takes at least 1 dimension, not a scalar")
     if differ(shape[-1], weight[-1]):
         raise Mismatch(
-            "linear", f"the input's last dimension has {shape[-1]} features, the layer takes {size_text(weight[-1])}"
+            "linear", f"the input's last dimension has {shape[-1]} features, expected {size_text(weight[-1])}"
         )
     return (*shape[:-1], *weight[:-1])
 
@@ -87,9 +87,9 @@ def _convolved(size: Dim, kernel: Dim, stride: Dim, padding: Dim, dilation: Dim)
 def _channels(shape: Shape, rank: int, taken: Dim, kind: str = "conv") -> None:
     """Check that the input has the layer's channels, batched or not."""
     if len(shape) not in (rank + 1, rank + 2):
-        raise Mismatch(kind, f"the layer takes {rank + 1} or {rank + 2} dimensions, the input is {shape_text(shape)}")
+        raise Mismatch(kind, f"expected {rank + 1} or {rank + 2} dimensions, but the input is {shape_text(shape)}")
     if differ(shape[-rank - 1], taken):
-        raise Mismatch(kind, f"the input {shape_text(shape)} has {shape[-rank - 1]} channels, the layer takes {taken}")
+        raise Mismatch(kind, f"the input {shape_text(shape)} has {shape[-rank - 1]} channels, expected {taken}")
 
 
 def _convolve(reader: Reader, rank: int, out: Dim, taken: Dim, kernel: Shape) -> Shape:
@@ -218,10 +218,10 @@ def _batch_norm(ranks: tuple[int, ...]) -> Handler:
         shape, features = reader.shape(), reader.size("num_features")
         if len(shape) not in ranks:
             raise Mismatch(
-                "norm", f"the layer takes {' or '.join(map(str, ranks))} dimensions, the input is {shape_text(shape)}"
+                "norm", f"expected {' or '.join(map(str, ranks))} dimensions, but the input is {shape_text(shape)}"
             )
         if differ(shape[1], features):
-            raise Mismatch("norm", f"the input {shape_text(shape)} has {shape[1]} channels, the layer takes {features}")
+            raise Mismatch("norm", f"the input {shape_text(shape)} has {shape[1]} channels, expected {features}")
         return shape
 
     return handler
@@ -249,9 +249,9 @@ def _layer_norm(reader: Reader) -> Shape:
 def _group_norm(reader: Reader) -> Shape:
     shape, groups = reader.shape(), reader.size("num_groups")
     if len(shape) < 2:
-        raise Mismatch("norm", f"a group norm takes at least 2 dimensions, the input is {shape_text(shape)}")
+        raise Mismatch("norm", f"a group norm expects at least 2 dimensions, but the input is {shape_text(shape)}")
     if reader.flag("affine", True) and differ(shape[1], reader.size("num_channels")):
-        raise Mismatch("norm", f"the input has {shape[1]} channels, the layer takes {reader.size('num_channels')}")
+        raise Mismatch("norm", f"the input has {shape[1]} channels, expected {reader.size('num_channels')}")
     if isinstance(shape[1], int) and isinstance(groups, int) and groups > 0 and shape[1] % groups:
         raise Mismatch("norm", f"{shape[1]} channels cannot be divided into {groups} groups")
     return shape
@@ -265,7 +265,7 @@ def _norm_function(reader: Reader) -> Shape:
         given = values[index] if index < len(values) else reader.call.keyword_values.get(name)
         size = numel(getattr(given, "shape", None))
         if len(shape) > 1 and differ(shape[1], size):
-            raise Mismatch("norm", f"the input {shape_text(shape)} has {shape[1]} channels, {name} has {size}")
+            raise Mismatch("norm", f"the input {shape_text(shape)} has {shape[1]} channels, but {name} has {size}")
     return shape
 
 
@@ -303,7 +303,7 @@ def _interpolate(reader: Reader) -> Shape:
     shape = reader.shape()
     rank = len(shape) - 2
     if rank < 1:
-        raise Mismatch("interpolate", f"interpolation takes 3 to 5 dimensions, the input is {shape_text(shape)}")
+        raise Mismatch("interpolate", f"interpolation expects 3 to 5 dimensions, but the input is {shape_text(shape)}")
     if reader.given("size") is not None:
         return (*shape[:2], *reader.spatial("size", rank, (None,) * rank))
     factor = reader.given("scale_factor")

@@ -106,7 +106,7 @@ def _check_pair(name: str, shape: Shape, target: Shape) -> None:
     if name not in EQUAL:
         broadcast(shape, target)
     elif not may_equal(shape, target):
-        raise Mismatch("loss", f"{name} takes equal shapes, not {shape_text(shape)} and {shape_text(target)}")
+        raise Mismatch("loss", f"{name} needs equal shapes, not {shape_text(shape)} and {shape_text(target)}")
 
 
 def _check_classes(name: str, shape: Shape, target: Shape, dtype: str | None) -> None:
@@ -117,7 +117,7 @@ def _check_classes(name: str, shape: Shape, target: Shape, dtype: str | None) ->
     elif not may_equal((shape[0], *shape[2:]), target):
         raise Mismatch(
             "loss",
-            f"{name} of an input {shape_text(shape)} takes a target {shape_text((shape[0], *shape[2:]))} "
+            f"{name} of an input {shape_text(shape)} expects a target {shape_text((shape[0], *shape[2:]))} "
             f"of class indices, not {shape_text(target)}",
         )
 
@@ -125,7 +125,7 @@ def _check_classes(name: str, shape: Shape, target: Shape, dtype: str | None) ->
 def _check_probabilities(shape: Shape, target: Shape, dtype: str | None) -> None:
     if shape == target and all(isinstance(size, int) for size in shape) and dtype in INTEGERS:
         raise Mismatch(
-            "loss", f"a target of the input's shape {shape_text(shape)} holds probabilities, and this one holds {dtype}"
+            "loss", f"a target of the input's shape {shape_text(shape)} holds probabilities, but this one holds {dtype}"
         )
 
 
@@ -133,5 +133,5 @@ def _check_one_sample(name: str, shape: Shape, target: Shape) -> None:
     if len(target) > 1 or not shape or (1 not in target and any(map(differ, shape, target))):
         raise Mismatch(
             "loss",
-            f"{name} of an input {shape_text(shape)} takes one class index, not {shape_text(target)}",
+            f"{name} of an input {shape_text(shape)} expects one class index, not {shape_text(target)}",
         )

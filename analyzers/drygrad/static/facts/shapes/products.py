@@ -32,7 +32,7 @@ def _matmul(reader: Reader) -> Shape | None:
 def check_rank(shape: Shape, rank: int, kind: str, name: str) -> None:
     """Raise where an operand has another number of dimensions than its operation takes."""
     if len(shape) != rank:
-        raise Mismatch(kind, f"{name} takes {rank} dimensions, the operand {shape_text(shape)} has {len(shape)}")
+        raise Mismatch(kind, f"{name} expects {rank} dimensions, but the operand {shape_text(shape)} has {len(shape)}")
 
 
 def _ranked(left: int, right: int, *names: str) -> Handler:
@@ -44,7 +44,7 @@ def _ranked(left: int, right: int, *names: str) -> Handler:
         check_rank(first, left, "matmul", name)
         check_rank(second, right, "matmul", name)
         if left == 3 and differ(first[0], second[0]):
-            raise Mismatch("matmul", f"{name} takes equal batches, not {first[0]} and {second[0]}")
+            raise Mismatch("matmul", f"{name} needs equal batches, not {first[0]} and {second[0]}")
         result = matmul(first, second)
         return (meet(first[0], second[0]), *result[1:]) if result and left == 3 else result
 
@@ -90,9 +90,9 @@ def _cross(reader: Reader) -> Shape | None:
 def _cdist(reader: Reader) -> Shape | None:
     first, second = reader.shape(0, "x1"), reader.shape(1, "x2")
     if len(first) < 2 or len(second) < 2:
-        raise Mismatch("matmul", f"cdist takes at least 2 dimensions: {shape_text(first)}, {shape_text(second)}")
+        raise Mismatch("matmul", f"cdist needs at least 2 dimensions: {shape_text(first)}, {shape_text(second)}")
     if differ(first[-1], second[-1]):
-        raise Mismatch("matmul", f"cdist takes points of equal size, not {first[-1]} and {second[-1]}")
+        raise Mismatch("matmul", f"cdist needs points of equal size, not {first[-1]} and {second[-1]}")
     return (*(broadcast(first[:-2], second[:-2]) or ()), first[-2], second[-2])
 
 
@@ -145,7 +145,7 @@ def _square(reader: Reader) -> Shape:
     """Return the shape of square matrices, which a decomposition keeps."""
     shape = reader.shape(0, "A", "input")
     if len(shape) < 2 or differ(*shape[-2:]):
-        raise Mismatch("matmul", f"square matrices are asked for, the operand is {shape_text(shape)}")
+        raise Mismatch("matmul", f"square matrices are required, but the operand is {shape_text(shape)}")
     return shape
 
 

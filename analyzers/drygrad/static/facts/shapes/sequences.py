@@ -10,13 +10,13 @@ from drygrad.static.facts.values import Dim, Shape
 def _check_features(kind: str, shape: Shape, taken: Dim) -> None:
     if not shape or differ(shape[-1], taken):
         size = shape[-1] if shape else "no"
-        raise Mismatch(kind, f"the input's last dimension has {size} features, the layer takes {taken}")
+        raise Mismatch(kind, f"the input's last dimension has {size} features, expected {taken}")
 
 
 def _recurrent(reader: Reader) -> Outputs:
     shape, hidden = reader.shape(), reader.size("hidden_size")
     if len(shape) not in (2, 3):
-        raise Mismatch("rnn", f"a recurrent layer takes 2 or 3 dimensions, the input is {shape_text(shape)}")
+        raise Mismatch("rnn", f"a recurrent layer expects 2 or 3 dimensions, but the input is {shape_text(shape)}")
     _check_features("rnn", shape, reader.size("input_size"))
     directions = 2 if reader.flag("bidirectional") else 1
     projected = reader.integer("proj_size", 0)
@@ -33,7 +33,7 @@ def _recurrent(reader: Reader) -> Outputs:
 def _cell(reader: Reader) -> Shape | Outputs:
     shape = reader.shape()
     if len(shape) not in (1, 2):
-        raise Mismatch("rnn", f"a recurrent cell takes 1 or 2 dimensions, the input is {shape_text(shape)}")
+        raise Mismatch("rnn", f"a recurrent cell expects 1 or 2 dimensions, but the input is {shape_text(shape)}")
     _check_features("rnn", shape, reader.size("input_size"))
     state = (*shape[:-1], reader.size("hidden_size"))
     return Outputs([state] * 2) if reader.call.module and reader.call.module.type.endswith("LSTMCell") else state
@@ -42,7 +42,7 @@ def _cell(reader: Reader) -> Shape | Outputs:
 def _multihead(reader: Reader) -> Outputs:
     query, key = reader.shape(0, "query"), reader.shape(1, "key")
     if len(query) not in (2, 3):
-        raise Mismatch("attention", f"attention takes 2 or 3 dimensions, the query is {shape_text(query)}")
+        raise Mismatch("attention", f"attention expects 2 or 3 dimensions, but the query is {shape_text(query)}")
     _check_features("attention", query, reader.size("embed_dim"))
     if reader.given("kdim") is None:
         _check_features("attention", key, reader.size("embed_dim"))
@@ -63,7 +63,7 @@ def _weights(reader: Reader, query: Shape, key: Shape) -> Shape | None:
 def _transformer_layer(reader: Reader) -> Shape:
     shape = reader.shape(0, "src", "tgt")
     if len(shape) not in (2, 3):
-        raise Mismatch("attention", f"a transformer layer takes 2 or 3 dimensions, the input is {shape_text(shape)}")
+        raise Mismatch("attention", f"expected 2 or 3 dimensions, but the input is {shape_text(shape)}")
     _check_features("attention", shape, reader.size("d_model"))
     return shape
 

@@ -101,7 +101,7 @@ def _transpose(reader: Reader) -> Shape:
 def _t(reader: Reader) -> Shape:
     shape = reader.shape()
     if len(shape) > 2:
-        raise Mismatch("permute", f"t() takes at most 2 dimensions, the tensor has {len(shape)}")
+        raise Mismatch("permute", f"t() expects at most 2 dimensions, the tensor has {len(shape)}")
     return shape[::-1]
 
 
@@ -229,7 +229,7 @@ def _diag(reader: Reader) -> Shape:
     if len(shape) == 2:
         return (_diagonal_length(*shape, offset),)
     if len(shape) != 1:
-        raise Mismatch("permute", f"diag() takes 1 or 2 dimensions, the tensor has {len(shape)}")
+        raise Mismatch("permute", f"diag() expects 1 or 2 dimensions, the tensor has {len(shape)}")
     size = shape[0]
     if offset:
         size = size + abs(offset) if isinstance(size, int) else None
@@ -258,7 +258,7 @@ def _pixel_shuffle(reader: Reader) -> Shape:
     shape = reader.shape()
     factor = reader.integer("upscale_factor")
     if len(shape) < 3:
-        raise Mismatch("view", f"pixel_shuffle takes at least 3 dimensions, the tensor has {len(shape)}")
+        raise Mismatch("view", f"pixel_shuffle needs at least 3 dimensions, the tensor has {len(shape)}")
     channels, height, width = shape[-3:]
     if isinstance(channels, int) and channels % (factor * factor):
         raise Mismatch("view", f"{channels} channels cannot be spread over squares of {factor * factor} pixels")
