@@ -10,7 +10,10 @@ if sys.version_info < (3, 9):  # noqa: UP036 - whoever starts us with an older o
 
 
 def load():  # noqa: ANN201 - an older Python must be able to read this file
-    """Load the package ``drygrad.worker`` by its location, so that nothing beside it becomes importable."""
+    """Load the package ``drygrad.worker`` by its location, so that nothing beside it becomes importable.
+
+    But for the callbacks, which programs import that are dry-run; within one they do nothing.
+    """
     import importlib.util
     import types
 
@@ -19,12 +22,17 @@ def load():  # noqa: ANN201 - an older Python must be able to read this file
     parent = types.ModuleType("drygrad")
     parent.__path__ = []
     sys.modules["drygrad"] = parent
-    initial = os.path.join(here, "__init__.py")
-    spec = importlib.util.spec_from_file_location("drygrad.worker", initial, submodule_search_locations=[here])
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    for name in ("worker", "callbacks"):
+        folder = os.path.join(os.path.dirname(here), name)
+        initial = os.path.join(folder, "__init__.py")
+        if not os.path.isfile(initial):
+            continue
+        spec = importlib.util.spec_from_file_location("drygrad." + name, initial, submodule_search_locations=[folder])
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        module.within_a_dry_run = True  # pyright: ignore[reportAttributeAccessIssue]
 
 
 if not __package__:
