@@ -72,6 +72,17 @@ class Experiments:
 
 
 @dataclass(frozen=True)
+class Forecast:
+    """What a forecast is to tell; ``memory`` is what the GPU has for a process, in bytes."""
+
+    memory: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it crosses the wire."""
+        return {"memory": self.memory}
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """The conditions of a run. ``timeout`` counts seconds, the memory limits bytes; ``root`` is the project's folder.
 
@@ -104,6 +115,8 @@ class RunOptions:
     """Whether the run goes on where tensors of several devices have met, to see what else is on the wrong one."""
     compare: bool = False
     """Whether the run takes note of what it can be compared by with a run of a repaired text."""
+    forecast: Forecast | None = None
+    """What is asked of a run that neither takes memory nor computes."""
     experiments: Experiments | None = None
     """The relations that are tried before the call, each in a process of its own."""
     ranks: int | None = None
@@ -216,6 +229,7 @@ class Plan:
             "forgive": options.forgive,
             "compare": options.compare,
             "experiments": options.experiments.as_json() if options.experiments else None,
+            "forecast": options.forecast.as_json() if options.forecast else None,
             "instruments": None if options.instruments is None else list(options.instruments),
             "memory_limit": options.memory_limit,
             "gpu_memory": options.gpu_memory,
@@ -270,6 +284,7 @@ class Plan:
             [options.device, options.devices, options.seed, options.loop_limit, options.timeout, options.torch],
             [options.further, options.forgive],
             options.experiments and options.experiments.as_json(),
+            options.forecast and options.forecast.as_json(),
             options.launch and options.launch.as_json(),
             [options.gpu_memory, options.memory_limit, options.instruments and [*options.instruments]],
             sorted(options.buffers.items()),

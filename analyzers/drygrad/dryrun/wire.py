@@ -228,6 +228,30 @@ _MEMORY = record(
         "over_time": items(_SAMPLE, 10_000),
     }
 )
+_ALLOCATED: dict[str, Kind | Optional] = {
+    "path": maybe(path),
+    "line": maybe(_LINE),
+    "phase": _WORDS,
+    "operation": _WORDS,
+    "bytes": _COUNT,
+}
+_KEPT = record({"path": maybe(path), "line": maybe(_LINE), "operation": _WORDS})
+_FORECAST = record(
+    {
+        "device": one_of(("cpu", "cuda"), "where memory is"),
+        "peak_allocated": _COUNT,
+        "peak_reserved": _COUNT,
+        "peak": maybe(record(_ALLOCATED)),
+        "refused": maybe(record({**_ALLOCATED, "allocated": _COUNT})),
+        "phases": table(_WORDS, _COUNT, 20),
+        "kinds": table(_WORDS, _COUNT, 20),
+        "by_line": items(record({"path": maybe(path), "line": maybe(_LINE), "kind": _WORDS, "bytes": _COUNT}), 1000),
+        "tensors": items(record({**_ALLOCATED, "kind": _WORDS, "name": maybe(line(1000)), "kept_by": maybe(_KEPT)}), 100),
+        "steps": items(_COUNT, 10_000),
+        "over_time": items(record({"at": _COUNT, "bytes": _COUNT, "phase": _WORDS}), 10_000),
+        "assumptions": items(_SENTENCE, 100),
+    }
+)
 _SPEC = record(
     {
         "name": _IDENTIFIER,
@@ -304,6 +328,7 @@ RESULT = record(
                 "inplace": items(_LINE, 100_000),
                 "syncs": items(_SYNC, 10_000),
                 "memory": _MEMORY,
+                "forecast": _FORECAST,
                 "truncated": items(record({"line": _LINE, "path": maybe(path), "iterations": _COUNT}), 1000),
                 "search": _SEARCH,
                 "comparison": _COMPARISON,

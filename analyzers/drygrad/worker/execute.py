@@ -12,7 +12,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import islice
 from types import CodeType
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
@@ -30,6 +30,9 @@ from drygrad.worker.namespace import Namespace, PackageError, WorkspaceFinder, g
 from drygrad.worker.resolving import resolve, resolve_call
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.watch import watching
+
+if TYPE_CHECKING:
+    from drygrad.worker.forecast.tracing import Tracing
 
 MAX_THREADS = 4
 
@@ -51,7 +54,9 @@ class Execution:
         self.run = Run(plan, Lines(plan["path"], plan.get("root")))
         self.run.lines.give_source(plan["path"], plan["text"])
         self.progress = Progress(self.run)
-        self.instruments: list[Instrument] = [*(kind(self.run) for kind in _chosen(plan)), self.progress]
+        self._forecast = _forecast(plan, self.run)
+        chosen = [self._forecast] if self._forecast else [kind(self.run) for kind in _chosen(plan)]
+        self.instruments: list[Instrument] = [*chosen, self.progress]
         self.loops = Loops(self.run, self.progress)
         self.hooks = Hooks(self.run, self.loops, self.instruments)
         self.launch = Launch(plan, self.run.note)
@@ -97,7 +102,7 @@ class Execution:
 
     def _watched(self, namespace: Namespace) -> None:
         self._begin_to_listen()
-        with watching(self.run, self.instruments):
+        with self._forecast.virtually() if self._forecast else nullcontext(), watching(self.run, self.instruments):
             self._execute(namespace)
 
     def _begin_to_listen(self) -> None:
@@ -443,6 +448,15 @@ def _chosen(plan: dict[str, Any]) -> list[type[Instrument]]:
     wanted, compares = plan.get("instruments"), plan.get("compare") is True
     kinds = all_instruments().items()
     return [k for name, k in kinds if (wanted is None or name in wanted) and (compares or not k.only_to_compare)]
+
+
+def _forecast(plan: dict[str, Any], run: Run) -> Tracing | None:
+    """Return what follows a program without memory, where that is asked for."""
+    if not plan.get("forecast"):
+        return None
+    from drygrad.worker.forecast.tracing import Tracing  # most runs compute
+
+    return Tracing(run)
 
 
 def _say_nothing(phase: str) -> None:

@@ -7,7 +7,7 @@ a weak reference to that host storage lives.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -27,12 +27,26 @@ class Usage:
 class Allocation(weakref.ref):  # type: ignore[type-arg]
     """A storage on a device, until its host storage dies."""
 
-    __slots__ = ("key", "size", "usage")
+    __slots__ = ("address", "key", "size", "usage")
+    address: int
     key: int
     size: int
     usage: Usage
 
 
+class Watcher(Protocol):
+    """Hears of all that is taken and released; then nothing is too much for a device."""
+
+    def taken(self, size: int, address: int, device: int) -> None:
+        """Hear of a new storage."""
+        ...
+
+    def released(self, address: int) -> None:
+        """Hear of the end of one."""
+        ...
+
+
+watcher: Watcher | None = None
 _usages: dict[int, Usage] = {}
 _live: dict[int, Allocation] = {}
 
@@ -76,12 +90,15 @@ def take(tensor: Tensor, index: int) -> None:
     found = usage(index)
     reference = Allocation(storage, _release)
     reference.key, reference.size, reference.usage = key, size, found
+    reference.address = storage.data_ptr()
     _live[key] = reference
     found.allocations += 1
     found.most = max(found.most, found.allocations - found.frees)
     found.total += size
     found.allocated += size
     found.peak = max(found.peak, found.allocated)
+    if watcher is not None:
+        watcher.taken(size, reference.address, index)
 
 
 def _release(reference: Any) -> None:
@@ -89,10 +106,12 @@ def _release(reference: Any) -> None:
     found = reference.usage
     found.frees += 1
     found.allocated -= reference.size
+    if watcher is not None:
+        watcher.released(reference.address)
 
 
 def require(size: int, index: int) -> None:
     """Raise ``torch.OutOfMemoryError`` where ``size`` more bytes would not fit on a device."""
     found = usage(index)
-    if found.allocated + size > STATE.total_memory:
+    if watcher is None and found.allocated + size > STATE.total_memory:
         raise out_of_memory(size, index, STATE.total_memory, found.allocated)

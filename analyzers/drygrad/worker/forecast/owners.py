@@ -1,0 +1,135 @@
+"""What memory is for: parameters, buffers, gradients and states by their names, and what backward keeps by its lines."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, cast
+
+import torch
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+
+from drygrad.worker import graphs
+from drygrad.worker.forecast.events import ACTIVATIONS, BUFFERS, GRADIENTS, PARAMETERS, STATES
+from drygrad.worker.lines import Instruction, Lines
+
+Owned = tuple[str, Any, str]
+"""A kind, a tensor of that kind, and its name."""
+
+
+class Owners:
+    """The modules and optimizers of a program."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.names: dict[int, str] = {}
+        """What allocations are called."""
+        self.keepers: dict[int, tuple[Instruction | None, str]] = {}
+        """The line of the first operation that keeps an allocation for backward, and what that operation is."""
+        self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._parents: weakref.WeakKeyDictionary[Any, tuple[Any, str]] = weakref.WeakKeyDictionary()
+        self._lines = lines
+        self._roles: dict[type, list[str]] = {}
+
+    @contextmanager
+    def watching(self) -> Generator[None]:
+        """Hear of modules that are made inside the block."""
+
+        def has(module: Any, name: str, value: Any) -> None:
+            self._modules.add(module)
+
+        def contains(module: Any, name: str, child: Any) -> None:
+            if child is not None:
+                self._parents[child] = weakref.ref(module), name
+
+        with ExitStack() as left:
+            for register in (register_module_parameter_registration_hook, register_module_buffer_registration_hook):
+                left.callback(register(has).remove)
+            left.callback(register_module_module_registration_hook(contains).remove)
+            yield
+
+    def all(self) -> Iterator[Owned]:
+        """Yield what is owned by now."""
+        named: dict[int, str] = {}
+        for module in list(self._modules):
+            path = self._path(module)
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    yield BUFFERS, buffer, path + name
+            for name, parameter in module._parameters.items():
+                if parameter is not None:
+                    named[id(parameter)] = path + name
+                    yield from _of_parameter(parameter, path + name)
+        for optimizer in list(self.optimizers):
+            yield from _of_optimizer(optimizer, named)
+
+    def _path(self, module: Any) -> str:
+        names: list[str] = []
+        while module in self._parents and len(names) < 64:
+            parent, name = self._parents[module]
+            module = parent()
+            names.append(name)
+        return "".join(f"{name}." for name in reversed(names))
+
+    def keep(self, roots: tuple[Any, ...], number_of: Callable[[Any], int | None]) -> list[int]:
+        """Learn which allocations are kept for a backward pass from the tensors ``roots``; return them."""
+        kept: list[int] = []
+        for node in graphs.nodes(roots):
+            for tensor in self._saved(node):
+                number = number_of(tensor)
+                if number is not None:
+                    kept.append(number)
+                    self.keepers.setdefault(number, (self._lines.of_node(node), graphs.operation(node)))
+        return kept
+
+    def _saved(self, node: Any) -> Iterator[Any]:
+        """Yield what a node keeps; not what a hook of the user's keeps in its place, which only it can unpack."""
+        roles = self._roles.get(type(node))
+        if roles is None:
+            roles = self._roles[type(node)] = [name for name in dir(node) if name.startswith("_raw_saved_")]
+        for role in roles:
+            try:
+                raw: Any = getattr(node, role)
+                yield from (one.data for one in (raw if isinstance(raw, tuple) else (raw,)))
+            except (RuntimeError, AttributeError):
+                continue  # freed, or kept in another way
+
+
+def _of_parameter(parameter: Any, name: str) -> Iterator[Owned]:
+    yield PARAMETERS, parameter, name
+    if parameter.grad is not None:
+        yield GRADIENTS, parameter.grad, name
+
+
+def _of_optimizer(optimizer: Any, named: dict[int, str]) -> Iterator[Owned]:
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) not in named:
+                yield from _of_parameter(parameter, "")
+    for parameter, state in list(optimizer.state.items()):
+        for key, tensor in named_tensors(state, "state"):
+            yield STATES, tensor, f"{key} of {named.get(id(parameter)) or type(optimizer).__name__}"
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors that a value is, or holds in containers of plain kinds."""
+    return (tensor for _, tensor in named_tensors(value, ""))
+
+
+def named_tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors that a value holds, with the keys that they stand under."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[Any, Any]", value).items():
+            yield from named_tensors(item, str(key))
+    elif isinstance(value, (list, tuple)):
+        for item in cast("list[Any]", value):
+            yield from named_tensors(item, name)

@@ -1,0 +1,119 @@
+"""What a forecast says: the peak and what makes it, by phase, kind and line, the tensors that count, and whether it fits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from drygrad.worker.forecast import replay
+from drygrad.worker.forecast.events import ACTIVATIONS, KINDS, RECOMPUTE, TEMPORARIES, Allocation, Site, Trace
+from drygrad.worker.forecast.owners import Owners
+from drygrad.worker.forecast.unknown import Unknown
+from drygrad.worker.run import Run
+
+HOST = -1
+_TENSORS = 10
+_LINES = 900
+
+
+def told(trace: Trace, owners: Owners, unknown: Unknown, run: Run) -> dict[str, Any]:
+    """Return the forecast as it crosses the wire."""
+    asked = replay.devices(trace)
+    on_gpu = {device: size for device, size in asked.items() if device != HOST}
+    device = max(on_gpu, key=lambda one: on_gpu[one]) if on_gpu else HOST
+    wanted: dict[str, Any] = run.plan.get("forecast") or {}
+    replayed = replay.Replay(trace, device, wanted.get("memory"))
+    live = replay.live_at(trace, device, replayed.peak_at)
+    teller = _Teller(trace, owners, run)
+    peak = trace.events[replayed.peak_at] if replayed.peak_at is not None else None
+    return {
+        "device": "cpu" if device == HOST else "cuda",
+        "peak_allocated": replayed.allocator.peak_allocated,
+        "peak_reserved": replayed.allocator.peak_reserved,
+        "peak": teller.event(peak) if isinstance(peak, Allocation) else None,
+        "refused": teller.refused(replayed.refused),
+        "phases": replay.ordered(replayed.phases),
+        "kinds": teller.kinds(live),
+        "by_line": teller.by_line(live),
+        "tensors": teller.tensors(live),
+        "steps": replayed.steps,
+        "over_time": [sample._asdict() for sample in replayed.thinned()],
+        "assumptions": [_assumed(run, site, what, count) for (site, what), count in unknown.assumptions.items()],
+    }
+
+
+class _Teller:
+    """Puts allocations into words."""
+
+    def __init__(self, trace: Trace, owners: Owners, run: Run) -> None:
+        self._trace, self._owners, self._run = trace, owners, run
+
+    def event(self, allocation: Allocation) -> dict[str, Any]:
+        """Return one allocation."""
+        return {
+            **_place(allocation.site),
+            "phase": allocation.phase,
+            "operation": allocation.operation,
+            "bytes": allocation.size,
+        }
+
+    def refused(self, refused: replay.Refused | None) -> dict[str, Any] | None:
+        """Return the first allocation that does not fit."""
+        if refused is None:
+            return None
+        return {**self.event(refused.allocation), "allocated": refused.refusal.allocated}
+
+    def kind(self, allocation: Allocation) -> str:
+        """Return what an allocation is for."""
+        known = self._trace.kinds.get(allocation.id)
+        if known is not None:
+            return known
+        if allocation.id in self._owners.keepers or allocation.phase == RECOMPUTE:
+            return ACTIVATIONS
+        return TEMPORARIES
+
+    def kinds(self, live: list[replay.Live]) -> dict[str, int]:
+        """Return what there is of each kind at the peak."""
+        found: defaultdict[str, int] = defaultdict(int)
+        for allocation, size in live:
+            found[self.kind(allocation)] += size
+        return {kind: found[kind] for kind in KINDS if kind in found}
+
+    def by_line(self, live: list[replay.Live]) -> list[dict[str, Any]]:
+        """Return the bytes of each line and kind, the most first; all of them are the peak."""
+        rows: defaultdict[tuple[Site | None, str], int] = defaultdict(int)
+        for allocation, size in live:
+            rows[allocation.site, self.kind(allocation)] += size
+        ranked = sorted(rows.items(), key=lambda row: -row[1])
+        told = [{**_place(site), "kind": kind, "bytes": size} for (site, kind), size in ranked[:_LINES]]
+        rest = sum(size for _, size in ranked[_LINES:])
+        return [*told, {**_place(None), "kind": TEMPORARIES, "bytes": rest}] if rest else told
+
+    def tensors(self, live: list[replay.Live]) -> list[dict[str, Any]]:
+        """Return the tensors that take most, with the line that keeps each."""
+        largest = sorted(live, key=lambda one: -one.bytes)[:_TENSORS]
+        return [self._tensor(one) for one in largest]
+
+    def _tensor(self, one: replay.Live) -> dict[str, Any]:
+        allocation = one.allocation
+        kept, kind = self._owners.keepers.get(allocation.id), self.kind(allocation)
+        place = self._run.lines.place(kept[0]) if kept is not None else None
+        name = self._owners.names.get(allocation.id)
+        return {
+            **self.event(allocation),
+            "bytes": one.bytes,
+            "kind": kind,
+            "name": name,
+            "kept_by": {**_place(Site(place.path, place.line) if place else None), "operation": kept[1]}
+            if kept is not None
+            else None,
+        }
+
+
+def _place(site: Site | None) -> dict[str, Any]:
+    return {"path": site.path if site else None, "line": site.line if site else None}
+
+
+def _assumed(run: Run, site: Site | None, what: str, count: int) -> str:
+    where = f"{run.where(site.path, site.line)}: " if site is not None else ""
+    return f"{where}{what}{f' ({count} times)' if count > 1 else ''}"

@@ -1,0 +1,168 @@
+"""What an operation would return: computed by torch's own functions of shapes, once for each kind of arguments."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import Any, Callable, NamedTuple, Union, cast
+
+import torch
+
+META = torch.device("meta")
+_SEQUENCES: Any = (list, tuple)
+_MOST_KNOWN = 20_000
+_empty: Any = torch.empty_strided
+
+
+class Shape(NamedTuple):
+    """A tensor that is to be made."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+
+    @property
+    def count(self) -> int:
+        """How many elements it has."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def bytes(self) -> int:
+        """What it takes at least."""
+        return self.count * self.dtype.itemsize
+
+
+class Known(NamedTuple):
+    """What is known of a call: its results, with a ``Shape`` for each tensor, and the floating point operations."""
+
+    result: Any
+    flops: int
+    count: int
+    """Elements of all results."""
+    bytes: int
+
+
+class Missing(NotImplementedError):
+    """Torch cannot tell what an operation returns without computing it."""
+
+
+Key = Union[tuple[object, ...], None]
+
+
+class Results:
+    """Tells what operations return, and remembers it."""
+
+    def __init__(self) -> None:
+        importlib.import_module("torch._meta_registrations")
+        self._registry: Any = _counter().flop_registry
+        self._known: dict[Key, Known] = {}
+
+    def of(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Known:
+        """Return what is known of a call. Raises Missing, and what the operation itself would raise."""
+        key = _key_of_call(func, args, kwargs)
+        found = self._known.get(key) if key is not None else None
+        if found is None:
+            found = self._computed(func, args, kwargs)
+            if key is not None and len(self._known) < _MOST_KNOWN:
+                self._known[key] = found
+        return found
+
+    def _computed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Known:
+        own = [as_meta(value) for value in args]
+        named = {name: as_meta(value) for name, value in kwargs.items() if name not in ("pin_memory", "generator")}
+        if any(argument.name == "device" for argument in func._schema.arguments):
+            named["device"] = META
+        made = _called(func, own, named)
+        result = _shapes(made)
+        shapes = list(_each(result))
+        flops = self._flops(func, own, named, made)
+        return Known(result, flops, sum(s.count for s in shapes), sum(s.bytes for s in shapes))
+
+    def _flops(self, func: Any, args: Any, kwargs: Any, made: Any) -> int:
+        count: Callable[..., int] | None = self._registry.get(func._overloadpacket)
+        if count is None:
+            return 0
+        try:
+            return int(count(*args, **kwargs, out_val=made))
+        except Exception:  # noqa: BLE001 - a count that torch cannot give is none
+            return 0
+
+
+def _counter() -> Any:
+    """Return torch's counter of operations, which would tell a user of the Triton that it does not find."""
+    name = "torch.utils.flop_counter"
+    logging.getLogger(name).setLevel(logging.ERROR)
+    return importlib.import_module(name)
+
+
+def _called(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        return func(*args, **kwargs)
+    except NotImplementedError as error:
+        raise Missing(str(error)) from error
+    except RuntimeError as error:
+        if _is_refused_number(error, args):
+            return func(*(_wrapped(value, args) for value in args), **kwargs)
+        raise
+
+
+def _is_refused_number(error: RuntimeError, args: list[Any]) -> bool:
+    return "expected" in str(error) and "Tensor" in str(error) and any(type(a) in (int, float, bool) for a in args)
+
+
+def _wrapped(value: Any, others: list[Any]) -> Any:
+    if type(value) not in (int, float, bool):
+        return value
+    like = next((other.dtype for other in others if isinstance(other, torch.Tensor)), None)
+    return torch.empty((), dtype=like, device=META)
+
+
+def as_meta(value: Any) -> Any:
+    """Return an argument with tensors that have no values in place of its tensors."""
+    if isinstance(value, torch.Tensor):
+        return value if value.device.type == "meta" else _empty(value.shape, value.stride(), dtype=value.dtype, device=META)
+    if isinstance(value, _SEQUENCES) and not isinstance(value, torch.Size):
+        return [as_meta(item) for item in cast("list[Any]", value)]
+    if type(value) is torch.device:
+        return META
+    return value
+
+
+def _shapes(made: Any) -> Any:
+    if isinstance(made, torch.Tensor):
+        return Shape(tuple(made.shape), made.stride(), made.dtype)
+    if isinstance(made, tuple):
+        return tuple(_shapes(item) for item in cast("tuple[Any, ...]", made))
+    if isinstance(made, list):
+        return [_shapes(item) for item in cast("list[Any]", made)]
+    return made
+
+
+def _each(result: Any) -> Any:
+    if isinstance(result, Shape):
+        yield result
+    elif isinstance(result, _SEQUENCES):
+        for item in cast("list[Any]", result):
+            yield from _each(item)
+
+
+def _key_of_call(func: Any, args: Any, kwargs: dict[str, Any]) -> Key:
+    try:
+        key = (id(func), _key(args), _key(tuple(kwargs.items())) if kwargs else None)
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.dtype
+    if isinstance(value, _SEQUENCES):
+        return tuple([_key(item) for item in cast("list[Any]", value)])
+    return type(value), value

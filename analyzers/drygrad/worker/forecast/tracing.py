@@ -1,0 +1,196 @@
+"""Writes the trace of a program: what is allocated and released, by which line, in which phase, and what for."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, ClassVar
+
+import torch
+
+from drygrad.worker.forecast import report
+from drygrad.worker.forecast.events import FORWARD, INPUTS, PHASES, Allocation, Copy, Mark, Operation, Release, Site, Trace
+from drygrad.worker.forecast.owners import Owners
+from drygrad.worker.forecast.results import Known
+from drygrad.worker.forecast.surface import patched
+from drygrad.worker.forecast.unknown import Unknown
+from drygrad.worker.forecast.virtual import Virtual
+from drygrad.worker.lines import Instruction
+from drygrad.worker.reading import dtype_text, storage_of
+from drygrad.worker.run import Instrument, Place, Run
+
+HOST = -1
+"""The device of what is allocated on the host: it counts where a program keeps nothing on a GPU."""
+_SIMULATION = "drygrad.worker.devices.sim.memory"
+_TO_DEVICE = ("aten::_to_copy", "aten::copy_")
+_current_node: Any = torch._C._current_autograd_node
+
+
+class _Held(weakref.ref):  # pyright: ignore[reportMissingTypeArgument]
+    """A storage on the host that lives."""
+
+    __slots__ = ("address", "id")
+    id: int
+    address: int
+
+
+class Tracing(Instrument):
+    """Follows a program without memory from one allocation to the next."""
+
+    name: ClassVar[str] = "forecast"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.trace = Trace()
+        self.unknown = Unknown(self._site)
+        self.virtual = Virtual(self._made, self._computed)
+        self.unknown.serve(self.virtual)
+        self.owners = Owners(run.lines)
+        self.failed: str | None = None
+        self._at: dict[int, int] = {}
+        """The allocation at each address."""
+        self._host: dict[int, _Held] = {}
+        self._next = 0
+        self._sites: dict[Instruction, Site | None] = {}
+
+    @contextmanager
+    def virtually(self) -> Generator[None]:
+        """Let all operations inside the block be executed without memory."""
+        with ExitStack() as left:
+            simulated: Any = sys.modules.get(_SIMULATION)
+            if simulated is not None and self.run.device == "sim":
+                simulated.watcher = self
+                left.callback(setattr, simulated, "watcher", None)
+            left.enter_context(patched(self.virtual, self.unknown))
+            left.enter_context(self.owners.watching())
+            yield left.enter_context(self.virtual)
+
+    def taken(self, size: int, address: int, device: int) -> None:
+        """Hear of memory that is taken on the simulated device."""
+        self._allocated(size, address, device)
+
+    def released(self, address: int) -> None:
+        """Hear that memory on the simulated device is free."""
+        known = self._at.pop(address, None)
+        if known is not None:
+            self.trace.events.append(Release(known))
+
+    def _made(self, tensor: torch.Tensor) -> None:
+        if tensor.is_cuda:
+            sys.modules[_SIMULATION].take(tensor, tensor.get_device())
+            return
+        storage = storage_of(tensor)
+        if storage is None or not storage.nbytes() or storage.data_ptr() in self._at:
+            return
+        address: int = storage.data_ptr()
+        held = _Held(storage, self._left)
+        held.address, held.id = address, self._next
+        self._host[address] = held
+        self._allocated(storage.nbytes(), address, HOST)
+
+    def _left(self, held: Any) -> None:
+        if self._host.get(held.address) is held:
+            del self._host[held.address]
+            self.released(held.address)
+
+    def _allocated(self, size: int, address: int, device: int) -> None:
+        number = self._next
+        self._next += 1
+        phase, name = self._phase(), self.virtual.name or ""
+        self._at[address] = number
+        self.trace.events.append(Allocation(number, size, self._site(), phase, name, device))
+        if phase == FORWARD and self.virtual.name and self._is_given():
+            self.trace.kinds[number] = INPUTS
+
+    def _is_given(self) -> bool:
+        """Say whether the operation in flight makes something of nothing, or copies it from the host."""
+        op = self.run.op
+        if op is None:
+            return False
+        tensors = op.tensors()
+        return not tensors or (op.name in _TO_DEVICE and all(t.device.type == "cpu" for t in tensors))
+
+    def _computed(self, name: str, known: Known, tensors: list[torch.Tensor], args: Any) -> None:
+        devices = {tensor.device for tensor in tensors}
+        on_device = [device for device in devices if device.type == "cuda"]
+        index = on_device[0].index or 0 if on_device else HOST
+        site, phase = self._site(), self._phase()
+        read = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        if name in _TO_DEVICE and len(devices) > 1:
+            self.trace.events.append(Copy("h2d" if tensors[0].is_cuda else "d2h", read, site, phase))
+            return
+        widest = max(tensors, key=lambda tensor: tensor.numel(), default=None)
+        dtype = dtype_text(widest.dtype) if widest is not None else "float32"
+        self.trace.events.append(Operation(name, known.flops, read, known.bytes, dtype, site, phase, index))
+
+    def _phase(self) -> str:
+        op = self.run.op
+        if op is not None and op.phase in PHASES:
+            return op.phase
+        return self.run.phase
+
+    def _site(self) -> Site | None:
+        op = self.run.op
+        instruction = op.instruction if op is not None and self.virtual.name else self.run.lines.here(2)
+        if instruction is None:
+            return None
+        if instruction not in self._sites:
+            place = self.run.lines.place(instruction)
+            self._sites[instruction] = Site(place.path, place.line) if place else None
+        return self._sites[instruction]
+
+    def _number_of(self, tensor: Any) -> int | None:
+        """Return the allocation that a tensor lies in."""
+        storage = storage_of(tensor) if isinstance(tensor, torch.Tensor) else None
+        return self._at.get(storage.data_ptr()) if storage is not None else None
+
+    def begins(self, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+        """Know the target's arguments for inputs."""
+        self._settle()
+
+    def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
+        """Learn what is kept for backward, and by which lines."""
+        self._settle()
+        self.owners.keep(roots, self._number_of)
+        self._mark("backward", place)
+
+    def backward_ends(self, error: BaseException | None) -> None:
+        """Learn which memory holds gradients."""
+        self._settle()
+        self._mark("backward-end", None)
+
+    def step_begins(self, optimizer: Any, place: Place | None) -> None:
+        """Learn what an optimizer changes."""
+        self.owners.optimizers.add(optimizer)
+        self._settle()
+        self._mark("step", place)
+
+    def step_ends(self, optimizer: Any) -> None:
+        """Learn which memory holds the states of an optimizer."""
+        self._settle()
+        self._mark("step-end", None)
+
+    def returned(self, value: Any, place: Place | None) -> None:
+        """Learn what is held when the target returns."""
+        self._settle()
+
+    def _mark(self, name: str, place: Place | None) -> None:
+        self.trace.events.append(Mark(name, Site(place.path, place.line) if place else None))
+
+    def _settle(self) -> None:
+        """Say of all allocations whose owner is known what they are."""
+        for kind, tensor, name in self.owners.all():
+            number = self._number_of(tensor)
+            if number is not None:
+                self.trace.kinds[number] = kind
+                self.owners.names[number] = name
+
+    def finish(self) -> None:
+        """Replay the trace, and tell what it comes to."""
+        self._settle()
+        self.run.result["forecast"] = report.told(self.trace, self.owners, self.unknown, self.run)
+

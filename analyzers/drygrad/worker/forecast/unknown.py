@@ -1,0 +1,147 @@
+"""Where a program asks for values that are not known: what is assumed of them, and the line that depends on it."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+
+from drygrad.worker.forecast.events import Site
+from drygrad.worker.forecast.results import META, Shape
+from drygrad.worker.forecast.virtual import Virtual
+
+_MOST = 50
+_MASKS = (torch.bool, torch.uint8)
+
+
+class Unknown:
+    """Answers in the place of values."""
+
+    def __init__(self, site: Callable[[], Site | None]) -> None:
+        self._site = site
+        self._virtual: Virtual | None = None
+        self.assumptions: dict[tuple[Site | None, str], int] = {}
+        """What was assumed, and where, with how often."""
+
+    def serve(self, virtual: Virtual) -> None:
+        """Take the operations that depend on values."""
+        self._virtual = virtual
+        virtual.special.update(
+            {
+                "aten::_local_scalar_dense": self._number,
+                "aten::equal": self._equal,
+                "aten::nonzero": self._nonzero,
+                "aten::masked_select": self._selected,
+                "aten::index": self._indexed,
+                "aten::_unique2": self._unique,
+                "aten::_unique": self._unique,
+                "aten::unique_consecutive": self._unique,
+                "aten::unique_dim": self._unique_rows,
+                "aten::unique_dim_consecutive": self._unique_rows,
+                "aten::bincount": self._counts,
+                "aten::repeat_interleave": self._repeated,
+                "aten::_assert_async": self._nothing,
+                "aten::_assert_scalar": self._nothing,
+            }
+        )
+
+    def assume(self, what: str) -> None:
+        """Take note of an assumption at the present line."""
+        key = (self._site(), what)
+        if key in self.assumptions or len(self.assumptions) < _MOST:
+            self.assumptions[key] = self.assumptions.get(key, 0) + 1
+
+    def _made(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        assert self._virtual is not None
+        return self._virtual.made_of(Shape(shape, _strides(shape), dtype), device)
+
+    def _number(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        dtype = args[0].dtype
+        if dtype is torch.bool:
+            self.assume("a condition on values was taken to be false")
+            return False
+        if dtype.is_complex:
+            self.assume("a number was taken to be 0")
+            return 0j
+        self.assume("a number was taken to be 0")
+        return 0.0 if dtype.is_floating_point else 0
+
+    def _equal(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        self.assume("two tensors were taken to be equal")
+        return True
+
+    def _nothing(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        return None
+
+    def _nonzero(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        self._all_of_a_mask()
+        own = args[0]
+        return self._made((own.numel(), own.dim()), torch.int64, own.device)
+
+    def _selected(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if kwargs.get("out") is not None:
+            return NotImplemented
+        self._all_of_a_mask()
+        count = torch.broadcast_shapes(args[0].shape, args[1].shape).numel()
+        return self._made((count,), args[0].dtype, args[0].device)
+
+    def _all_of_a_mask(self) -> None:
+        self.assume("a mask of unknown values was taken to select everything")
+
+    def _indexed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Let a mask select everything: each of its dimensions is indexed by as many numbers as it has elements."""
+        indices: list[Any] = []
+        found = False
+        for index in args[1]:
+            if isinstance(index, torch.Tensor) and index.dtype in _MASKS:
+                found = True
+                indices += [torch.empty(index.numel(), dtype=torch.int64, device=META)] * index.dim()
+            else:
+                indices.append(index)
+        if not found or len(args) != 2 or kwargs:
+            return NotImplemented
+        self._all_of_a_mask()
+        own = torch.empty_strided(args[0].shape, args[0].stride(), dtype=args[0].dtype, device=META)
+        metas = [i if i is None else torch.empty(i.shape, dtype=i.dtype, device=META) for i in indices]
+        result = torch.ops.aten.index.Tensor(own, metas)
+        return self._made(tuple(result.shape), result.dtype, args[0].device)
+
+    def _unique(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        self.assume("all values were taken to be different")
+        own = args[0]
+        whole = (own.numel(),)
+        values = self._made(whole, own.dtype, own.device)
+        others = [self._made(s, torch.int64, own.device) for s in (tuple(own.shape), whole)]
+        return (values, *others)[: len(func._schema.returns)]  # pyright: ignore
+
+    def _unique_rows(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        self.assume("all values were taken to be different")
+        own, dim = args[0], args[1]
+        count = (own.shape[dim],)
+        values = self._made(tuple(own.shape), own.dtype, own.device)
+        return values, self._made(count, torch.int64, own.device), self._made(count, torch.int64, own.device)
+
+    def _counts(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        weights = args[1] if len(args) > 1 else kwargs.get("weights")
+        least = args[2] if len(args) > 2 else kwargs.get("minlength", 0)
+        self.assume(f"the greatest value was taken to be {max(int(least) - 1, 0)}")
+        dtype = torch.int64 if weights is None else torch.float64
+        return self._made((max(int(least), 1),), dtype, args[0].device)
+
+    def _repeated(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if len(args) != 1:
+            return NotImplemented
+        total = kwargs.get("output_size")
+        if total is None:
+            self.assume("everything was taken to be repeated once")
+            total = args[0].numel()
+        return self._made((total,), args[0].dtype, args[0].device)
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

@@ -1,0 +1,246 @@
+"""Executes operations without memory and arithmetic: what is small and known is computed, all else has only a shape."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple, cast
+
+import torch
+from torch._ops import HigherOrderOperator as _HigherOrderOperator
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from drygrad.worker.forecast.results import META, Known, Missing, Results, Shape
+from drygrad.worker.forecast.space import Space
+from drygrad.worker.reading import dispatch_themselves
+
+_HOST = torch.device("cpu")
+_MOST_NUMBERS = 1 << 16
+_MOST_INTEGERS = 1 << 22
+"""How many elements are computed with: whole numbers and truth values decide where a program goes."""
+_SEQUENCES: Any = (list, tuple)
+_VIEWS = frozenset({"aten::_unsafe_view", "aten::lift_fresh", "aten::lift", "aten::set_", "aten::_has_compatible_shallow_copy_type"})
+"""What touches no values, though its schema does not say so."""
+_HIGHER: Any = _HigherOrderOperator
+
+
+class _Form(NamedTuple):
+    """What the schema of an operation says."""
+
+    func: Any
+    """Kept, so that its identity stays its own."""
+    name: str
+    is_view: bool
+    written: tuple[tuple[int, str], ...]
+    """The position and the name of arguments that it writes to."""
+    outputs: tuple[tuple[int, str], ...]
+    """Those of them that it may give another shape: ``out=``."""
+    returns: tuple[int | None, ...]
+    """For each result, which of the written arguments it is; None: something fresh."""
+
+
+class Virtual(TorchDispatchMode):
+    """The dispatch mode beneath that of the instruments, which executes in place of torch's kernels.
+
+    ``made`` hears of each tensor without memory, ``computed`` of each call with what is known of it, before its
+    results are made; ``special`` has operations that need to be done in another way.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, made: Callable[[torch.Tensor], None], computed: Callable[[str, Known, Any, Any], None]) -> None:
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
+        self.space = Space()
+        self.results = Results()
+        self.name: str | None = None
+        """The operation in flight."""
+        self.special: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {}
+        self._made, self._computed = made, computed
+        self._forms: dict[int, _Form] = {}
+        self._unknown: set[int] = set()
+        """Storages of tensors with memory into which something unknown was written."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Execute one operation."""
+        if types and dispatch_themselves(types):
+            return NotImplemented
+        named: dict[str, Any] = kwargs or {}
+        if isinstance(func, _HIGHER):
+            return func(*args, **named)
+        form = self._forms.get(id(func)) or self._form(func)
+        if form.is_view:
+            return func(*args, **named)
+        around, self.name = self.name, form.name
+        try:
+            return self._done(form, args, named)
+        finally:
+            self.name = around
+
+    def _done(self, form: _Form, args: Any, kwargs: dict[str, Any]) -> Any:
+        tensors = [*_tensors(args), *_tensors(kwargs.values())]
+        if self._is_known(form, tensors, form.func, args, kwargs):
+            result = form.func(*args, **kwargs)
+            for tensor in _tensors((result,)) if None in form.returns else ():
+                if tensor.device.type == "cpu":
+                    self._made(tensor)
+            return result
+        special = self.special.get(form.name)
+        if special is not None:
+            result = special(form.func, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._executed(form, args, kwargs, tensors)
+
+    def is_unknown(self, tensor: torch.Tensor) -> bool:
+        """Say whether nothing is known of the values of a tensor."""
+        if self.space.has(tensor):
+            return True
+        return bool(self._unknown) and tensor.untyped_storage()._cdata in self._unknown
+
+    def _is_known(self, form: _Form, tensors: list[Any], func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+        """Say whether an operation is to be computed: of known values, and few enough."""
+        if any(map(self.is_unknown, tensors)):
+            return False
+        if all(tensor.device.type == "meta" for tensor in tensors) and (tensors or _device_in(kwargs) == "meta"):
+            return True
+        if None not in form.returns:
+            return True
+        try:
+            known = self.results.of(func, args, kwargs)
+        except (Missing, RuntimeError, TypeError, ValueError):
+            return True
+        few = _MOST_NUMBERS if any(shape.dtype.is_floating_point for shape in _shapes(known.result)) else _MOST_INTEGERS
+        return known.count <= few
+
+    def _executed(self, form: _Form, args: Any, kwargs: dict[str, Any], tensors: list[Any]) -> Any:
+        for where in form.written:
+            for tensor in _tensors((argument(where, args, kwargs),)):
+                if not self.space.has(tensor) and tensor.numel():
+                    self._unknown.add(tensor.untyped_storage()._cdata)
+        if None not in form.returns and not form.outputs:
+            self._computed(form.name, NOTHING, tensors, args)
+            return self._returned(form, [], args, kwargs, _HOST)
+        try:
+            known = self.results.of(form.func, args, kwargs)
+        except Missing:
+            return self._otherwise(form, args, kwargs)
+        self._computed(form.name, known, tensors, args)
+        device = _device_of(form, args, kwargs, tensors)
+        if form.outputs:
+            self._reshape(form, known.result, args, kwargs)
+            return self._returned(form, [], args, kwargs, device)
+        results = list(known.result) if len(form.returns) > 1 else [known.result]
+        return self._returned(form, results, args, kwargs, device)
+
+    def _returned(self, form: _Form, results: list[Any], args: Any, kwargs: dict[str, Any], device: Any) -> Any:
+        made: list[Any] = []
+        for place, written in enumerate(form.returns):
+            if written is not None:
+                made.append(argument(form.written[written], args, kwargs))
+            else:
+                made.append(self.made_of(results[place], device))
+        if not form.returns:
+            return None
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def made_of(self, result: Any, device: torch.device) -> Any:
+        """Return the tensors that are to be made."""
+        if isinstance(result, Shape):
+            tensor = self.space.tensor(*result, device)
+            self._made(tensor)
+            return tensor
+        if isinstance(result, _SEQUENCES):
+            return [self.made_of(item, device) for item in cast("list[Any]", result)]
+        return result
+
+    def _reshape(self, form: _Form, result: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Give outputs the shapes of what is written to them."""
+        shapes = list(_shapes(result))
+        outputs = [tensor for where in form.outputs for tensor in _tensors((argument(where, args, kwargs),))]
+        for output, shape in zip(outputs, shapes):
+            if tuple(output.shape) != shape.shape:
+                self.grow(output, shape)
+
+    def grow(self, tensor: torch.Tensor, shape: Shape) -> None:
+        """Give a tensor another shape, and memory of its own for that."""
+        fresh = self.made_of(shape._replace(dtype=tensor.dtype), tensor.device)
+        torch.ops.aten.set_.source_Tensor(tensor, fresh)
+
+    def _otherwise(self, form: _Form, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Execute an operation of which torch knows no function of shapes: by what it is made of."""
+        from torch._decomp import decomposition_table
+
+        made_of = decomposition_table.get(form.func)
+        with self:
+            if made_of is not None:
+                return made_of(*args, **kwargs)
+            result = form.func.decompose(*args, **kwargs)
+        if result is NotImplemented:
+            raise Missing(f"it is not known what {form.name} returns without computing it")
+        return result
+
+    def _form(self, func: Any) -> _Form:
+        schema = func._schema
+        name: str = schema.name
+        written = [(k, a) for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+        returns: list[int | None] = []
+        for result in schema.returns:
+            alias = result.alias_info
+            same = (i for i, (_, a) in enumerate(written) if alias and a.alias_info.before_set & alias.before_set)
+            returns.append(next(same, None))
+        aliases = [r.alias_info is not None and not r.alias_info.is_write for r in schema.returns]
+        is_view = (bool(aliases) and all(aliases) and not written) or name in _VIEWS or not name.startswith("aten::") and not schema.returns
+        where = tuple((k, a.name) for k, a in written)
+        outputs = tuple((k, a.name) for k, a in written if a.is_out)
+        made = self._forms[id(func)] = _Form(func, name, is_view, where, outputs, tuple(returns))
+        return made
+
+
+NOTHING = Known(None, 0, 0, 0)
+
+
+def argument(where: tuple[int, str], args: Any, kwargs: dict[str, Any]) -> Any:
+    """Return an argument by its position or its name; None where it was left out."""
+    place, name = where
+    return kwargs.get(name) if name in kwargs or place >= len(args) else args[place]
+
+
+def _tensors(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, _SEQUENCES):
+            found += [item for item in cast("list[Any]", value) if isinstance(item, torch.Tensor)]
+    return found
+
+
+def _shapes(result: Any) -> list[Shape]:
+    if isinstance(result, Shape):
+        return [result]
+    if isinstance(result, _SEQUENCES):
+        return [shape for item in cast("list[Any]", result) for shape in _shapes(item)]
+    return []
+
+
+def _device_in(kwargs: dict[str, Any]) -> str | None:
+    device = kwargs.get("device")
+    return torch.device(device).type if device is not None else None
+
+
+def _device_of(form: _Form, args: Any, kwargs: dict[str, Any], tensors: list[Any]) -> torch.device:
+    """Return where the results of an operation are: where it says, else where its operands are."""
+    device = kwargs.get("device")
+    if device is None:
+        device = next((a for a in args if type(a) is torch.device), None)
+    if device is not None:
+        device = torch.device(device)
+        if device.type == "cuda" and device.index is None:
+            return torch.device("cuda", torch.cuda.current_device())
+        return device
+    own = [tensor.device for tensor in tensors if tensor.dim()] or [tensor.device for tensor in tensors]
+    return next((device for device in own if device.type == "cuda"), own[0] if own else _HOST)
