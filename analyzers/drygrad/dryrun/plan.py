@@ -28,6 +28,7 @@ from drygrad.dryrun.layout import packages_around, project_folders
 from drygrad.dryrun.program import Program
 from drygrad.dryrun.slicing import Bind, Enter, Step
 from drygrad.dryrun.targets import Target
+from drygrad.gpus import Gpu
 from drygrad.model import Span
 from drygrad.static.source import Source
 
@@ -73,13 +74,13 @@ class Experiments:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a forecast is to tell; ``memory`` is what the GPU has for a process, in bytes."""
+    """What a forecast is for: a GPU, or none in particular."""
 
-    memory: int | None = None
+    gpu: Gpu | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it crosses the wire."""
-        return {"memory": self.memory}
+        return {"gpu": self.gpu.as_wire() if self.gpu else None}
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,8 @@ DTYPES = frozenset(
 _MOST_DIGITS = 30
 _SIZE = integer(-(1 << 63), (1 << 63) - 1)
 _COUNT = integer(0, (1 << 63) - 1)
+_AMOUNT = integer(0, 10**28)
+"""Operations and bytes of a whole program."""
 _NUMBER = number(-sys.float_info.max, sys.float_info.max)
 _SECONDS = number(0, 1e9)
 _LINE = integer(0, 10_000_000)
@@ -236,20 +238,53 @@ _ALLOCATED: dict[str, Kind | Optional] = {
     "bytes": _COUNT,
 }
 _KEPT = record({"path": maybe(path), "line": maybe(_LINE), "operation": _WORDS})
+_SHARE: dict[str, Kind | Optional] = {
+    "path": maybe(path),
+    "line": maybe(_LINE),
+    "seconds": _SECONDS,
+    "flops": _AMOUNT,
+    "bytes": _AMOUNT,
+    "bound": _WORDS,
+    "kernels": _COUNT,
+    "small_kernels": _COUNT,
+}
+_WAIT = {
+    "path": maybe(path),
+    "line": maybe(_LINE),
+    "kind": _WORDS,
+    "count": _COUNT,
+    "bytes": _COUNT,
+    "seconds": _SECONDS,
+}
+_BOUND_OF_TIME = record(
+    {
+        **{name: kind for name, kind in _SHARE.items() if name not in ("path", "line")},
+        "summary": _SENTENCE,
+        "of": _WORDS,
+        "phases": table(_WORDS, _SECONDS, 20),
+        "lines": items(record(_SHARE), 100),
+        "waits": items(record(_WAIT), 100),
+    }
+)
 _FORECAST = record(
     {
         "device": one_of(("cpu", "cuda"), "where memory is"),
         "peak_allocated": _COUNT,
         "peak_reserved": _COUNT,
+        "context": maybe(_COUNT),
+        "fits": maybe(flag),
         "peak": maybe(record(_ALLOCATED)),
         "refused": maybe(record({**_ALLOCATED, "allocated": _COUNT})),
         "phases": table(_WORDS, _COUNT, 20),
         "kinds": table(_WORDS, _COUNT, 20),
         "by_line": items(record({"path": maybe(path), "line": maybe(_LINE), "kind": _WORDS, "bytes": _COUNT}), 1000),
-        "tensors": items(record({**_ALLOCATED, "kind": _WORDS, "name": maybe(line(1000)), "kept_by": maybe(_KEPT)}), 100),
+        "tensors": items(
+            record({**_ALLOCATED, "kind": _WORDS, "name": maybe(line(1000)), "kept_by": maybe(_KEPT)}), 100
+        ),
         "steps": items(_COUNT, 10_000),
         "over_time": items(record({"at": _COUNT, "bytes": _COUNT, "phase": _WORDS}), 10_000),
         "assumptions": items(_SENTENCE, 100),
+        "time": maybe(_BOUND_OF_TIME),
     }
 )
 _SPEC = record(

@@ -17,12 +17,19 @@ EPILOG = "Exit status: 0 no error or warning (see --fail-on), 1 findings, 2 dryg
 RUN_EPILOG = f"{EPILOG} A run writes nothing outside its sandbox and has no network."
 
 
+_STARTING = ("run", "forecast")
+"""Commands that may be followed by the command line of a program."""
+FORECAST_EPILOG = (
+    "Exit status: 0 it fits, or no GPU was named, 1 it does not fit, 2 there is no forecast. It is traced in the "
+    "sandbox of a run, at its real size, without the memory and the arithmetic."
+)
+
 _RUNS = ("PATH[::QUALNAME] [-- ARGUMENTS]", "-m MODULE [-- ARGUMENTS]", "-- COMMAND")
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return what was typed; behind ``--``, where a run has it, stands a command line that is not ours."""
-    own, others = _split(words) if list(words[:1]) == ["run"] else (words, None)
+    own, others = _split(words) if words and words[0] in _STARTING else (words, None)
     arguments = parser().parse_args(own)
     arguments.words = others
     return arguments
@@ -45,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _check(commands.add_parser("check", help="check files and folders", epilog=EPILOG, allow_abbrev=False))
     _run(commands.add_parser("run", help="execute functions under instruments", epilog=RUN_EPILOG, allow_abbrev=False))
+    _forecast(commands.add_parser("forecast", help="tell what a program needs on a GPU", epilog=FORECAST_EPILOG))
     launches = commands.add_parser("launches", help="list how the project's programs are launched", epilog=EPILOG)
     launches.add_argument("path", nargs="?", default=".", metavar="PATH", help="a folder or a program (default: here)")
     launches.add_argument("--output-format", choices=("text", "json"), default="text")
@@ -112,27 +120,15 @@ def _run(run: argparse.ArgumentParser) -> None:
         help="a function, such as train.py::Net.forward; a file or folder: every function with inputs, then the "
         "scripts; with arguments after `--`: the script alone, with these arguments",
     )
-    what = run.add_argument_group("what to run")
-    what.add_argument("-m", dest="module", metavar="MODULE", help="a module, as in `python -m`")
-    what.add_argument("--launch", metavar="NAME", help="one of `drygrad launches`, by name or place (README.md:12)")
-    what.add_argument("--inputs", metavar="ARGS", help='the arguments, e.g. "x=torch.randn(8, 10), self=Net(10)"')
-    what.add_argument("--seed", type=int, default=0, metavar="N", help="for random numbers (default: 0)")
+    what = _what(run)
     what.add_argument(
         "--ranks",
         type=_positive,
         metavar="N",
         help="number of torchrun ranks; up to 8 are compared (default: as launched, or 2)",
     )
-    where = run.add_argument_group("where to run it")
-    where.add_argument("--python", metavar="P", help="the interpreter or its environment (default: the project's)")
+    where = _where(run)
     where.add_argument("--device", choices=("auto", "cuda", "sim", "cpu"))
-    where.add_argument(
-        "--launcher",
-        type=_words,
-        default=(),
-        metavar="CMD",
-        help='a command prefix that starts the interpreter, e.g. "srun --gres=gpu:1"',
-    )
     _bounds(run.add_argument_group("bounds"))
     fixes = run.add_argument_group("fixes")
     fixes.add_argument("--fix", action="store_true", help="apply verified safe fixes")
@@ -143,6 +139,46 @@ def _run(run: argparse.ArgumentParser) -> None:
     output.add_argument("--output-format", choices=("text", "json", "sarif", "github"), default="text")
     output.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="lowest severity for exit status 1")
     output.add_argument("--no-progress", dest="progress", action="store_false", help="hide the progress line")
+
+
+def _forecast(forecast: argparse.ArgumentParser) -> None:
+    forecast.usage = f"\n{' ' * 7}".join(f"drygrad forecast [options] {what}" for what in _RUNS)
+    forecast.add_argument(
+        "target",
+        nargs="?",
+        metavar="PATH[::QUALNAME]",
+        help="a function, such as train.py::train; a file: its script",
+    )
+    _what(forecast)
+    where = _where(forecast)
+    where.add_argument("--gpu", metavar="NAME", help="the GPU to forecast for: H100-80GB, rtx4090, or a size: 24GiB")
+    _bounds(forecast.add_argument_group("bounds"))
+    output = forecast.add_argument_group("output")
+    output.add_argument("--output-format", choices=("text", "json"), default="text")
+    output.add_argument("--no-progress", dest="progress", action="store_false", help="hide the progress line")
+    forecast.set_defaults(ranks=None, device=None)
+
+
+def _what(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:  # pyright: ignore[reportPrivateUsage]
+    what = command.add_argument_group("what to run")
+    what.add_argument("-m", dest="module", metavar="MODULE", help="a module, as in `python -m`")
+    what.add_argument("--launch", metavar="NAME", help="one of `drygrad launches`, by name or place (README.md:12)")
+    what.add_argument("--inputs", metavar="ARGS", help='the arguments, e.g. "x=torch.randn(8, 10), self=Net(10)"')
+    what.add_argument("--seed", type=int, default=0, metavar="N", help="for random numbers (default: 0)")
+    return what
+
+
+def _where(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:  # pyright: ignore[reportPrivateUsage]
+    where = command.add_argument_group("where to run it")
+    where.add_argument("--python", metavar="P", help="the interpreter or its environment (default: the project's)")
+    where.add_argument(
+        "--launcher",
+        type=_words,
+        default=(),
+        metavar="CMD",
+        help='a command prefix that starts the interpreter, e.g. "srun --gres=gpu:1"',
+    )
+    return where
 
 
 def _bounds(bounds: argparse._ArgumentGroup) -> None:  # pyright: ignore[reportPrivateUsage]

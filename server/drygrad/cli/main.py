@@ -17,6 +17,7 @@ from .errors import Failure, complain
 COMMANDS = {
     "check": "check",
     "run": "run",
+    "forecast": "forecast",
     "launches": "launches",
     "explain": "explain",
     "rules": "rules",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from drygrad.dryrun.capacity import parallel_runs
 from drygrad.dryrun.experiments import MOST_RANKS
+from drygrad.dryrun.forecasting import asked_for
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launches.configured import for_file, with_variables
 from drygrad.dryrun.launches.launch import Launch, LaunchError
@@ -19,6 +20,7 @@ from drygrad.dryrun.report import target_name
 from drygrad.dryrun.service import DryRuns, Home
 from drygrad.dryrun.supervisor import NO_TORCH
 from drygrad.dryrun.targets import Target
+from drygrad.gpus import Gpu
 from drygrad.interpreters import OF_THE_SETTINGS, Interpreter, find_interpreter, python_in
 from drygrad.project import Project
 
@@ -65,17 +67,31 @@ class Runner:
             progress.end(name)
 
     async def _outcomes(self, file: File, target: Target, buffers: dict[str, str], progress: Progress) -> Outcomes:
-        path = file.path.absolute()
-        interpreter, home = self._home(file)
-        options = _options(self._arguments, file, {at: text for at, text in buffers.items() if at != str(path)})
-        options = started_by(_launch(file, target), options)
-        found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
+        home = self._home(file)[1]
+        others = {at: text for at, text in buffers.items() if at != str(file.path.absolute())}
+        options = started_by(_launch(file, target), _options(self._arguments, file, others))
+        found = await self._found(file, target, options, progress)
         if isinstance(found, Missing):
             return [found]
-        _must_work(found, interpreter)
         seconds = conditions(self._arguments, file.project.runs).experiment_time if len(found) == 1 else 0
         varied = await self._runs.vary(found[0], home, file.settings, seconds, progress.phase)
         return [await self._followed(record, file, home, progress) for record in (*found, *varied)]
+
+    async def forecast(self, file: File, target: Target, gpu: Gpu | None, progress: Progress) -> Outcomes:
+        """Follow a target without memory, on a GPU or on none in particular."""
+        options = started_by(_launch(file, target), _options(self._arguments, file, {}))
+        found = await self._found(file, target, asked_for(options, gpu), progress)
+        return [found] if isinstance(found, Missing) else [*found]
+
+    async def _found(
+        self, file: File, target: Target, options: RunOptions, progress: Progress
+    ) -> Sequence[Record] | Missing:
+        interpreter, home = self._home(file)
+        path = file.path.absolute()
+        found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
+        if not isinstance(found, Missing):
+            _must_work(found, interpreter)
+        return found
 
     def _home(self, file: File) -> tuple[Interpreter, Home]:
         interpreter = interpreter_for(file.project, self._arguments.python, file.path.absolute())

@@ -11,7 +11,7 @@ from typing import NamedTuple
 FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER = PHASES = ("forward", "backward", "recompute", "optimizer")
 """Recompute is what a checkpoint calls again inside a backward pass."""
 
-PARAMETERS, BUFFERS, GRADIENTS, STATES, INPUTS, ACTIVATIONS, TEMPORARIES = KINDS = (
+PARAMETERS, BUFFERS, GRADIENTS, STATES, INPUTS, ACTIVATIONS, TEMPORARIES, WORKSPACES = KINDS = (
     "parameters",
     "buffers",
     "gradients",
@@ -19,6 +19,7 @@ PARAMETERS, BUFFERS, GRADIENTS, STATES, INPUTS, ACTIVATIONS, TEMPORARIES = KINDS
     "inputs",
     "activations",
     "temporaries",
+    "workspaces",
 )
 
 
@@ -30,7 +31,7 @@ class Site(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """Memory that is asked of the device. ``id`` is its own in the trace; ``size`` is as asked, not rounded."""
+    """Memory that is asked of the device. ``id`` is its own in the trace; ``size`` may be rounded up to 512 bytes."""
 
     id: int
     size: int

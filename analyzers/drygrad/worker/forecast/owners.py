@@ -1,4 +1,4 @@
-"""What memory is for: parameters, buffers, gradients and states by their names, and what backward keeps by its lines."""
+"""What memory is for: parameters, buffers, gradients, states by their names; what backward keeps, by its lines."""
 
 # pyright: reportPrivateUsage=false
 
@@ -17,7 +17,7 @@ from torch.nn.modules.module import (
 )
 
 from drygrad.worker import graphs
-from drygrad.worker.forecast.events import ACTIVATIONS, BUFFERS, GRADIENTS, PARAMETERS, STATES
+from drygrad.worker.forecast.events import BUFFERS, GRADIENTS, PARAMETERS, STATES
 from drygrad.worker.lines import Instruction, Lines
 
 Owned = tuple[str, Any, str]
@@ -36,7 +36,7 @@ class Owners:
         self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
         self._parents: weakref.WeakKeyDictionary[Any, tuple[Any, str]] = weakref.WeakKeyDictionary()
         self._lines = lines
-        self._roles: dict[type, list[str]] = {}
+        self._roles: dict[str, list[str]] = {}
 
     @contextmanager
     def watching(self) -> Generator[None]:
@@ -91,13 +91,14 @@ class Owners:
 
     def _saved(self, node: Any) -> Iterator[Any]:
         """Yield what a node keeps; not what a hook of the user's keeps in its place, which only it can unpack."""
-        roles = self._roles.get(type(node))
+        kind: str = node.name()
+        roles = self._roles.get(kind)
         if roles is None:
-            roles = self._roles[type(node)] = [name for name in dir(node) if name.startswith("_raw_saved_")]
+            roles = self._roles[kind] = [name for name in dir(node) if name.startswith("_raw_saved_")]
         for role in roles:
             try:
                 raw: Any = getattr(node, role)
-                yield from (one.data for one in (raw if isinstance(raw, tuple) else (raw,)))
+                yield from (one.data for one in cast("tuple[Any, ...]", raw if isinstance(raw, tuple) else (raw,)))
             except (RuntimeError, AttributeError):
                 continue  # freed, or kept in another way
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import itertools
+import os
+from typing import Any, NamedTuple
 
 from drygrad.worker.forecast.allocator import CachingAllocator, Refusal
-from drygrad.worker.forecast.allocator_settings import Settings
-from drygrad.worker.forecast.events import PHASES, Allocation, Mark, Release, Trace
+from drygrad.worker.forecast.allocator_settings import settings_of
+from drygrad.worker.forecast.events import PHASES, WORKSPACES, Allocation, Mark, Operation, Release, Trace
+from drygrad.worker.forecast.gpu import Gpu, Workspaces
 
 _SAMPLES = 400
 
@@ -29,8 +32,8 @@ class Refused(NamedTuple):
 class Replay:
     """One device's allocations and releases in their order."""
 
-    def __init__(self, trace: Trace, device: int, limit: int | None = None, settings: Settings | None = None) -> None:
-        self.allocator = CachingAllocator(limit, settings)
+    def __init__(self, events: list[Any], device: int, limit: int | None = None) -> None:
+        self.allocator = CachingAllocator(limit, settings_of(os.environ))
         self.phases: dict[str, int] = {}
         """The most that is allocated while each phase goes on."""
         self.steps: list[int] = []
@@ -41,7 +44,7 @@ class Replay:
         """The place, in the trace, of the allocation that makes the peak."""
         self._device = device
         self._addresses: dict[int, int] = {}
-        for at, event in enumerate(trace.events):
+        for at, event in enumerate(events):
             self._hear(at, event)
 
     def _hear(self, at: int, event: object) -> None:
@@ -75,10 +78,15 @@ class Live(NamedTuple):
     bytes: int
 
 
-def live_at(trace: Trace, device: int, peak_at: int | None, settings: Settings | None = None) -> list[Live]:
+def live_at(events: list[Any], device: int, replayed: Replay) -> list[Live]:
     """Return what is allocated when the peak is made; the bytes of all are the peak."""
-    allocator, addresses, live = CachingAllocator(None, settings), dict[int, int](), dict[int, Allocation]()
-    for event in trace.events[: -1 if peak_at is None else peak_at + 1]:
+    at, limit = replayed.peak_at, replayed.allocator.limit
+    allocator, addresses, live = (
+        CachingAllocator(limit, settings_of(os.environ)),
+        dict[int, int](),
+        dict[int, Allocation](),
+    )
+    for event in events[: 0 if at is None else at + 1]:
         if isinstance(event, Release):
             allocator.free(addresses.pop(event.id, 0))
             live.pop(event.id, None)
@@ -86,6 +94,24 @@ def live_at(trace: Trace, device: int, peak_at: int | None, settings: Settings |
             addresses[event.id] = allocator.malloc(event.size)
             live[event.id] = event
     return [Live(event, allocator.size_at(addresses[number])) for number, event in live.items()]
+
+
+def with_workspaces(trace: Trace, gpu: Gpu | None) -> list[Any]:
+    """Return the events with what products of matrices keep beside their results, where the GPU is known."""
+    if gpu is None:
+        return list(trace.events)
+    workspaces = Workspaces(gpu, os.environ)
+    number = itertools.count(-1, -1)
+    events: list[Any] = []
+    for event in trace.events:
+        if isinstance(event, Operation) and event.device >= 0:
+            size = workspaces.taken_by(event.name, event.phase, event.device)
+            if size:
+                one = Allocation(next(number), size, event.site, event.phase, event.name, event.device)
+                trace.kinds[one.id] = WORKSPACES
+                events.append(one)
+        events.append(event)
+    return events
 
 
 def devices(trace: Trace) -> dict[int, int]:

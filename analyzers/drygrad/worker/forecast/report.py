@@ -1,4 +1,4 @@
-"""What a forecast says: the peak and what makes it, by phase, kind and line, the tensors that count, and whether it fits."""
+"""What a forecast says: the peak, what makes it by phase, kind and line, the tensors that count, whether it fits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections import defaultdict
 from typing import Any
 
 from drygrad.worker.forecast import replay
-from drygrad.worker.forecast.events import ACTIVATIONS, KINDS, RECOMPUTE, TEMPORARIES, Allocation, Site, Trace
+from drygrad.worker.forecast.events import ACTIVATIONS, KINDS, RECOMPUTE, TEMPORARIES, Allocation, Mark, Site, Trace
+from drygrad.worker.forecast.gpu import Gpu
 from drygrad.worker.forecast.owners import Owners
+from drygrad.worker.forecast.roofline import roofline
 from drygrad.worker.forecast.unknown import Unknown
 from drygrad.worker.run import Run
 
@@ -21,16 +23,23 @@ def told(trace: Trace, owners: Owners, unknown: Unknown, run: Run) -> dict[str, 
     asked = replay.devices(trace)
     on_gpu = {device: size for device, size in asked.items() if device != HOST}
     device = max(on_gpu, key=lambda one: on_gpu[one]) if on_gpu else HOST
-    wanted: dict[str, Any] = run.plan.get("forecast") or {}
-    replayed = replay.Replay(trace, device, wanted.get("memory"))
-    live = replay.live_at(trace, device, replayed.peak_at)
+    wanted: dict[str, Any] = run.plan["forecast"]
+    gpu = Gpu.of(wanted["gpu"]) if wanted["gpu"] else None
+    limit = max(0, gpu.memory - gpu.context) if gpu else None
+    events = replay.with_workspaces(trace, gpu)
+    replayed = replay.Replay(events, device, limit)
+    live = replay.live_at(events, device, replayed)
     teller = _Teller(trace, owners, run)
-    peak = trace.events[replayed.peak_at] if replayed.peak_at is not None else None
+    peak = events[replayed.peak_at] if replayed.peak_at is not None else None
+    step = _last_step(trace)
+    bound = roofline(step or trace.events, gpu, device) if gpu is not None else None
     return {
         "device": "cpu" if device == HOST else "cuda",
         "peak_allocated": replayed.allocator.peak_allocated,
         "peak_reserved": replayed.allocator.peak_reserved,
-        "peak": teller.event(peak) if isinstance(peak, Allocation) else None,
+        "context": gpu.context if gpu else None,
+        "fits": replayed.refused is None if gpu else None,
+        "peak": teller.event(peak) if peak is not None else None,
         "refused": teller.refused(replayed.refused),
         "phases": replay.ordered(replayed.phases),
         "kinds": teller.kinds(live),
@@ -39,7 +48,14 @@ def told(trace: Trace, owners: Owners, unknown: Unknown, run: Run) -> dict[str, 
         "steps": replayed.steps,
         "over_time": [sample._asdict() for sample in replayed.thinned()],
         "assumptions": [_assumed(run, site, what, count) for (site, what), count in unknown.assumptions.items()],
+        "time": {**bound.as_wire(), "of": "a step" if step else "all of it"} if bound is not None else None,
     }
+
+
+def _last_step(trace: Trace) -> list[Any]:
+    """Return what happens between the last two steps of an optimizer; nothing where there are no two."""
+    ends = [at for at, event in enumerate(trace.events) if isinstance(event, Mark) and event.name == "step-end"]
+    return trace.events[ends[-2] + 1 : ends[-1] + 1] if len(ends) > 1 else []
 
 
 class _Teller:

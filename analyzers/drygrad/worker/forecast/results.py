@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 from typing import Any, Callable, NamedTuple, Union, cast
 
 import torch
+
+from drygrad.worker.devices.sim.special import recurrent
 
 META = torch.device("meta")
 _SEQUENCES: Any = (list, tuple)
@@ -24,17 +27,14 @@ class Shape(NamedTuple):
     dtype: torch.dtype
 
     @property
-    def count(self) -> int:
+    def elements(self) -> int:
         """How many elements it has."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return math.prod(self.shape)
 
     @property
     def bytes(self) -> int:
         """What it takes at least."""
-        return self.count * self.dtype.itemsize
+        return self.elements * self.dtype.itemsize
 
 
 class Known(NamedTuple):
@@ -42,8 +42,8 @@ class Known(NamedTuple):
 
     result: Any
     flops: int
-    count: int
-    """Elements of all results."""
+    elements: int
+    """Of all results, as their bytes."""
     bytes: int
 
 
@@ -59,6 +59,7 @@ class Results:
 
     def __init__(self) -> None:
         importlib.import_module("torch._meta_registrations")
+        self._kernels = _cells()
         self._registry: Any = _counter().flop_registry
         self._known: dict[Key, Known] = {}
 
@@ -81,7 +82,7 @@ class Results:
         result = _shapes(made)
         shapes = list(_each(result))
         flops = self._flops(func, own, named, made)
-        return Known(result, flops, sum(s.count for s in shapes), sum(s.bytes for s in shapes))
+        return Known(result, flops, sum(s.elements for s in shapes), sum(s.bytes for s in shapes))
 
     def _flops(self, func: Any, args: Any, kwargs: Any, made: Any) -> int:
         count: Callable[..., int] | None = self._registry.get(func._overloadpacket)
@@ -98,6 +99,20 @@ def _counter() -> Any:
     name = "torch.utils.flop_counter"
     logging.getLogger(name).setLevel(logging.ERROR)
     return importlib.import_module(name)
+
+
+def _cells() -> Any:
+    """Tell torch what the fused cells of LSTM and GRU return, which only a GPU has."""
+    library: Any = torch.library.Library("aten", "IMPL")
+    for name, cell in (
+        ("_thnn_fused_lstm_cell", recurrent.lstm_cell),
+        ("_thnn_fused_lstm_cell_backward_impl", recurrent.lstm_cell_backward),
+        ("_thnn_fused_gru_cell", recurrent.gru_cell),
+        ("_thnn_fused_gru_cell_backward", recurrent.gru_cell_backward),
+    ):
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta"):
+            library.impl(name, cell, "Meta")
+    return library
 
 
 def _called(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -125,7 +140,11 @@ def _wrapped(value: Any, others: list[Any]) -> Any:
 def as_meta(value: Any) -> Any:
     """Return an argument with tensors that have no values in place of its tensors."""
     if isinstance(value, torch.Tensor):
-        return value if value.device.type == "meta" else _empty(value.shape, value.stride(), dtype=value.dtype, device=META)
+        return (
+            value
+            if value.device.type == "meta"
+            else _empty(value.shape, value.stride(), dtype=value.dtype, device=META)
+        )
     if isinstance(value, _SEQUENCES) and not isinstance(value, torch.Size):
         return [as_meta(item) for item in cast("list[Any]", value)]
     if type(value) is torch.device:

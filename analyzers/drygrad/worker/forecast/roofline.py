@@ -105,7 +105,7 @@ class Roofline:
                 {
                     **_where(wait.site),
                     "kind": wait.kind,
-                    "count": wait.count,
+                    "count": wait.times,
                     "bytes": wait.bytes,
                     "seconds": wait.seconds,
                 }

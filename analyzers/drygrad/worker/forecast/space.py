@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import struct
+from functools import cache
 from typing import Any
 
 import torch
@@ -38,35 +40,13 @@ _PLAIN = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: to
 """What has the width of a dtype that DLPack does not know."""
 
 
-class _Managed(ctypes.Structure):
-    """DLPack's ``DLManagedTensor``."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device", ctypes.c_int32),
-        ("index", ctypes.c_int32),
-        ("dimensions", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("offset", ctypes.c_uint64),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-    )
-
-
-_alive: dict[int, Any] = {}
-"""What torch reads until it calls the deleter, by its address."""
-
-
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _forget(address: int) -> None:
-    _alive.pop(address, None)
-
-
-_FORGET = ctypes.cast(_forget, ctypes.c_void_p).value
+_HEADER = struct.Struct("=QiiiBBHQQQQQ")
+"""DLPack's ``DLManagedTensor``: data, device and its number, how many dimensions, code, bits, lanes; then pointers to
+shape and strides, the offset, a context, and what is called with the whole in the end."""
+_LIBC = ctypes.CDLL(None)
+_LIBC.malloc.restype, _LIBC.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+_FREE = ctypes.cast(_LIBC.free, ctypes.c_void_p).value or 0
+"""What ends a tensor is no Python: it may end while an error passes."""
 
 
 class Space:
@@ -89,13 +69,13 @@ class Space:
         if known is None:
             return self.tensor(shape, strides, _PLAIN[dtype.itemsize], device).view(dtype)
         count = len(shape)
-        sizes = (ctypes.c_int64 * (2 * count or 1))(*shape, *strides)
-        first = ctypes.addressof(sizes)
+        address: int = _LIBC.malloc(_HEADER.size + 16 * count)
+        first = address + _HEADER.size
         data = self._taken(shape, strides, dtype.itemsize)
         kind, index = (_CUDA, device.index or 0) if device.type == "cuda" else (_CPU, 0)
-        made = _Managed(data, kind, index, count, *known, 1, first, first + 8 * count, 0, None, _FORGET)
-        address = ctypes.addressof(made)
-        _alive[address] = made, sizes
+        header = _HEADER.pack(data, kind, index, count, *known, 1, first, first + 8 * count, 0, 0, _FREE)
+        whole = header + struct.pack(f"={2 * count}q", *shape, *strides)
+        ctypes.memmove(address, whole, len(whole))
         return _import(_new_capsule(address, b"dltensor", None))
 
     def _taken(self, shape: Any, strides: Any, width: int) -> int:
@@ -111,9 +91,15 @@ class Space:
         return self._next - taken
 
 
+@cache
+def the_space() -> Space:
+    """Return that of this process."""
+    return Space()
+
+
 def _reserved(size: int) -> tuple[int, int] | None:
     """Return how many bytes of addresses there are, and where they begin; None where the system refuses."""
-    ask: Any = ctypes.CDLL(None).mmap
+    ask: Any = _LIBC.mmap
     ask.restype = ctypes.c_void_p
     ask.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE

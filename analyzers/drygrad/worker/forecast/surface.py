@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 import torch
 
@@ -25,7 +26,7 @@ def patched(virtual: Virtual, unknown: Unknown) -> Generator[None]:
     def in_numpy(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not _has(virtual, self):
             return numpy(self, *args, **kwargs)
-        import numpy as np  # noqa: PLC0415 - a program that asks for arrays has it
+        np: Any = importlib.import_module("numpy")
 
         unknown.assume(_ZEROS)
         small = torch.empty(0, dtype=self.dtype, device="cpu")
@@ -57,9 +58,9 @@ def patched(virtual: Virtual, unknown: Unknown) -> Generator[None]:
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, own: Callable[..., Any]) -> Generator[None]:
-    before = vars(owner).get(name)
-    setattr(owner, name, own)
+def _replaced(owner: Any, name: str, answer: Callable[..., Any]) -> Generator[None]:
+    before = cast("dict[str, Any]", vars(owner)).get(name)
+    setattr(owner, name, answer)
     try:
         yield
     finally:

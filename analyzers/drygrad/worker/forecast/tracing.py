@@ -13,7 +13,18 @@ from typing import Any, ClassVar
 import torch
 
 from drygrad.worker.forecast import report
-from drygrad.worker.forecast.events import FORWARD, INPUTS, PHASES, Allocation, Copy, Mark, Operation, Release, Site, Trace
+from drygrad.worker.forecast.events import (
+    FORWARD,
+    INPUTS,
+    PHASES,
+    Allocation,
+    Copy,
+    Mark,
+    Operation,
+    Release,
+    Site,
+    Trace,
+)
 from drygrad.worker.forecast.owners import Owners
 from drygrad.worker.forecast.results import Known
 from drygrad.worker.forecast.surface import patched
@@ -67,7 +78,8 @@ class Tracing(Instrument):
                 left.callback(setattr, simulated, "watcher", None)
             left.enter_context(patched(self.virtual, self.unknown))
             left.enter_context(self.owners.watching())
-            yield left.enter_context(self.virtual)
+            left.enter_context(self.virtual)
+            yield
 
     def taken(self, size: int, address: int, device: int) -> None:
         """Hear of memory that is taken on the simulated device."""
@@ -193,4 +205,3 @@ class Tracing(Instrument):
         """Replay the trace, and tell what it comes to."""
         self._settle()
         self.run.result["forecast"] = report.told(self.trace, self.owners, self.unknown, self.run)
-

@@ -81,8 +81,10 @@ class Unknown:
     def _selected(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if kwargs.get("out") is not None:
             return NotImplemented
+        if self._is_known(args[1]):
+            return self._made((self._count(args[1].expand(args[0].shape)),), args[0].dtype, args[0].device)
         self._all_of_a_mask()
-        count = torch.broadcast_shapes(args[0].shape, args[1].shape).numel()
+        count = (torch.empty(args[0].shape, device=META) + torch.empty(args[1].shape, device=META)).numel()
         return self._made((count,), args[0].dtype, args[0].device)
 
     def _all_of_a_mask(self) -> None:
@@ -90,21 +92,30 @@ class Unknown:
 
     def _indexed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """Let a mask select everything: each of its dimensions is indexed by as many numbers as it has elements."""
+        if len(args) != 2 or kwargs or not any(_is_mask(index) for index in args[1]):
+            return NotImplemented
         indices: list[Any] = []
-        found = False
         for index in args[1]:
-            if isinstance(index, torch.Tensor) and index.dtype in _MASKS:
-                found = True
-                indices += [torch.empty(index.numel(), dtype=torch.int64, device=META)] * index.dim()
+            if _is_mask(index):
+                indices += [torch.empty(self._selected_by(index), dtype=torch.int64, device=META)] * index.dim()
             else:
                 indices.append(index)
-        if not found or len(args) != 2 or kwargs:
-            return NotImplemented
-        self._all_of_a_mask()
         own = torch.empty_strided(args[0].shape, args[0].stride(), dtype=args[0].dtype, device=META)
         metas = [i if i is None else torch.empty(i.shape, dtype=i.dtype, device=META) for i in indices]
         result = torch.ops.aten.index.Tensor(own, metas)
         return self._made(tuple(result.shape), result.dtype, args[0].device)
+
+    def _selected_by(self, mask: torch.Tensor) -> int:
+        if self._is_known(mask):
+            return self._count(mask)
+        self._all_of_a_mask()
+        return mask.numel()
+
+    def _is_known(self, tensor: torch.Tensor) -> bool:
+        return self._virtual is not None and not self._virtual.is_unknown(tensor)
+
+    def _count(self, mask: torch.Tensor) -> int:
+        return int(mask.count_nonzero().item())
 
     def _unique(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         self.assume("all values were taken to be different")
@@ -136,6 +147,10 @@ class Unknown:
             self.assume("everything was taken to be repeated once")
             total = args[0].numel()
         return self._made((total,), args[0].dtype, args[0].device)
+
+
+def _is_mask(index: object) -> bool:
+    return isinstance(index, torch.Tensor) and index.dtype in _MASKS
 
 
 def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Callable, NamedTuple, cast
 
 import torch
 from torch._ops import HigherOrderOperator as _HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from drygrad.worker.forecast.results import META, Known, Missing, Results, Shape
-from drygrad.worker.forecast.space import Space
+from drygrad.worker.forecast.results import Known, Missing, Results, Shape
+from drygrad.worker.forecast.space import the_space
 from drygrad.worker.reading import dispatch_themselves
 
 _HOST = torch.device("cpu")
@@ -19,7 +20,7 @@ _MOST_NUMBERS = 1 << 16
 _MOST_INTEGERS = 1 << 22
 """How many elements are computed with: whole numbers and truth values decide where a program goes."""
 _SEQUENCES: Any = (list, tuple)
-_VIEWS = frozenset({"aten::_unsafe_view", "aten::lift_fresh", "aten::lift", "aten::set_", "aten::_has_compatible_shallow_copy_type"})
+_VIEWS = frozenset({"aten::_unsafe_view", "aten::lift_fresh", "aten::lift", "aten::set_"})
 """What touches no values, though its schema does not say so."""
 _HIGHER: Any = _HigherOrderOperator
 
@@ -50,11 +51,11 @@ class Virtual(TorchDispatchMode):
 
     def __init__(self, made: Callable[[torch.Tensor], None], computed: Callable[[str, Known, Any, Any], None]) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
-        self.space = Space()
+        self.space = the_space()
         self.results = Results()
         self.name: str | None = None
         """The operation in flight."""
-        self.special: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {}
+        self.special: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {"aten::resize_": self._resize}
         self._made, self._computed = made, computed
         self._forms: dict[int, _Form] = {}
         self._unknown: set[int] = set()
@@ -114,7 +115,7 @@ class Virtual(TorchDispatchMode):
         except (Missing, RuntimeError, TypeError, ValueError):
             return True
         few = _MOST_NUMBERS if any(shape.dtype.is_floating_point for shape in _shapes(known.result)) else _MOST_INTEGERS
-        return known.count <= few
+        return known.elements <= few
 
     def _executed(self, form: _Form, args: Any, kwargs: dict[str, Any], tensors: list[Any]) -> Any:
         for where in form.written:
@@ -170,11 +171,21 @@ class Virtual(TorchDispatchMode):
         fresh = self.made_of(shape._replace(dtype=tensor.dtype), tensor.device)
         torch.ops.aten.set_.source_Tensor(tensor, fresh)
 
+    def _resize(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Give a tensor another size: within its memory, or in memory of its own."""
+        tensor, size = args[0], tuple(args[1])
+        shape = self.results.of(torch.ops.aten.empty.memory_format, (size,), {"dtype": tensor.dtype}).result
+        if shape.bytes > tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size():
+            self.grow(tensor, shape)
+            return tensor
+        return torch.ops.aten.set_.source_Storage_storage_offset(
+            tensor, tensor.untyped_storage(), tensor.storage_offset(), size, shape.strides
+        )
+
     def _otherwise(self, form: _Form, args: Any, kwargs: dict[str, Any]) -> Any:
         """Execute an operation of which torch knows no function of shapes: by what it is made of."""
-        from torch._decomp import decomposition_table
-
-        made_of = decomposition_table.get(form.func)
+        table: Any = importlib.import_module("torch._decomp").decomposition_table
+        made_of = table.get(form.func)
         with self:
             if made_of is not None:
                 return made_of(*args, **kwargs)
@@ -193,7 +204,8 @@ class Virtual(TorchDispatchMode):
             same = (i for i, (_, a) in enumerate(written) if alias and a.alias_info.before_set & alias.before_set)
             returns.append(next(same, None))
         aliases = [r.alias_info is not None and not r.alias_info.is_write for r in schema.returns]
-        is_view = (bool(aliases) and all(aliases) and not written) or name in _VIEWS or not name.startswith("aten::") and not schema.returns
+        touches = bool(written) or not all(aliases) if aliases else name.startswith("aten::")
+        is_view = name in _VIEWS or not touches or (torch.Tag.inplace_view in func.tags and name != "aten::resize_")
         where = tuple((k, a.name) for k, a in written)
         outputs = tuple((k, a.name) for k, a in written if a.is_out)
         made = self._forms[id(func)] = _Form(func, name, is_view, where, outputs, tuple(returns))
@@ -206,7 +218,7 @@ NOTHING = Known(None, 0, 0, 0)
 def argument(where: tuple[int, str], args: Any, kwargs: dict[str, Any]) -> Any:
     """Return an argument by its position or its name; None where it was left out."""
     place, name = where
-    return kwargs.get(name) if name in kwargs or place >= len(args) else args[place]
+    return args[place] if place < len(args) and name not in kwargs else kwargs.get(name)
 
 
 def _tensors(values: Any) -> list[Any]:
@@ -234,11 +246,9 @@ def _device_in(kwargs: dict[str, Any]) -> str | None:
 
 def _device_of(form: _Form, args: Any, kwargs: dict[str, Any], tensors: list[Any]) -> torch.device:
     """Return where the results of an operation are: where it says, else where its operands are."""
-    device = kwargs.get("device")
-    if device is None:
-        device = next((a for a in args if type(a) is torch.device), None)
-    if device is not None:
-        device = torch.device(device)
+    given = kwargs.get("device") or next((a for a in args if type(a) is torch.device), None)
+    if given is not None:
+        device: Any = torch.device(given)
         if device.type == "cuda" and device.index is None:
             return torch.device("cuda", torch.cuda.current_device())
         return device

@@ -1,0 +1,88 @@
+"""``drygrad forecast``: what a function or a script takes on a GPU, traced without memory and arithmetic."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+
+from drygrad.dryrun.forecasting import forecast_json, forecast_of
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Missing
+from drygrad.dryrun.report import missing_json, target_name
+from drygrad.gpus import Gpu, UnknownGpu, gpu_named
+
+from .errors import Failure, complain
+from .formats import wants_colour
+from .formats.forecast import block
+from .run_files import File, files_of
+from .run_progress import drawing
+from .running import Runner
+from .terminal import coloured, plain
+from .walk import Projects
+
+VERSION = 1
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit status: 1 where it does not fit on the GPU that was named."""
+    projects = Projects()
+    gpu = _gpu(arguments.gpu)
+    files = [*files_of(arguments, projects)]
+    if len(files) != 1:
+        raise Failure("a forecast is made of one function or one script: name it")
+    file = files[0]
+    for problem in (str(problem) for project in projects.all for problem in project.problems):
+        complain(problem)
+    outcomes = asyncio.run(_outcomes(file, gpu, arguments))
+    if arguments.output_format == "json":
+        told = [_entry(file, outcome) for outcome in outcomes]
+        sys.stdout.write(json.dumps({"version": VERSION, "forecasts": told}, indent=1) + "\n")
+    else:
+        colour = wants_colour(sys.stdout)
+        text = "\n".join(_text(file, outcome, colour=colour) for outcome in outcomes)
+        sys.stdout.write(coloured(text) if colour else plain(text))
+    return _status(outcomes)
+
+
+def _gpu(name: str | None) -> Gpu | None:
+    try:
+        return gpu_named(name) if name else None
+    except UnknownGpu as error:
+        raise Failure(str(error)) from error
+    except ValueError as error:
+        raise Failure(f"--gpu: {error}") from error
+
+
+async def _outcomes(file: File, gpu: Gpu | None, arguments: argparse.Namespace) -> list[Record | Missing]:
+    target = next((each for each in file.targets if not file.whole or each.function is None), None)
+    if target is None:
+        raise Failure(f"{file.shown} runs nothing by itself: name a function, as in {file.shown}::NAME")
+    runner = Runner(arguments)
+    try:
+        async with drawing(wanted=arguments.progress) as progress:
+            progress.expect(1)
+            progress.begin(target_name(file.shown, target))
+            return await runner.forecast(file, target, gpu, progress)
+    finally:
+        await runner.close()
+
+
+def _entry(file: File, outcome: Record | Missing) -> dict[str, object]:
+    if isinstance(outcome, Missing):
+        return {**missing_json(outcome, file.shown), "forecast": None}
+    return forecast_json(outcome, file.shown)
+
+
+def _text(file: File, outcome: Record | Missing, *, colour: bool) -> str:
+    if isinstance(outcome, Missing):
+        return f"{target_name(file.shown, outcome.target)}: no forecast: {outcome.message}\n"
+    return block(outcome, file.shown, file.source.lines, coloured=colour)
+
+
+def _status(outcomes: list[Record | Missing]) -> int:
+    told = [forecast_of(outcome) if isinstance(outcome, Record) else None for outcome in outcomes]
+    if not all(told):
+        return 2
+    return int(any(one is not None and one["fits"] is False for one in told))

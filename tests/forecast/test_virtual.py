@@ -1,0 +1,174 @@
+"""Programs without memory take what they take with it, and are told what they ask of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from simulated import Simulated
+
+BLOCK = """
+from torch.utils.checkpoint import checkpoint
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1))
+    def forward(self, x):
+        q, k, v = (p.unflatten(-1, (4, -1)).transpose(1, 2) for p in self.qkv(self.norm(x)).chunk(3, -1))
+        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+        return x + self.mlp(x)
+blocks = nn.ModuleList([Block(128) for _ in range(2)]).cuda()
+"""
+CONVOLUTIONS = """
+model = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+                      nn.Dropout(0.1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+images, labels = torch.randn(16, 3, 64, 64), torch.randint(0, 10, (16,))
+"""
+PROGRAMS = {
+    "mixed precision, scaled": CONVOLUTIONS
+    + """
+model, scaler = model.cuda(), torch.amp.GradScaler("cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+for _ in range(2):
+    with torch.autocast("cuda", torch.float16):
+        loss = F.cross_entropy(model(images.cuda()), labels.cuda())
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+""",
+    "checkpoints": BLOCK
+    + """
+optimizer = torch.optim.AdamW(blocks.parameters())
+for _ in range(2):
+    x = torch.randn(8, 256, 128, device="cuda", requires_grad=True)
+    with torch.autocast("cuda", torch.bfloat16):
+        for block in blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+    x.float().pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+""",
+    "recurrent": """
+model = nn.GRU(64, 128, 2, batch_first=True, bidirectional=True).cuda()
+out, _ = model(torch.randn(32, 16, 64, device="cuda"))
+out.transpose_(0, 1).sum().backward()
+""",
+    "copied weights": """
+import copy
+model = nn.Sequential(*(nn.Linear(512, 512) for _ in range(3)))
+slow = copy.deepcopy(model).cuda()
+model.cuda()
+for a, b in zip(slow.parameters(), model.parameters()):
+    a.data.mul_(0.9).add_(b.data, alpha=0.1)
+model.load_state_dict(slow.state_dict())
+""",
+    "transformed": """
+from torch.func import functional_call, grad, vmap
+model, x = nn.Linear(1024, 1024).cuda(), torch.randn(512, 1024, device="cuda")
+grad(lambda weights: functional_call(model, weights, (x,)).pow(2).mean())(dict(model.named_parameters()))
+vmap(lambda row: row @ model.weight)(x.unflatten(0, (8, 64)))
+""",
+    "gradients of gradients": CONVOLUTIONS
+    + """
+model, x = model.cuda(), images.cuda().requires_grad_()
+(slope,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+slope.pow(2).mean().backward()
+""",
+    "kept on the host": BLOCK
+    + """
+x = torch.randn(8, 256, 128, device="cuda")
+with torch.autograd.graph.save_on_cpu():
+    out = blocks[0](x)
+out.sum().backward()
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Simulated]:
+    simulated = Simulated(total_memory=1 << 45)
+    yield simulated
+    simulated.close()
+
+
+def without_memory(program: str) -> str:
+    return f"import without_memory\nresult = without_memory.executed({program!r}, really=False)"
+
+
+def test_the_peak_is_that_of_a_run_with_memory(device: Simulated) -> None:
+    codes = [
+        f"import without_memory\nresult = without_memory.executed({program!r}, really={really})['peak']"
+        for program in PROGRAMS.values()
+        for really in (False, True)
+    ]
+    outcomes = device.outcomes(codes)
+    assert [outcome.trace for outcome in outcomes if outcome.error] == []
+    peaks = [outcome.result for outcome in outcomes]
+    assert all(peaks)
+    assert dict(zip(PROGRAMS, peaks[::2], strict=True)) == dict(zip(PROGRAMS, peaks[1::2], strict=True))
+
+
+def test_what_no_machine_has(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+weights = torch.nn.Linear(1 << 18, 1 << 19, dtype=torch.bfloat16).to("cuda")
+out = weights(torch.randn(4096, 1 << 18, device="cuda", dtype=torch.bfloat16))
+result = [str(out.device), list(out.shape), out.untyped_storage().nbytes(), out[0, :2].detach().cpu().tolist()]
+""")
+    )
+    assert told["result"] == ["cuda:0", [4096, 1 << 19], 2 * 4096 << 19, [0.0, 0.0]]
+    assert told["peak"] == 2 * ((1 << 18) * (1 << 19) + (1 << 19) + 4096 * (1 << 18) + 4096 * (1 << 19))
+    assert told["assumed"] == ["values that are asked for outside of torch were taken to be 0"]
+
+
+def test_small_values_are_known(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+lengths = torch.tensor([3, 5, 2], device="cuda")
+mask = torch.arange(5, device="cuda") < lengths[:, None]
+logits = torch.randn(3, 5, 100_000, device="cuda")
+result = [logits[mask].shape[0], int(lengths.sum()), torch.linspace(0, 1, 3).tolist(), mask.nonzero().shape[0]]
+""")
+    )
+    assert told["result"] == [10, 10, [0.0, 0.5, 1.0], 10]
+    assert told["assumed"] == []
+
+
+def test_what_is_assumed_of_others(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+logits = torch.randn(64, 100_000, device="cuda")
+mask = logits > 0
+result = [logits[mask].shape[0], mask.nonzero().shape, logits.mean().item(), bool(mask.any()), logits.numpy(force=True)[0, 0]]
+result = [list(value) if isinstance(value, torch.Size) else float(value) for value in result]
+""")
+    )
+    assert told["result"] == [6_400_000, [6_400_000, 2], 0.0, 0.0, 0.0]
+    assert told["assumed"] == [
+        "a condition on values was taken to be false",
+        "a mask of unknown values was taken to select everything",
+        "a number was taken to be 0",
+        "values that are asked for outside of torch were taken to be 0",
+    ]
+
+
+def test_what_is_written_to_a_known_tensor_is_unknown_from_then_on(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+small = torch.ones(4, device="cuda")
+before = small.sum().item()
+small.copy_(torch.randn(4, 100_000, device="cuda").sum(1))
+result = [before, small.sum().item()]
+""")
+    )
+    assert told["result"] == [4.0, 0.0]
+    assert told["assumed"] == ["a number was taken to be 0"]
+
+
+def test_shapes_that_do_not_fit_are_refused(device: Simulated) -> None:
+    program = "torch.randn(4096, 4096, device='cuda') @ torch.randn(100, 4096, device='cuda')"
+    assert "RuntimeError" in device.refusal(without_memory(program))
