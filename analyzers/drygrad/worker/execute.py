@@ -390,7 +390,7 @@ class Execution:
             self.backward = "probe" if self.backward == "none" else self.backward
             self.run.probing = True
             try:
-                probe.backward(roots, int(self.plan.get("seed") or 0))
+                probe.backward(roots, int(self.plan.get("seed") or 0), without_memory=self._forecast is not None)
             except RuntimeError as error:
                 # The target has freed no graph: who calls it did, and goes backward no more.
                 if self.backward != "probe" or graphs.SECOND not in str(error):

@@ -54,10 +54,10 @@ def _parts(value: Any) -> list[Any]:
     return list(held.values())
 
 
-def backward(roots: list[torch.Tensor], seed: int) -> None:
-    """Run backward from the tensors, with cotangents that depend on the seed alone."""
+def backward(roots: list[torch.Tensor], seed: int, *, without_memory: bool = False) -> None:
+    """Run backward from the tensors, with cotangents that depend on the seed alone; they may be without memory, too."""
     generator = torch.Generator().manual_seed(seed)
-    cotangents = [_cotangent(root, generator) for root in roots]
+    cotangents = [torch.ones_like(r.detach()) if without_memory else _cotangent(r, generator) for r in roots]
     # ``torch.autograd.backward`` imports sympy, to compare the shapes of cotangents: half a second in every run.
     engine: Any = torch.autograd._engine_run_backward  # pyright: ignore
     with _without_autocast(roots):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch.nn.modules.module import (
@@ -24,6 +24,14 @@ Owned = tuple[str, Any, str]
 """A kind, a tensor of that kind, and its name."""
 
 
+class Keeper(NamedTuple):
+    """An operation that keeps memory for its backward."""
+
+    order: int
+    instruction: Instruction | None
+    operation: str
+
+
 class Owners:
     """The modules and optimizers of a program."""
 
@@ -31,8 +39,8 @@ class Owners:
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self.names: dict[int, str] = {}
         """What allocations are called."""
-        self.keepers: dict[int, tuple[Instruction | None, str]] = {}
-        """The line of the first operation that keeps an allocation for backward, and what that operation is."""
+        self.keepers: dict[int, Keeper] = {}
+        """The first operation that keeps an allocation for backward, which is the last to let go of it."""
         self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
         self._parents: weakref.WeakKeyDictionary[Any, tuple[Any, str]] = weakref.WeakKeyDictionary()
         self._lines = lines
@@ -86,8 +94,13 @@ class Owners:
                 number = number_of(tensor)
                 if number is not None:
                     kept.append(number)
-                    self.keepers.setdefault(number, (self._lines.of_node(node), graphs.operation(node)))
+                    self._kept(number, node)
         return kept
+
+    def _kept(self, number: int, node: Any) -> None:
+        order, known = node._sequence_nr(), self.keepers.get(number)
+        if known is None or order < known.order:
+            self.keepers[number] = Keeper(order, self._lines.of_node(node), graphs.operation(node))
 
     def _saved(self, node: Any) -> Iterator[Any]:
         """Yield what a node keeps; not what a hook of the user's keeps in its place, which only it can unpack."""

@@ -113,14 +113,14 @@ class _Teller:
     def _tensor(self, one: replay.Live) -> dict[str, Any]:
         allocation = one.allocation
         kept, kind = self._owners.keepers.get(allocation.id), self.kind(allocation)
-        place = self._run.lines.place(kept[0]) if kept is not None else None
+        place = self._run.lines.place(kept.instruction) if kept is not None else None
         name = self._owners.names.get(allocation.id)
         return {
             **self.event(allocation),
             "bytes": one.bytes,
             "kind": kind,
             "name": name,
-            "kept_by": {**_place(Site(place.path, place.line) if place else None), "operation": kept[1]}
+            "kept_by": {**_place(Site(place.path, place.line) if place else None), "operation": kept.operation}
             if kept is not None
             else None,
         }

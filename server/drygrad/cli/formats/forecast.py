@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from drygrad.cli.inspection import shown_path
 from drygrad.cli.terminal import one_line, painted
-from drygrad.dryrun import outcome_words
 from drygrad.dryrun.forecasting import forecast_of, is_bound, roomy
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.report import target_name
@@ -34,8 +33,9 @@ class _Block:
     def lines(self) -> Iterator[str]:
         """Yield the lines."""
         record, result = self._record, self._record.result
-        ended = "" if result.outcome == "passed" else f", {outcome_words.ended(result)}"
-        yield f"{target_name(self._shown, record.plan.target)}: traced in {result.seconds:.1f} s{ended}"
+        until = "" if result.outcome == "passed" else f" until it ended: {result.reason or result.outcome}"
+        yield f"{target_name(self._shown, record.plan.target)}: traced in {result.seconds:.1f} s{until}"
+        yield from _labelled("error", [*self._error()])
         yield from _labelled("inputs", [f"{i.name} = {i.value} ({i.source})" for i in result.inputs])
         told = self._told
         if told is not None and told["peak_allocated"]:
@@ -46,6 +46,12 @@ class _Block:
             yield from self._time(told.get("time"))
             yield from _labelled("assumed", told["assumptions"])
         yield from _labelled("notes", result.notes)
+
+    def _error(self) -> Iterator[str]:
+        error = self._record.result.error
+        if error is not None:
+            where = f"{self._where({'path': error.at.path, 'line': error.at.line})}: " if error.at else ""
+            yield f"{where}{error.type}: {error.message.partition(chr(10))[0]}"
 
     def _peak(self, told: Row) -> Iterator[str]:
         at_least = "at least " if is_bound(self._record) else ""

@@ -1,0 +1,162 @@
+"""What a forecast tells: the peak by phase, line and kind, what keeps tensors, what first does not fit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_client import WorkerClient, plan
+
+from drygrad.cli.main import main
+from drygrad.gpus import gpu_named
+
+PROGRAM = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(4096, 16384)
+        self.down = nn.Linear(16384, 4096)
+
+    def forward(self, x):
+        wide = torch.tanh(self.up(x))
+        return self.down(wide)
+
+def train(batch=65536):
+    net = Net().to("cuda")
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(3):
+        x = torch.randn(batch, 4096).to("cuda")
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        print(loss.item())
+
+if __name__ == "__main__":
+    train()
+"""
+WEIGHTS = 4 * (2 * 4096 * 16384 + 16384 + 4096)
+X = 4 * 65536 * 4096
+WIDE = 4 * 65536 * 16384
+GIB = 1 << 30
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The result of one forecast, for all that is asked of it here."""
+    gpu = gpu_named("rtx3060").as_wire()
+    with WorkerClient() as worker:
+        wanted = plan(tmp_path_factory.mktemp("forecast"), PROGRAM, device="sim", forecast={"gpu": gpu})
+        result = worker.run(wanted)
+    assert result["outcome"] == "passed", result["error"]
+    return result
+
+
+@pytest.fixture(scope="module")
+def forecast(told: Any) -> Any:
+    return told["forecast"]
+
+
+def test_lines_and_kinds_add_up_to_the_peak(forecast: Any) -> None:
+    assert forecast["peak_allocated"] == sum(row["bytes"] for row in forecast["by_line"])
+    assert forecast["peak_allocated"] == sum(forecast["kinds"].values())
+    assert forecast["peak_allocated"] <= forecast["peak_reserved"]
+    assert max(forecast["phases"].values()) == forecast["peak_allocated"]
+
+
+def test_kinds(forecast: Any) -> None:
+    """At the peak, tanh's gradient is computed: of what went before there are the product and what tanh has kept."""
+    kinds = forecast["kinds"]
+    assert abs(kinds["parameters"] - WEIGHTS) < 1 << 20
+    assert abs(kinds["states"] - 2 * WEIGHTS) < 1 << 20
+    assert kinds["inputs"] == X
+    assert kinds["activations"] >= WIDE
+    assert list(forecast["phases"]) == ["forward", "backward", "optimizer"]
+
+
+def test_lines(forecast: Any) -> None:
+    held = {(row["line"], row["kind"]): row["bytes"] for row in forecast["by_line"]}
+    assert held[11, "activations"] == WIDE
+    assert abs(held[15, "parameters"] - WEIGHTS) < 1 << 20
+    assert abs(held[21, "states"] - 2 * WEIGHTS) < 1 << 20
+    assert held[18, "inputs"] == X
+
+
+def test_tensors_with_what_keeps_them(forecast: Any) -> None:
+    named = {row["name"]: row for row in forecast["tensors"]}
+    assert {"up.weight", "down.weight", "exp_avg of up.weight"} <= named.keys()
+    kept = [row["kept_by"] for row in forecast["tensors"] if row["kind"] == "activations"]
+    assert (11, "tanh") in [(one["line"], one["operation"]) for one in kept]
+    sizes = [row["bytes"] for row in forecast["tensors"]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_what_first_does_not_fit(forecast: Any) -> None:
+    assert forecast["fits"] is False
+    refused = forecast["refused"]
+    assert (refused["line"], refused["phase"]) in {
+        (11, "backward"),
+        (20, "backward"),
+        (21, "optimizer"),
+        (11, "forward"),
+    }
+    assert refused["allocated"] + refused["bytes"] + forecast["context"] > 11 * GIB
+
+
+def test_a_bound_of_a_step(forecast: Any) -> None:
+    time = forecast["time"]
+    assert time["of"] == "a step"
+    assert time["flops"] >= 5 * 2 * 65536 * 4096 * 16384
+    assert time["seconds"] >= time["flops"] / 12.7e12
+
+
+def test_what_was_assumed(forecast: Any) -> None:
+    assert forecast["assumptions"] == ["line 23: a number was taken to be 0 (3 times)"]
+
+
+def test_steps_grow_by_nothing(forecast: Any) -> None:
+    assert len(forecast["steps"]) == 3
+    assert len(set(forecast["steps"])) == 1
+
+
+def command(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    status = main(["forecast", *words, "--no-progress", "--python", sys.executable])
+    return status, capsys.readouterr().out
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM)
+    status, out = command(
+        [f"{path}::train", "--inputs", "batch=16", "--gpu", "24GiB", "--output-format", "json"], capsys
+    )
+    (entry,) = json.loads(out)["forecasts"]
+    assert (status, entry["outcome"], entry["forecast"]["fits"]) == (0, "passed", True)
+    assert entry["inputs"] == [{"name": "batch", "value": "16", "source": "flag"}]
+    assert entry["forecast"]["lower_bound"] is False
+    assert 3 * WEIGHTS < entry["forecast"]["peak_allocated"] < 6 * WEIGHTS
+
+
+def test_the_command_in_words_of_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM.replace("loss.item()", "net.nothing"))
+    status, out = command([str(path), "--gpu", "rtx3060"], capsys)
+    assert status == 1
+    assert "AttributeError" in out
+    assert "at least " in out
+    assert "does not fit into the 11.8 GiB of RTX 3060" in out
+    assert "line 15  net = Net().to(" in out
+
+
+def test_a_gpu_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM)
+    assert main(["forecast", str(path), "--gpu", "rtx9999"]) == 2
+    assert "no GPU is known as 'rtx9999'" in capsys.readouterr().err
