@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from drygrad.addresses import page_at
 from drygrad.model import Rule
-
-_PAGE = "https://github.com/drygrad/drygrad/blob/main/docs/rules/{code}.md"
 
 
 def page_of(code: str) -> str:
     """Return the address of a rule's page."""
-    return _PAGE.format(code=code)
+    return page_at(f"docs/rules/{code}.md")
 
 
 def markdown_of(code: str) -> str | None:

@@ -70,6 +70,10 @@ def parser() -> argparse.ArgumentParser:
     server.add_argument("--log-file", type=Path, metavar="FILE", help="write the log to this file instead of stderr")
     server.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="info")
     _mcp(commands.add_parser("mcp", help="serve coding agents (Model Context Protocol, on stdin and stdout)"))
+    init = commands.add_parser("init", help="set a project up; what is there already stays as it is")
+    init.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="(default: here)")
+    init.add_argument("--pre-commit", action="store_true", help="also a hook in .pre-commit-config.yaml")
+    init.add_argument("--workflow", action="store_true", help="also a workflow for GitHub Actions")
     return top
 
 

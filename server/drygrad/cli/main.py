@@ -24,6 +24,7 @@ COMMANDS = {
     "doctor": "doctor",
     "server": "serve",
     "mcp": "mcp",
+    "init": "init",
 }
 INTERRUPTED = 130
 
