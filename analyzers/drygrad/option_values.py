@@ -80,7 +80,7 @@ def severities(value: object) -> dict[str, str]:
         if problem := code_problem(code):
             problems.append((problem, code))
         elif severity not in SEVERITIES:
-            problems.append((f"{severity!r} is no severity; use one of {', '.join(SEVERITIES)}", code))
+            problems.append((f"{severity!r} is not a severity; use one of {', '.join(SEVERITIES)}", code))
     if problems:
         raise OptionError(*problems)
     return cast("dict[str, str]", table)
@@ -125,7 +125,7 @@ def device(value: object) -> str:
 
 def _one_of(value: object, words: tuple[str, ...], what: str) -> str:
     if value not in words:
-        raise OptionError((f"{value!r} is no {what}; use one of {', '.join(words)}", None))
+        raise OptionError((f"{value!r} is not a {what}; use one of {', '.join(words)}", None))
     return str(value)
 
 

@@ -123,11 +123,11 @@ def test_a_program_that_lacks_arguments_is_told_with_the_line_to_complete(folder
     ("words", "said"),
     [
         ([], "nothing to run: name a file, -m and a module, or -- and a command"),
-        (["--"], "there is no command"),
+        (["--"], "the command is missing"),
         (["-m", "pkg"], "`pkg` is a package without `__main__` and cannot be started with -m"),
         (["-m", "pkg.cli", "train.py"], "-m pkg.cli and train.py: name only one of them"),
         (["gone.py", "--", "--a"], "gone.py: no such file in "),
-        (["--", "make", "train"], "`make` is no command that drygrad can follow to a Python program"),
+        (["--", "make", "train"], "`make` is not a command that drygrad can follow to a Python program"),
     ],
 )
 def test_a_launch_that_cannot_be_read_is_said_and_ends_with_status_2(cli: Cli, words: list[str], said: str) -> None:

@@ -111,4 +111,4 @@ def test_a_loss_that_fits_only_against_what_is_written_of_its_target(
 ) -> None:
     found = ran(worker, tmp_path, TOLD.format(told=told), "step")
     assert [f.code for f in found] == codes
-    assert all(f.severity == "warning" and "if what is written of the shape of" in f.message for f in found)
+    assert all(f.severity == "warning" and "if the documented shape of" in f.message for f in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from textwrap import dedent
 
@@ -18,6 +19,11 @@ def _examples(kind: str) -> Iterator[object]:
             yield pytest.param(rule, example, id=f"{rule.code}-{number}")
 
 
+FIRST_SENTENCE = re.compile(r"(?<=[^.])\. |; ")
+LONGEST_SENTENCE = 90
+"""What fits into a line of a list of problems (docs/contributing/style.md)."""
+QUOTING = frozenset({"DG817"})
+"""Rules whose messages are torch's own."""
 INVALID = list(_examples("INVALID"))
 VALID = list(_examples("VALID"))
 
@@ -43,6 +49,8 @@ def test_invalid(rule: type[Rule], invalid: Invalid) -> None:
     assert first.name == rule.name
     if invalid.at:
         assert (*first.span.start, *first.span.end) == invalid.at
+    if rule.code not in QUOTING:
+        assert [f.message for f in found if len(FIRST_SENTENCE.split(f.message)[0]) > LONGEST_SENTENCE] == []
 
 
 @pytest.mark.parametrize(("rule", "invalid"), INVALID)

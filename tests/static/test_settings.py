@@ -66,7 +66,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         (
             'severity = { DG904 = "loud" }',
             13,
-            "`severity`: 'loud' is no severity; use one of error, warning, info, hint",
+            "`severity`: 'loud' is not a severity; use one of error, warning, info, hint",
         ),
         ('severity = "error"', 0, "`severity`: expected a table of codes and severities, got a text"),
         ("target-torch = 2.4", 0, '`target-torch`: expected a torch version such as "2.4", got 2.4'),
@@ -212,7 +212,7 @@ def test_what_a_project_sets_for_dry_runs(tmp_path: Path) -> None:
     [
         ("[tool.drygrad]\nrun = 1\n", 2, "`tool.drygrad.run` must be a table"),
         ("[tool.drygrad.run]\ndevise = 'sim'\n", 2, "unknown setting `devise`; did you mean `device`?"),
-        ("[tool.drygrad.run]\ndevice = 'tpu'\n", 2, "`device`: 'tpu' is no device; use one of auto, cuda, sim, cpu"),
+        ("[tool.drygrad.run]\ndevice = 'tpu'\n", 2, "`device`: 'tpu' is not a device; use one of auto, cuda, sim, cpu"),
         ("[tool.drygrad.run]\n\ntrusted = true\n", 3, "`trusted` is set in the editor, not in a file"),
         ("[tool.drygrad.run]\nselect = ['DG1']\n", 2, "`select` is set in [tool.drygrad]"),
         ("[tool.drygrad]\ntimeout = 3\n", 2, "`timeout` is set in [tool.drygrad.run] or the editor"),

@@ -88,7 +88,7 @@ def lost(
     for (number, name, turn), sample in compared.items():
         now = after.values.get((line(number), name, turn))
         if now is not None and not sample.keeps(now):
-            return f"`{name}` in line {number} was finite and is another value now"
+            return f"`{name}` on line {number} was finite and is another value now"
     if code.startswith(_SAME_GRADIENTS):
         for name, sample in before.gradients.items():
             if name not in after.gradients or not sample.keeps(after.gradients[name]):

@@ -21,7 +21,7 @@ LOG_BYTES = 64 << 10
 BREATH = 32
 """After so many messages in a row the event loop may do something else."""
 
-_GUESSES = {11: ", a fault in native code", 9: ", perhaps for want of memory"}
+_GUESSES = {11: ", a fault in native code", 9: ", possibly out of memory"}
 
 
 class WireError(Exception):
@@ -96,7 +96,7 @@ class WorkerProcess:
             except Malformed as error:
                 garbage -= 1
                 if garbage < 0:
-                    raise WireError(f"it writes what is no message ({error}): {line[:80]!r}") from None
+                    raise WireError(f"it sends something other than messages ({error}): {line[:80]!r}") from None
             else:
                 yield message
 

@@ -82,7 +82,7 @@ def test_what_stands_in_front_of_a_program_is_followed(
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("frobnicate train.py", "`frobnicate` is no command that drygrad can follow to a Python program"),
+        ("frobnicate train.py", "`frobnicate` is not a command that drygrad can follow to a Python program"),
         ("python gone.py", "gone.py: no such file in "),
         ("python empty", "empty is a folder without a `__main__.py`"),
         ("python -m pkg", "`pkg` is a package without `__main__`"),
@@ -97,7 +97,7 @@ def test_what_stands_in_front_of_a_program_is_followed(
         ("accelerate config", "`accelerate config` starts no program"),
         ("uv pip install x", "`uv` starts a program by `uv run`"),
         ("A=1", "the command starts no program"),
-        ("", "there is no command"),
+        ("", "the command is missing"),
         ("pytest -q", "pytest: name a file of tests"),
         ("bash gone.sh", "gone.sh: no such file in "),
     ],

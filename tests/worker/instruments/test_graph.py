@@ -13,7 +13,7 @@ CUT = {
     "with torch.no_grad():\n    y = w * 2\nloss = y.sum()\nloss.backward()": (
         "DG103",
         5,
-        "`w * 2` in line 6",
+        "`w * 2` on line 6",
     ),
     "y = w * 2\nloss = y.sum().detach()\nloss.backward()": (
         "DG106",

@@ -70,7 +70,7 @@ FAULTS = {
     ),
     "x=R(4,5)\nnn.LayerNorm(3)(x)": (
         "DG314",
-        "`x` [4, 5] does not end in [3], the shape that LayerNorm normalises over",
+        "`x` [4, 5] does not end in [3], the shape that LayerNorm normalizes over",
     ),
     "lstm=nn.LSTM(3,4); x=R(4,5,7)\nlstm(x)": ("DG314", "`x` [4, 5, 7] has 7 features, `lstm` expects 3"),
     "lstm=nn.LSTM(3,4); x=R(4,5,3)\nlstm(x,(R(1,4,4),R(1,4,4)))": (

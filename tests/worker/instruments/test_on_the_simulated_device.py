@@ -143,7 +143,7 @@ def test_round_trips_and_needless_waits(answers: Answers) -> None:
     counts = {(row["line"], row["kind"]): row["count"] for row in trip["result"]["syncs"]}
     assert counts[7, "d2h"] == counts[7, "h2d"] == 3
     assert wait["faults"] == [
-        ["DG602", "the host synchronises with the device in every step (3 times here) without need"]
+        ["DG602", "the host synchronizes with the device in every step (3 times here) without need"]
     ]
     assert [other["faults"] for other in others] == [[], []]
     rows = {(row["line"], row["op"]): row["count"] for row in others[0]["result"]["syncs"]}

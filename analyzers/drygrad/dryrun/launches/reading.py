@@ -104,7 +104,7 @@ def read(
     """Return the launch that a command is, started in a folder. LaunchError where it cannot be read."""
     command = Command(list(words), folder.absolute(), programs or Programs(), dict(environment or {}))
     if not words or len(words) > _MOST_WORDS:
-        raise LaunchError("there is no command" if not words else "the command is too long")
+        raise LaunchError("the command is missing" if not words else "the command is too long")
     return follow(command)
 
 
@@ -129,7 +129,7 @@ def follow(command: Command) -> Launch:
         return command.function(name, entry)
     if name.endswith(".py") or command.programs.is_script(word, command.folder):
         return command.script(word)
-    raise LaunchError(f"`{word}` is no command that drygrad can follow to a Python program")
+    raise LaunchError(f"`{word}` is not a command that drygrad can follow to a Python program")
 
 
 def _python(command: Command) -> Launch:

@@ -75,7 +75,7 @@ def first_launch(path: Path, arguments: Sequence[str], command: reading.Command)
     place = Place(path, (command.folder,), command.programs)
     launch = next(launches_in(text_of(path), place, arguments), None)
     if launch is None:
-        raise LaunchError(f"{path.name} starts no Python program that drygrad recognises")
+        raise LaunchError(f"{path.name} starts no Python program that drygrad recognizes")
     return launch
 
 

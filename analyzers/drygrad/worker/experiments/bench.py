@@ -168,7 +168,7 @@ class Bench:
         return called.returned
 
     def explained(self, called: Called) -> Fault | None:
-        """Return the fault that an instrument recognises behind the error of a call."""
+        """Return the fault that an instrument recognizes behind the error of a call."""
         if called.error is None:
             return None
         return errors.explained(self.execution.instruments, called.error, called.place)

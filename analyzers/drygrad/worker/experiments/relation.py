@@ -23,7 +23,7 @@ class Relation:
     """
 
     code: ClassVar[str]
-    """The code of its page, and of a fault that no other rule recognises."""
+    """The code of its page, and of a fault that no other rule recognizes."""
     name: ClassVar[str]
     """What must hold, in a few words: ``devices are equal``."""
     rank: ClassVar[int] = 50

@@ -164,7 +164,7 @@ class _Saved:
         if attribute.layers:
             message = f"the layers in `{attribute.name}` are not part of the state: {new}"
             return Fault(_LAYERS, message, place, severity="warning")
-        how = "is drawn or computed anew in every module" if is_drawn else "is changed by calls in training mode"
+        how = "is drawn or computed again in every module" if is_drawn else "is changed by calls in training mode"
         message = f"`{attribute.name}` {how}, but is not part of the state: {new}"
         learnable = any(tensor.requires_grad and tensor.is_leaf for tensor in attribute.tensors)
         return Fault(_LEARNABLE if learnable else StateSurvives.code, message, place, severity="warning")

@@ -110,7 +110,7 @@ def _layer(scene: Scene, found: re.Match[str]) -> Fault | None:
             if noun == "":
                 message = (
                     f"{_shown(given)} does not end in {size_text(expected)}, the shape that {scene.what} "
-                    "normalises over"
+                    "normalizes over"
                 )
                 return _fault(scene, _SHAPE, message, given, wanted=list(expected), attribute=attribute)
             if given.tensor.dim() > axis and shape[axis] != expected:

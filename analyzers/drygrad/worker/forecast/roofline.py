@@ -86,7 +86,7 @@ class Roofline:
         placed = [(site, share) for site, share in self.slowest(2) if site is not None]
         if placed and self.total.seconds:
             site, share = placed[0]
-            said += f", {share.seconds / self.total.seconds:.0%} of it in line {site.line}"
+            said += f", {share.seconds / self.total.seconds:.0%} of it on line {site.line}"
         return f"{said}, bound by {self.total.bound}"
 
     def as_wire(self, count: int = 10) -> dict[str, Any]:

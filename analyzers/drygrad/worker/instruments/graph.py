@@ -316,7 +316,7 @@ class Graph(Instrument):
         lines = self.run.lines
         at, written = lines.place(cut.instruction), spelled(lines, cut.instruction, cut.op)
         if not cut.recording:
-            line = f" in line {at.line}" if at else ""
+            line = f" on line {at.line}" if at else ""
             sentence = f"backward() fails: {why}; {written}{line} was computed with gradients disabled"
             return Fault("DG103", sentence, place, text, None, _here(at, "no graph is recorded"))
         fails = [("backward() fails here", place)] if at is not None and at.line != place.line else []
@@ -338,7 +338,7 @@ class Graph(Instrument):
         earlier = next((done for done in self._done if done.number >= number), Done(-1, -1, None, []))
         first = earlier.place
         at = self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
-        freed_by = f" by backward() in line {first.line}" if first else ""
+        freed_by = f" by backward() on line {first.line}" if first else ""
         mine = max(root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None)
         related = [("backward() fails here", place), *([("the graph is freed here", first)] if first else [])]
         if mine == earlier.number:
@@ -371,7 +371,7 @@ class Graph(Instrument):
     def _result_freed(self, text: str) -> Fault:
         """Return the fault of a result whose graph the target itself has freed."""
         freed = next((done.place for done in reversed(self._done) if done.place is not None), None)
-        where = f" in line {freed.line}" if freed is not None else ""
+        where = f" on line {freed.line}" if freed is not None else ""
         sentence = f"backward() from the returned value fails: the backward pass{where} has freed its graph"
         return Fault("DG113", sentence, self.run.returned_at, text, None, _here(freed, "the graph is freed"))
 

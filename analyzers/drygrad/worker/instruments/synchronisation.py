@@ -162,7 +162,7 @@ class Synchronisation(Instrument):
         for place, steps in self._waits.items():
             if len(steps) >= 2 and not self._is_needed(place.path):
                 count = self._counts[place.path, place.line, "sync", _SYNCHRONIZE]
-                message = f"the host synchronises with the device in every step ({count} times here) without need"
+                message = f"the host synchronizes with the device in every step ({count} times here) without need"
                 self.run.report(Fault(_NEEDLESS, message, place, facts={"count": count}))
 
     def _rows(self) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ class Found:
             return ASSUMPTION
         if isinstance(self.failure.error, Mismatch) and self.failure.call is not None:
             told = " and ".join(f"`{name}`" for name in documented(self.proposal, self.failure.call))
-            return f"what is written of the shape of {told} holds"
+            return f"the documented shape of {told} is right"
         loaders = sorted({path[0] for path in unmoved(self.proposal, self.failure)})
         return f"what {' and '.join(f'`{name}`' for name in loaders)} yields is on the CPU" if loaders else ""
 

@@ -79,5 +79,5 @@ def wanted(names: dict[str, Any], target: str) -> CodeType:
     """Return the code that is waited for. Raises CallFailed where the target has none."""
     code = code_of(names, target)
     if code is None:
-        raise CallFailed(f"`{target}` is no function of Python's, so that nothing tells when it is called")
+        raise CallFailed(f"`{target}` is not a Python function, so its calls cannot be observed")
     return code

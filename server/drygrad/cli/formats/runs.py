@@ -27,7 +27,7 @@ _COPIED = {"h2d": "copied to the device", "d2h": "copied to the host"}
 _WAITED = {
     "aten::_local_scalar_dense": "a value is read from the device",
     "torch.cuda.synchronize": "waits for the device",
-    "torch.cuda.empty_cache": "the cache is emptied, which synchronises with the device,",
+    "torch.cuda.empty_cache": "the cache is emptied, which synchronizes with the device,",
 }
 WIDEST = 60
 """Longer lines of source are cut."""

@@ -50,7 +50,7 @@ class BaseServer(LanguageServer):
         """Log an error; show one to the user at most once a minute, not once a keystroke."""
         log.error("%s: %s", getattr(source, "__name__", source), error)
         if source is not FeatureRequestError:
-            text = f"drygrad has met an error and goes on; its log says more. ({type(error).__name__}: {error})"
+            text = f"drygrad hit an internal error and continues; see its log. ({type(error).__name__}: {error})"
             self.show_rarely("error", lsp.MessageType.Error, text)
 
     def show_rarely(self, kind: str, severity: lsp.MessageType, text: str) -> None:

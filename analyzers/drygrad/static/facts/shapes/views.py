@@ -147,7 +147,7 @@ def flattened(shape: Shape, start: int, end: int) -> Shape:
     """Return the shape with the dimensions from ``start`` to ``end``, inclusive, made one."""
     first, last = dimension(start, len(shape)), dimension(end, len(shape))
     if first > last:
-        raise Mismatch("flatten", f"flattening starts at dimension {first}, behind its end {last}")
+        raise Mismatch("flatten", f"flattening starts at dimension {first}, after its end {last}")
     return (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :])
 
 

@@ -19,9 +19,9 @@ class SplitSharesDataset(Rule):
     Finds `part.dataset.transform = ...` of a part that `random_split` made.
 
     ## Why is this bad?
-    The parts are lists of indices into one and the same dataset. What is set for the validation part holds for
-    the training part, too: either the augmentation is lost for training, or the validation images are augmented.
-    Nothing raises.
+    The parts are lists of indices into one and the same dataset. What is set for the validation split also applies to
+    the training split: either the augmentation is lost for training, or the validation images are augmented. Nothing
+    raises.
 
     ## Example
     ```python

@@ -21,7 +21,7 @@ class StoredSampleChanged(Rule):
 
     ## Why is this bad?
     The name stands for the held sample itself. What is written stays there, so the next epoch augments what was
-    augmented before: masks and noise pile up, values are normalised again and again, and the data ends far from what
+    augmented before: masks and noise pile up, values are normalized again and again, and the data ends up far from what
     was loaded. Nothing raises, and the first epoch looks right. With workers each has its own copy of the dataset,
     which hides it for as long as the workers live.
 

@@ -30,9 +30,9 @@ class AdvantageNotDetached(Rule):
     the same values are fitted to the returns by another term of the same loss.
 
     ## Why is this bad?
-    The advantage is to weigh the policy's gradient, and nothing else. With its graph the policy's term has a gradient
-    for the critic, too: it pushes the values by the log-probabilities, against what the critic's own term
-    wants. Nothing raises; training is unstable, or learns slowly.
+    The advantage should only weigh the policy's gradient. If it carries the critic's graph, the policy loss also trains
+    the critic: it moves the values by the log-probabilities, against the critic's own loss. Nothing raises; training is
+    unstable, or learns slowly.
 
     ## Example
     ```python

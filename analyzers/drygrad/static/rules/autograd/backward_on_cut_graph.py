@@ -20,8 +20,8 @@ class BackwardOnCutGraph(Rule):
 
     ## Why is this bad?
     Such a result has no graph: `backward()` raises `element 0 of tensors does not require grad and does not have a
-    grad_fn`, or, for a Python number, `'float' object has no attribute 'backward'`. Accuracy, made of
-    `argmax` and `==`, is no loss that gradients can minimise.
+    grad_fn`, or, for a Python number, `'float' object has no attribute 'backward'`. Accuracy, made of `argmax` and
+    `==`, is not differentiable and cannot be minimized.
 
     ## Example
     ```python

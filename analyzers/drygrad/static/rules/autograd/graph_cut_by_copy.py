@@ -150,7 +150,7 @@ class GraphCutByCopy(Rule):
         yield ctx.finding(
             self,
             node,
-            f"`{copies}` copies the values of {what} but not the graph: backward() {outcome}",
+            f"`{copies}` copies the values of {what} but not the graph; backward() {outcome}",
             severity="error" if raises else "warning",
             fixes=[_fix(node, source, ctx)],
         )
@@ -167,7 +167,7 @@ class GraphCutByCopy(Rule):
                 yield self._told(leaf, "backward() stops here and reaches no parameter", "warning", ctx)
 
     def _told(self, at: ast.expr, outcome: str, severity: Severity, ctx: Context) -> Finding:
-        message = f"`{ctx.source_of(at)}` copies the values but not the graph: {outcome}"
+        message = f"`{ctx.source_of(at)}` copies the values but not the graph; {outcome}"
         return ctx.finding(self, at, message, severity=severity)
 
 

@@ -29,7 +29,7 @@ class HiddenStateNotDetached(Rule):
     the graph a second time`. `retain_graph=True` is no cure: after `optimizer.step()` the error becomes `modified by an
     inplace operation`, and every pass goes back through all before it.
 
-    A network that the file does not show is recognised by its name (`model`, `rnn` ...) and the state's (`hidden`,
+    A network that the file does not show is recognized by its name (`model`, `rnn` ...) and the state's (`hidden`,
     `state` ...); it may detach the state itself.
 
     ## Example

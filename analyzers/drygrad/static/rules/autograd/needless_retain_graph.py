@@ -19,8 +19,8 @@ class NeedlessRetainGraph(Rule):
     Finds `backward(retain_graph=True)` in a loop that builds a fresh graph in each pass and goes through it once.
 
     ## Why is this bad?
-    What the graph keeps for backward is not freed by the backward, but only when the next pass binds the loss anew:
-    during the next forward two graphs are alive. For eight linear layers the peak of what is kept doubles.
+    What the graph keeps for backward is not freed by the backward, but only when the next iteration rebinds the loss:
+    during the next forward, two graphs are alive. For eight linear layers the peak of what is kept doubles.
 
     Only code that the file shows whole is reported: known modules, no state carried from pass to pass, no second
     backward and no `torch.autograd.grad` in the function.
@@ -120,7 +120,7 @@ class NeedlessRetainGraph(Rule):
         yield ctx.finding(
             self,
             node,
-            "retain_graph=True keeps this graph alive until after the next forward, but nothing uses it again",
+            "retain_graph=True keeps this graph alive, but nothing uses it again",
             span=ctx.source.span(given),
             fixes=[ctx.fix("Remove `retain_graph=True`", ctx.remove_keyword(node, "retain_graph"))],
         )

@@ -129,7 +129,7 @@ class NonLeafInOptimizer(Rule):
         return ctx.finding(
             self,
             at,
-            f"`{ctx.source_of(expression)}` is not a leaf but {how}: "
+            f"`{ctx.source_of(expression)}` is not a leaf but {how}; "
             + ("unless that copied nothing, " if moved else "")
             + 'the optimizer raises "can\'t optimize a non-leaf Tensor"',
             severity="warning" if moved else "error",

@@ -11,9 +11,8 @@ class ParameterWithoutGradient(Rule):
     Reports parameters that an optimizer holds and that have had no gradient at any of its steps, though others had. A
     dry run sees them; parameters with `requires_grad=False` are meant.
 
-    It stands at the line where the graph of these parameters ends, if what is computed from them goes on from there
-    into a loss, as a constant: a `detach()`, a `torch.tensor([...])`, the `no_grad` around it. Else it stands
-    at the step.
+    It stands at the line where the graph of these parameters ends, if what is computed from them flows on into a loss
+    as a constant: a `detach()`, a `torch.tensor([...])`, the `no_grad` around it. Else it stands at the step.
 
     ## Why is this bad?
     The optimizer passes over them: they keep their first values, and nothing tells. A layer that `forward` does not

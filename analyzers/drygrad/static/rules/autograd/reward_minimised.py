@@ -84,7 +84,7 @@ class RewardMinimised(Rule):
         for log_probability, reward in ((product.left, product.right), (product.right, product.left)):
             if _is_log_probability(log_probability, ctx) and _is_reward(reward, ctx):
                 fix = ctx.fix("Flip the sign", ctx.replace(made, f"-{as_operand(ctx, made)}"))
-                message = "the optimizer minimises this, which makes actions with a high reward less likely"
+                message = "the optimizer minimizes this, which makes actions with a high reward less likely"
                 yield ctx.finding(self, made, message, related=[("backward() is called here", root)], fixes=[fix])
                 return
 

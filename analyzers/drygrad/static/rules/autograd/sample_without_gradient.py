@@ -119,7 +119,7 @@ class SampleWithoutGradient(Rule):
         learned = [value for value in given if (t := ctx.tensor(value)) is not None and t.requires_grad]
         if not learned or any(called(call) == "log_prob" for call in ctx.nodes(ast.Call)):
             return
-        message = "sample() is not differentiable: nothing upstream of the distribution is trained by what follows"
+        message = "sample() is not differentiable; nothing upstream of the distribution is trained"
         related = [("the distribution is created here", made)] if made is not owner else []
         fix = ctx.fix("Use `rsample()`", rename(ctx, node, "rsample"))
         yield ctx.finding(self, node, message, related=related, fixes=[fix])

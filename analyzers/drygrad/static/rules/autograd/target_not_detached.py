@@ -26,8 +26,8 @@ class TargetNotDetached(Rule):
     network that is trained, and carries its graph.
 
     ## Why is this bad?
-    The target is to be taken as given. With its graph, the step also pulls the value of the next state towards that of
-    this one, which is another algorithm, and a worse one: values run away or collapse, and no error shows.
+    The target should be treated as a constant. With its graph, the step also pulls the value of the next state towards
+    that of this one, which is another algorithm, and a worse one: values run away or collapse, and no error shows.
 
     ## Example
     ```python

@@ -50,7 +50,7 @@ def if_left_there(given: ast.expr, ctx: Context) -> str:
         return ""
     loader = _unwrapped(loop.iter)
     known = isinstance(ctx.value(loader), Object)
-    return "" if known else f" if `{ctx.source_of(loader)}` yields CPU batches, as data loaders do"
+    return "" if known else f" (if `{ctx.source_of(loader)}` yields CPU batches)"
 
 
 def runs_over_loader(loop: BatchLoop, ctx: Context) -> bool:

@@ -24,7 +24,7 @@ class CudaInLoaderWorker(Rule):
     `num_workers` above zero.
 
     ## Why is this bad?
-    The workers are forked from a process that has initialised CUDA, and CUDA does not survive a fork: "Cannot
+    The workers are forked from a process that has initialized CUDA, and CUDA does not survive a fork: "Cannot
     re-initialize CUDA in forked subprocess". It works without workers, and on the CPU, so it shows on the training
     machine only. Let workers give CPU tensors (`pin_memory=True` makes the copy fast), and move the batch in the
     loop.
@@ -190,7 +190,7 @@ class CudaInLoaderWorker(Rule):
                 yield ctx.finding(
                     self,
                     move,
-                    f"this runs in a DataLoader worker, where CUDA cannot be re-initialised; it raises{unless(device)}",
+                    f"this runs in a DataLoader worker, where CUDA cannot be re-initialized; it raises{unless(device)}",
                     severity="error" if is_accelerator(device) or device == "auto" else "warning",
                     related=[("the loader with workers is created here", node)],
                     fixes=[moved_by_loop(node, moves, ctx)],

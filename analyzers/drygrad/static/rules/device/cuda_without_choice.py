@@ -26,7 +26,7 @@ class CudaWithoutChoice(Rule):
     Also `torch.empty(..., device="cuda")` in a function that makes another tensor on the device of its argument.
 
     ## Why is this bad?
-    The file is meant to run without a GPU, too, and there `cuda()` raises "Torch not compiled with CUDA enabled" or
+    The file is meant to run without a GPU as well, where `cuda()` raises "Torch not compiled with CUDA enabled" or
     "Found no NVIDIA driver". It also ignores which of several GPUs was chosen: `"cuda"` is the current one.
 
     ## Example
@@ -41,7 +41,7 @@ class CudaWithoutChoice(Rule):
     ```
 
     ## Fix safety
-    Unsafe: without a GPU the code goes on, on the CPU.
+    Unsafe: without a GPU the code now continues on the CPU.
     """
 
     code, name, since = "DG212", "cuda-without-choice", "0.1"

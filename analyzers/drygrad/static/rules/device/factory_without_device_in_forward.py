@@ -20,8 +20,8 @@ class FactoryWithoutDeviceInForward(Rule):
     ## Why is this bad?
     The new tensor is on the CPU, arguments and parameters are where the caller puts them. On a GPU the first operation
     on both raises "Expected all tensors to be on the same device". `register_buffer` and `.to(device)` of a module do
-    not reach a tensor that is made anew at every call. Functions that work on the CPU by design (of datasets, for
-    plots) are left out, and those that the file itself calls with tensors of the CPU alone.
+    not reach a tensor that is created on every call. Functions that work on the CPU by design (of datasets, for plots)
+    are left out, and those that the file itself calls with tensors of the CPU alone.
 
     ## Example
     ```python
@@ -494,8 +494,8 @@ class FactoryWithoutDeviceInForward(Rule):
             yield ctx.finding(
                 self,
                 found.site,
-                f"`{ctx.source_of(made.factory.func)}` creates its tensor on the CPU, but `{other}` is where "
-                f"{whose(found, ctx)}; on a GPU the operation on both raises",
+                f"`{ctx.source_of(made.factory.func)}` creates its tensor on the CPU; `{other}` is where "
+                f"{whose(found, ctx)}, so on a GPU the operation on both raises",
                 related=[("the two meet here", found.fault.node)],
                 fixes=[repaired(found, ctx)],
             )

@@ -134,8 +134,8 @@ class LoadWithoutMapLocation(Rule):
         yield ctx.finding(
             self,
             node.func,
-            f"torch.load restores tensors to the device they were saved from, but {meant}; a GPU checkpoint raises "
-            "on a machine without a GPU",
+            f"torch.load restores tensors to the device they were saved from; {meant}, and a GPU checkpoint raises "
+            "without a GPU",
             fixes=[_fix(node, device, ctx)],
         )
 

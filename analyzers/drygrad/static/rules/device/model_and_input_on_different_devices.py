@@ -72,8 +72,8 @@ class ModelAndInputOnDifferentDevices(Rule):
     ```
 
     ## Fix safety
-    Safe for inputs: the code raised before, or the copy does nothing because all is on the CPU. Unsafe where it is the
-    model that has to move.
+    Safe for inputs: the code raised before, or the copy has no effect because everything is on the CPU. Unsafe where it
+    is the model that has to move.
     """
 
     code, name, since = "DG201", "model-and-input-on-different-devices", "0.1"

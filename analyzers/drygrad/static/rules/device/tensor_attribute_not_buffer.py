@@ -294,7 +294,7 @@ class TensorAttributeNotBuffer(Rule):
         target = statement.targets[0]
         text = ctx.source_of(target)
         message = (
-            f"`{text}` is a distribution of plain tensors, which the module's `.to(device)` does not move; on a GPU "
+            f"the tensors of the distribution `{text}` do not move with the module's `.to(device)`; on a GPU "
             f"`{ctx.source_of(use.func)}` of it and another tensor raises"
         )
         return ctx.finding(self, target, message, related=[("the two meet here", use)])

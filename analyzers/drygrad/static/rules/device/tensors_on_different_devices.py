@@ -56,7 +56,7 @@ class TensorsOnDifferentDevices(Rule):
     ```
 
     ## Fix safety
-    Safe: the code raised before, or the copy does nothing because both are on the CPU.
+    Safe: the code raised before, or the copy has no effect because both are on the CPU.
     """
 
     code, name, since = "DG205", "tensors-on-different-devices", "0.1"
@@ -283,7 +283,7 @@ class TensorsOnDifferentDevices(Rule):
             self,
             target,
             f"`{name}` is moved to {spoken(device)}, `{target.id}` stays on the CPU"
-            f"{if_left_there(target, ctx) or ', where the loader put it'}; {call.operation} raises{unless(device)}",
+            f"{if_left_there(target, ctx) or ' (where the loader put it)'}; {call.operation} raises{unless(device)}",
             severity="warning",
             fixes=[ctx.fix(f"Move `{target.id}` too", edit, safety="safe")],
         )

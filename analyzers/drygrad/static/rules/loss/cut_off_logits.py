@@ -130,7 +130,7 @@ class CutOffLogits(Rule):
         yield ctx.finding(
             self,
             place,
-            f"{call.operation} of the result of {origin.operation}: {_WHY[origin.operation]}",
+            f"{call.operation} of the result of {origin.operation}; {_WHY[origin.operation]}",
             related=elsewhere,
             fixes=[logits_passed(ctx, given, origin)],
         )

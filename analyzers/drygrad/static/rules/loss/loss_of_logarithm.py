@@ -22,9 +22,9 @@ class LossOfLogarithm(Rule):
     `log_input=True`, of the result of `softplus`, `relu`, `exp` or `sigmoid`.
 
     ## Why is this bad?
-    `ctc_loss` adds up log-probabilities and does not normalise them: of raw scores the loss falls below zero and the
-    model predicts nothing but blanks. `poisson_nll_loss` takes the logarithm of the rate, and exponentiates it: a rate
-    that is given for its logarithm cannot get below one, or grows beyond all bounds. Nothing raises.
+    `ctc_loss` adds up log-probabilities and does not normalize them: with raw scores the loss drops below zero and the
+    model predicts only blanks. `poisson_nll_loss` takes the logarithm of the rate, and exponentiates it: a rate that is
+    given for its logarithm cannot get below one, or grows beyond all bounds. Nothing raises.
 
     ## Example
     ```python

@@ -28,9 +28,9 @@ class OneClass(Rule):
     one element only: the single output of a linear layer or a convolution.
 
     ## Why is this bad?
-    The softmax of one number is 1, whatever the number; its gradient is zero. A binary classifier with one output
-    needs a sigmoid (and `binary_cross_entropy_with_logits`), or two outputs. Attention scores of shape (batch, time,
-    1) are to be normalised over the time, not over their last dimension.
+    The softmax of one number is 1, whatever the number; its gradient is zero. A binary classifier with one output needs
+    a sigmoid (and `binary_cross_entropy_with_logits`), or two outputs. Attention scores of shape (batch, time, 1) must
+    be normalized over time, not over their last dimension.
 
     ## Example
     ```python

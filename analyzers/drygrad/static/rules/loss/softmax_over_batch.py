@@ -99,6 +99,6 @@ class SoftmaxOverBatch(Rule):
         place = layer_of(ctx, made) or made.node
         written = made.call.keywords.get("dim") or next(iter(made.call.operands[1:]), None)
         fix = ctx.fix("Use the class dimension", ctx.replace(written, "1")) if written is not None else None
-        message = f"{made.operation} over dimension 0 normalises across the batch, not across each sample's classes"
+        message = f"{made.operation} over dimension 0 normalizes across the batch, not across each sample's classes"
         related = [(f"passed to {call.operation} here", given)] if place is not given else []
         yield ctx.finding(self, place, message, related=related, fixes=[fix])

@@ -21,7 +21,7 @@ class SoftmaxWithoutDim(Rule):
 
     ## Why is this bad?
     The choice of a dimension is deprecated, and surprising: torch takes dimension 0 of a tensor of 0, 1 or 3
-    dimensions, and dimension 1 of any other. Of (batch, time, classes) that normalises over the batch, silently.
+    dimensions, and dimension 1 of any other. Of (batch, time, classes) that normalizes over the batch, silently.
 
     ## Example
     ```python

@@ -16,8 +16,8 @@ class TargetOutOfReach(Rule):
     ## Why is this bad?
     None of this raises. With labels -1 and 1, or a mask of 0 and 255, the binary cross-entropy has no lower bound: it
     falls below zero, and the logits run away. With the label 0 the losses for pairs are 0, or push nothing apart. A
-    decoder that ends in a sigmoid cannot give images that were normalised to [-1, 1], nor a regressor that ends
-    in a relu a negative target: the error has a floor.
+    decoder that ends in a sigmoid cannot produce images normalized to [-1, 1], and a regressor that ends in a relu
+    cannot produce a negative target: the error has a lower bound.
 
     ## Example
     ```python

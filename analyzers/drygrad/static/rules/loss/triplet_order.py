@@ -20,8 +20,8 @@ class TripletOrder(Rule):
     Finds `triplet_margin_loss(anchor, negative, positive)`, by the names of what is given.
 
     ## Why is this bad?
-    The second argument is drawn to the anchor, the third pushed away. Exchanged, the model learns the opposite of what
-    it should.
+    The second argument is drawn to the anchor, the third pushed away. With the two swapped, the model learns the
+    opposite of what it should.
 
     ## Example
     ```python

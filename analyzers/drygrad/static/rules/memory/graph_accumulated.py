@@ -30,8 +30,7 @@ class GraphAccumulated(Rule):
       each operation of each step (25 kB per step for ten linear layers with their ReLU; measured with torch 2.13). That
       is an `info`.
 
-    Where the total begins anew every few steps, after each group of micro-batches, that graph stays short: then it is
-    a hint.
+    If the total is reset every few steps, after each group of micro-batches, that graph stays short; then it is a hint.
 
     A total that is backpropagated (several losses of one step) is meant so and not reported.
 

@@ -26,15 +26,15 @@ _FRESH = frozenset({"list", "dict", "set", "defaultdict", "OrderedDict"})
 class HookNeverRemoved(Rule):
     """
     ## What it does
-    Finds a hook of a module that is registered anew by each call of a function, each turn of a loop or each `forward`,
-    while the handle that could remove it is thrown away.
+    Finds module hooks that are registered again by every call of a function, every iteration of a loop or every
+    `forward`, while the handle that could remove them is discarded.
 
     A function counts where it registers a hook that fills a container of its own, runs the model and returns; one that
     trains the model may want the hook for all of the training.
 
     ## Why is this bad?
-    Hooks add up. The second call has two of them, the hundredth a hundred; each runs at every later forward, also in
-    training, and those that collect outputs keep them alive, though nobody reads them anymore.
+    Hooks add up. The second call has two of them, the hundredth a hundred; each runs on every later forward, also in
+    training, and hooks that collect outputs keep them alive although nothing reads them anymore.
 
     ## Example
     ```python
@@ -57,7 +57,7 @@ class HookNeverRemoved(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what is to see later forwards, too, no longer does.
+    Unsafe: a hook that should see later forwards no longer does.
     """
 
     code, name, since = "DG510", "hook-never-removed", "0.1"

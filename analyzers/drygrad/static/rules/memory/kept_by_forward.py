@@ -39,7 +39,7 @@ class KeptByForward(Rule):
     ```
 
     ## Fix safety
-    No fix: the text does not say when the list is to be emptied.
+    No fix: the code does not say when to empty the list.
     """
 
     code, name, since = "DG513", "kept-by-forward", "0.1"

@@ -42,7 +42,7 @@ def told(rule: Rule, keeping: Keeping, step: Step, ctx: Context, what: str) -> I
     if graph.state == "whole" and keeping.linked and not is_read(name, kept, ctx):
         return
     severity = _severity(graph, bounded=bool(begun))
-    yield ctx.finding(rule, kept, f"{what}: {_KEPT[graph.state]}", severity=severity, fixes=[detached(kept, ctx)])
+    yield ctx.finding(rule, kept, f"{what}; {_KEPT[graph.state]}", severity=severity, fixes=[detached(kept, ctx)])
 
 
 def _severity(graph: Graph, *, bounded: bool) -> Severity | None:
@@ -70,7 +70,7 @@ def told_of_handed(rule: Rule, ctx: Context, *, listed: bool) -> Iterator[Findin
         yield ctx.finding(
             rule,
             handed.argument,
-            f"{what}: {_KEPT[graph.state]}",
+            f"{what}; {_KEPT[graph.state]}",
             severity=_severity(graph, bounded=False),
             related=[("kept here", handed.statement)],
             fixes=[detached(handed.argument, ctx)],

@@ -34,7 +34,7 @@ class TensorsInCache(Rule):
     ```
 
     ## Fix safety
-    No fix: what takes the place of the cache depends on what is to be remembered.
+    No fix: what should replace the cache depends on what must be remembered.
     """
 
     code, name, since = "DG512", "tensors-in-cache", "0.1"

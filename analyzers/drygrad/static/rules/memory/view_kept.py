@@ -41,7 +41,7 @@ class ViewKept(Rule):
     ```
 
     ## Fix safety
-    Safe: the copy has the same values, and nobody writes to the tensor that it was a part of.
+    Safe: the copy has the same values, and nothing writes to the tensor it was a part of.
     """
 
     code, name, since = "DG511", "view-kept", "0.1"

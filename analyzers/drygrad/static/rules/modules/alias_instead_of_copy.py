@@ -22,8 +22,8 @@ class AliasInsteadOfCopy(Rule):
     `target = policy`, where the file later copies the weights of one into the other.
 
     ## Why is this bad?
-    An assignment gives the model a second name and copies nothing. The "best" model goes on being trained and is
-    the last one in the end; a target network is always equal to the one that it should lag behind. Nothing raises.
+    An assignment gives the model a second name and copies nothing. The "best" model keeps being trained and ends up
+    equal to the last one; a target network always equals the network it should lag behind. Nothing raises.
 
     ## Example
     ```python

@@ -264,8 +264,7 @@ class BatchReadAsSequence(Rule):
             assert isinstance(place, ast.expr)
             reported.add(layer)
             message = (
-                "this layer lacks batch_first=True and treats dimension 0 as time, but dimension 1 is read as time; "
-                "samples of a batch mix"
+                "without batch_first=True, dimension 0 is time, but dimension 1 is read as time; samples of a batch mix"
             )
             fix = ctx.fix("Pass `batch_first=True`", with_keyword(ctx, layer, "batch_first", "True"))
             yield ctx.finding(self, layer, message, related=[("dimension 1 is read here", place)], fixes=[fix])

@@ -33,7 +33,7 @@ class DropoutBetweenNoLayers(Rule):
     ```
 
     ## Fix safety
-    No fix: a second layer, a `Dropout` behind it, or none at all: these are different models.
+    No fix: a second layer, a `Dropout` after it, or none at all are different models.
     """
 
     code, name, since = "DG754", "dropout-between-no-layers", "0.1"

@@ -25,12 +25,12 @@ _ON_BY_DEFAULT = frozenset({f"{_FUNCTIONAL}.{name}" for name in ("dropout", "dro
 class DropoutIgnoresEval(Rule):
     """
     ## What it does
-    Finds `F.dropout(x, p)` without `training=`, and `nn.Dropout(p)` made anew, in a method of an `nn.Module`.
+    Finds `F.dropout(x, p)` without `training=`, and `nn.Dropout(p)` created in a method of an `nn.Module`.
 
     ## Why is this bad?
-    `F.dropout` knows nothing of the module: its `training` is True unless said otherwise. A module that a method
-    makes is in training mode, whatever mode the module around it is in. So after `model.eval()` both go on dropping
-    values: predictions are noisy and worse than they could be.
+    `F.dropout` knows nothing of the module: its `training` is True unless said otherwise. A module that a method makes
+    is in training mode, whatever mode the module around it is in. So after `model.eval()` both keep dropping values:
+    predictions are noisy and worse than they could be.
 
     ## Example
     ```python

@@ -18,8 +18,8 @@ class ForwardCalledDirectly(Rule):
     Finds `model.forward(x)` where `model` is an `nn.Module`.
 
     ## Why is this bad?
-    Calling the module runs its hooks, then `forward`. The direct call skips them without a word: features collected by
-    a forward hook stay empty, `weight_norm` and `spectral_norm` keep an old weight, DDP and FSDP do not synchronise.
+    Calling the module runs its hooks, then `forward`. The direct call silently skips them: features collected by a
+    forward hook stay empty, `weight_norm` and `spectral_norm` keep an old weight, DDP and FSDP do not synchronize.
 
     ## Example
     ```python

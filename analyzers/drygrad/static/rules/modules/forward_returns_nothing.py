@@ -18,7 +18,7 @@ class ForwardReturnsNothing(Rule):
     Finds a `forward` of an `nn.Module` that computes a tensor but returns nothing on any path.
 
     ## Why is this bad?
-    The `return` was forgotten: `model(x)` is None, and the loss fails on it, or the caller goes on without a result.
+    Without a `return`, `model(x)` is None: the loss raises on it, or the caller continues without a result.
 
     ## Example
     ```python

@@ -24,8 +24,8 @@ class LayerConstructedInForward(Rule):
     Finds a layer with weights, such as `nn.Linear(...)`, that is made and called inside `forward`.
 
     ## Why is this bad?
-    Every call makes the layer anew, with new random weights. No optimizer sees them, so it never learns, and the same
-    input gives another output each time.
+    Every call creates the layer with new random weights. No optimizer sees them, so it never learns, and the same input
+    gives another output each time.
 
     ## Example
     ```python

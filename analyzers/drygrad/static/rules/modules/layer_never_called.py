@@ -26,8 +26,8 @@ class LayerNeverCalled(Rule):
 
     ## Why is this bad?
     `self.conv3` was made, and `forward` calls `self.conv2` again: the model shares weights that were not meant to be
-    shared, and has one layer less. Nothing raises, for both have the same shape. (A layer that nobody calls may be left
-    over; with `DistributedDataParallel` its missing gradients are an error.)
+    shared, and has one layer less. Nothing raises, for both have the same shape. (A layer that is never called may be
+    left over; with `DistributedDataParallel` its missing gradients are an error.)
 
     ## Example
     ```python

@@ -30,7 +30,8 @@ class LearnableAttributeNotParameter(Rule):
     ## Why is this bad?
     Autograd computes a gradient for the tensor, yet the module knows nothing of it: `parameters()` leaves it out, so
     the optimizer never changes it; `.to(device)` leaves it where it is, and `state_dict()` does not save it.
-    `nn.Parameter(...).cuda()` is the same: the copy on the GPU is computed from the parameter, and nobody keeps that.
+    `nn.Parameter(...).cuda()` is the same: the copy on the GPU is computed from the parameter, and only a temporary
+    refers to it.
 
     ## Example
     ```python

@@ -24,7 +24,7 @@ _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _LOADS = re.compile(r"load_state_dict|from_pretrained|load_(weights?|checkpoint|file|params|model)|load_from|assign_")
 
 
-class ParameterUninitialised(Rule):
+class ParameterUninitialized(Rule):
     """
     ## What it does
     Finds `nn.Parameter(torch.empty(...))` and `nn.Parameter(torch.Tensor(rows, columns))` as an attribute of a module,
@@ -55,7 +55,7 @@ class ParameterUninitialised(Rule):
     Unsafe: it changes the values that training starts from.
     """
 
-    code, name, since = "DG765", "parameter-uninitialised", "0.1"
+    code, name, since = "DG765", "parameter-uninitialized", "0.1"
     severity = "warning"
     VALID = [
         Valid(
@@ -198,7 +198,7 @@ class ParameterUninitialised(Rule):
                     case ast.Assign(
                         targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as made
                     ) if _is_empty(made, ctx) and not _is_written(name, statement, ctx):
-                        message = f"self.{name} holds uninitialised memory; nothing in this file initialises it"
+                        message = f"self.{name} holds uninitialized memory; nothing in this file initializes it"
                         severity = None if _is_made_here(node, ctx) else "info"  # else a module elsewhere may hold it
                         fixes = [self._fix(ctx, statement, name, made)]
                         yield ctx.finding(self, made, message, severity=severity, fixes=fixes)
@@ -211,7 +211,7 @@ class ParameterUninitialised(Rule):
         if init is None or not isinstance(inner, ast.Call) or len(inner.args) < 2:
             return None
         text = f"{init}.init.xavier_uniform_(self.{name})"
-        return ctx.fix("Initialise it", ctx.insert_statement(statement, text, after=True))
+        return ctx.fix("Initialize it", ctx.insert_statement(statement, text, after=True))
 
 
 def _is_empty(made: ast.Call, ctx: Context) -> bool:

@@ -166,7 +166,7 @@ class RecurrentStateMisread(Rule):
                 is_last = dotted_text(read.value) == output and _is_last_step(read, call, ctx)
                 if output is None or not is_last or rebound_between(output, node, read, scope):
                     continue
-                message = "at the last step of a bidirectional layer, the backward direction has read only one element"
+                message = "at the last step, the backward direction of the layer has read only one element"
                 fix = _joined_states(read, state, ctx)
                 yield ctx.finding(self, read, message, related=[("the layer is called here", node.value)], fixes=[fix])
             elif isinstance(read, ast.Call) and state is not None and _has_several(call):

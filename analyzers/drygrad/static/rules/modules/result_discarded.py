@@ -30,8 +30,8 @@ class ResultDiscarded(Rule):
     Finds a tensor operation as a statement of its own, such as `x.squeeze(1)` or `torch.clamp(x, 0)`.
 
     ## Why is this bad?
-    These return a new tensor and leave `x` as it is. Nothing keeps the result, so the line does nothing: the code
-    after it goes on with the old values or the old shape.
+    These return a new tensor and leave `x` as it is. The result is discarded, so the line has no effect: the code after
+    it uses the old values or the old shape.
 
     ## Example
     ```python

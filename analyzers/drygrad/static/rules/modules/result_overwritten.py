@@ -21,8 +21,8 @@ class ResultOverwritten(Rule):
     nothing in between has read it.
 
     ## Why is this bad?
-    What was computed is thrown away: the next line took `x` where it should have taken `out`, or `=` stands where `+=`
-    was meant. The layers before it get no gradient, the first loss is not part of the second; nothing raises.
+    The computed value is lost: the next line uses `x` where it should use `out`, or `=` where `+=` was meant. The
+    layers before it get no gradient, the first loss is not part of the second; nothing raises.
 
     ## Example
     ```python

@@ -19,7 +19,7 @@ class StateDictNotCopied(Rule):
     `self.best = model.state_dict()` under a condition in a method, where another method of the class loads it.
 
     ## Why is this bad?
-    `state_dict()` returns the very tensors that the optimizer goes on changing, no copies. By the time the best
+    `state_dict()` returns references to the tensors that the optimizer keeps changing, not copies. By the time the best
     weights are loaded they are the last weights, and nothing says so. `.copy()` of the dict copies no tensor.
 
     ## Example

@@ -148,7 +148,7 @@ class WeightsAllEqual(Rule):
         ):
             return
         text = f"{ctx.source_of(node.func).rpartition('.')[0]}.xavier_uniform_({ctx.source_of(node.args[0])})"
-        fix = ctx.fix("Initialise the weights randomly", ctx.replace(node, text))
+        fix = ctx.fix("Initialize the weights randomly", ctx.replace(node, text))
         yield ctx.finding(
             self, node, "all weights start equal, so the units of a hidden layer never become different", fixes=[fix]
         )

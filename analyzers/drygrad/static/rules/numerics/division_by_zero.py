@@ -22,7 +22,7 @@ class DivisionByZero(Rule):
     `/`, `div`, `reciprocal`, `rsqrt`, a negative power.
 
     ## Why is this bad?
-    torch raises nothing, neither on the CPU nor on a GPU: the result is infinite (NaN where the numerator is 0, too),
+    torch raises nothing, neither on the CPU nor on a GPU: the result is infinite (NaN where the numerator is also 0),
     and so are the gradients of everything it was computed from. The loss turns NaN without an error, often many lines
     further down.
 

@@ -51,7 +51,7 @@ class DivisionWithoutEpsilon(Rule):
     ## What it does
     Finds divisions, in what a model or a loss computes, by what reaches 0 by itself: a norm, a standard deviation, a
     sum of magnitudes, a count, the output of `relu`, the difference of the largest and the smallest value, with nothing
-    that keeps the denominator from it. `reciprocal`, `rsqrt` and negative powers divide, too.
+    that keeps the denominator from it. `reciprocal`, `rsqrt` and negative powers are divisions as well.
 
     ## Why is this bad?
     A vector of zeros has the norm 0, a batch of equal values the deviation 0, a mask that selects nothing the count 0.

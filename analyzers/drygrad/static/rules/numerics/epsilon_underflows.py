@@ -25,10 +25,10 @@ class EpsilonUnderflows(Rule):
 
     ## Why is this bad?
     The smallest number of float16 is 6e-8. `x + 1e-8` is `x`: the division or the logarithm that it was to protect
-    gives NaN or infinity all the same, and only in half precision. `F.normalize` and `F.cosine_similarity`, whose
-    own eps are 1e-12 and 1e-8, give NaN for a float16 vector of zeros. `Adam` divides by the root of squared gradients
-    plus 1e-8: in float16 the squares of small gradients are 0, too, and 0 / 0 makes weights NaN in the first step.
-    Mixed precision (`autocast` with a `GradScaler`) keeps the weights in float32.
+    gives NaN or infinity all the same, and only in half precision. `F.normalize` and `F.cosine_similarity`, whose own
+    eps are 1e-12 and 1e-8, give NaN for a float16 vector of zeros. `Adam` divides by the root of squared gradients plus
+    1e-8: in float16 the squares of small gradients are also 0, and 0 / 0 makes weights NaN on the first step. Mixed
+    precision (`autocast` with a `GradScaler`) keeps the weights in float32.
 
     ## Example
     ```python

@@ -24,9 +24,9 @@ class FractionIntoIntegers(Rule):
     `torch.full_like(labels, 0.9)`, `labels.masked_fill(mask, 0.5)`.
 
     ## Why is this bad?
-    The tensor keeps its dtype, and torch cuts the number without a word: 0.9 becomes 0. The result of `F.one_hot`,
-    class labels, and what `zeros_like` makes of them are int64. Soft labels written into such a tensor are all zero,
-    and the loss seems to be excellent.
+    The tensor keeps its dtype, and torch silently truncates the number: 0.9 becomes 0. The result of `F.one_hot`, class
+    labels, and what `zeros_like` makes of them are int64. Soft labels written into such a tensor are all zero, and the
+    loss seems to be excellent.
 
     ## Example
     ```python

@@ -25,7 +25,7 @@ class LogWithoutEpsilon(Rule):
     ## What it does
     Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), of `1 - tanh(x)**2`, of random numbers as `torch.rand` draws
     them, of `x / (1 - x)`, and, in what a model or a loss computes, of other values that may be exactly zero: a norm, a
-    variance, a count, the output of `relu`. `log1p`, `logit` and `atanh` have such points, too.
+    variance, a count, the output of `relu`. `log1p`, `logit` and `atanh` have such points as well.
 
     ## Why is this bad?
     `log(0)` is -inf, and its gradient infinite or NaN; torch raises nothing. A sigmoid rounds to 0 below a logit of

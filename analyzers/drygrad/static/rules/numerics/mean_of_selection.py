@@ -91,9 +91,7 @@ class MeanOfSelection(Rule):
             return
         if not _is_asked_about(mask, node, ctx):
             text = ctx.source_of(mask)
-            message = (
-                f"where `{text}` selects nothing, this is the mean of an empty tensor: NaN, and so are all gradients"
-            )
+            message = f"where `{text}` selects nothing, the mean is NaN, and so are all gradients"
             yield ctx.finding(self, node, message)
 
 

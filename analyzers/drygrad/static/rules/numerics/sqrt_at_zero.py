@@ -184,8 +184,8 @@ class SqrtAtZero(Rule):
         yield ctx.finding(
             self,
             node,
-            f"`{ctx.source_of(given)}` {zero}, where the gradient of sqrt is infinite; it becomes NaN and spreads to "
-            "every weight",
+            f"`{ctx.source_of(given)}` {zero}; the gradient of sqrt is infinite there, so it becomes NaN and spreads "
+            "to every weight",
             severity="warning" if own else None,
             fixes=[self._fix(found, ctx)],
         )

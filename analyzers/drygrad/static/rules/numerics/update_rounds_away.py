@@ -13,10 +13,10 @@ class UpdateRoundsAway(Rule):
     gradient as they were. A dry run sees it.
 
     ## Why is this bad?
-    bfloat16 has eight bits for the digits: a number changes only if it is changed by more than 0.2 to 0.4 percent,
-    in float16 by 0.02 to 0.05 percent. What is less is rounded away, in every step anew, and nothing ever adds
-    up: the average keeps its first value, and the model learns nothing more where the learning rate is small.
-    Averages and weights belong in float32; `autocast` computes in half precision with such weights.
+    bfloat16 has eight bits for the digits: a number changes only if it is changed by more than 0.2 to 0.4 percent, in
+    float16 by 0.02 to 0.05 percent. Anything smaller is rounded away on every step, so nothing accumulates: the average
+    keeps its first value, and the model stops learning when the learning rate is small. Averages and weights belong in
+    float32; `autocast` computes in half precision with such weights.
 
     ## Example
     ```python

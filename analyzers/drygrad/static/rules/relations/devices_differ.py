@@ -12,7 +12,7 @@ class DevicesDiffer(Rule):
     ## What it does
     Runs a target that passed on the CPU once more with its tensors and modules on the GPU (a simulated one where there
     is none), moved as a user would: `module.to("cuda")`, and the tensors among the arguments. It says where a tensor
-    that the code itself has made stays on the CPU and meets the others, under the rule that recognises the cause
+    that the code itself has made stays on the CPU and meets the others, under the rule that recognizes the cause
     (DG201, DG203, DG204, DG205, DG207), and, under its own code, a result that is left on the CPU.
 
     ## Why is this bad?

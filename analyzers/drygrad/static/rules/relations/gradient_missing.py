@@ -14,8 +14,8 @@ class GradientMissing(Rule):
     reach. These are changed a little; where the result changes with them, it tells where their graph ends. Every
     `torch.autograd.Function` of the user's is compared with finite differences on the way (DG123).
 
-    It is a warning where a module in training copies numbers (`torch.tensor([...])`, `.item()`), which nobody does on
-    purpose to stop a gradient, else an info. Frozen parameters, and what stands under `no_grad`, are meant.
+    It is a warning where a module in training copies numbers (`torch.tensor([...])`, `.item()`), which is never meant
+    to stop a gradient, otherwise an info. Frozen parameters, and what stands under `no_grad`, are meant.
 
     ## Why is this bad?
     The optimizer passes over a parameter without a gradient: it keeps the value that it began with, and nothing tells.

@@ -20,8 +20,8 @@ class InputIgnored(Rule):
     values first: a gate that is closed opens while it trains. It is an info, for an input may be meant for later.
 
     ## Why is this bad?
-    A mask that is filled into a copy that nobody keeps, a branch that is left out of the sum, a slice that is read
-    twice: the program runs, and learns from less than it is given.
+    A mask that is filled into a discarded copy, a branch that is left out of the sum, a slice that is read twice: the
+    program runs, and learns from less than it is given.
 
     ## Example
     ```python

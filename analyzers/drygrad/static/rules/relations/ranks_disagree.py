@@ -12,7 +12,7 @@ class RanksDisagree(Rule):
     ## What it does
     Runs a program that begins a process group once more as several ranks: as many as it is launched with (`--ranks`),
     or as it asks for, else two. They take turns, and their collectives exchange values as they do on the cluster. What
-    the ranks do not do alike is told under the rule that recognises it (DG620, DG621); an error that a rank meets, and
+    the ranks do not do alike is told under the rule that recognizes it (DG620, DG621); an error that a rank meets, and
     the program alone does not, under its own.
 
     ## Why is this bad?

@@ -8,11 +8,11 @@ from drygrad.model import Invalid, Rule, Valid
 class StateLost(Rule):
     """
     ## What it does
-    Makes two modules as the program makes one, each drawing its random numbers anew, calls the first in training,
-    loads its `state_dict` into the second, and compares what they come to in evaluation. Where they differ, it tells
-    the attribute without which they do: one that is drawn at random, computed from weights when the module is made,
-    or changed in training, and is neither parameter nor buffer. It also tells of a state that a call has changed so
-    that a new module refuses it. Layers in a plain list stand under DG741, tensors that learn under DG744.
+    Creates two modules the way the program creates one, each with its own random numbers, calls the first in training
+    mode, loads its `state_dict` into the second, and compares their results in eval mode. Where they differ, it tells
+    the attribute without which they do: one that is drawn at random, computed from weights when the module is made, or
+    changed in training, and is neither parameter nor buffer. It also tells of a state that a call has changed so that a
+    new module refuses it. Layers in a plain list stand under DG741, tensors that learn under DG744.
 
     ## Why is this bad?
     Checkpoints lack what is no parameter, no buffer and no part of a registered module. Training shows nothing; the

@@ -11,9 +11,9 @@ class Deadline(Rule):
     Says where a dry run stood when its time was up: the line, and the operation if one was running.
 
     ## Why is this bad?
-    It need not be a fault: the run may only be slow, and a longer `--timeout` lets it go on. A loop that never ends
-    stands there as well. Loops over batches are stopped early and seldom the reason, and neither are imports: they have
-    a minute of their own, which the limit does not count.
+    This is not necessarily a fault: the run may only be slow, and a longer `--timeout` lets it finish. A loop that
+    never ends stands there as well. Loops over batches are stopped early and seldom the reason, and neither are
+    imports: they have a minute of their own, which the limit does not count.
 
     ## Example
     ```python

@@ -109,7 +109,7 @@ class AnomalyDetectionLeftOn(Rule):
         else:
             return
         if not is_meant:
-            message = "anomaly detection checks every gradient on every step and slows training down several times"
+            message = "anomaly detection checks every gradient and makes training several times slower"
             yield ctx.finding(self, node, message, fixes=[_fix(node, ctx)])
 
 

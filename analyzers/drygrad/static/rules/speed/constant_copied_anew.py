@@ -23,7 +23,7 @@ class ConstantCopiedAnew(Rule):
     `forward`, though they stay the same.
 
     ## Why is this bad?
-    The copy is made anew each time, and the CPU waits for it. Once before the loop is enough; in a module,
+    The copy happens every time, and the CPU waits for it. Once before the loop is enough; in a module,
     `register_buffer` lets `model.to(device)` move the tensor together with the weights, and saves it with them.
 
     ## Example

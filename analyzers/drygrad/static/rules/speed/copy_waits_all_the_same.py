@@ -21,9 +21,9 @@ class CopyWaitsAllTheSame(Rule):
     `non_blocking=True`.
 
     ## Why is this bad?
-    Only copies from pinned memory run beside the CPU's work. Out of usual memory the CPU carries the data into a buffer
-    of CUDA's first, and goes on only when that is done; `non_blocking` saves no more than the wait for the last piece.
-    `pin_memory=True` lets the loader put its batches into pinned memory, in a thread of its own.
+    Only copies from pinned memory run beside the CPU's work. From pageable memory, the CPU first copies the data into a
+    staging buffer of CUDA and continues only when that is done; `non_blocking` saves no more than the wait for the last
+    piece. `pin_memory=True` lets the loader put its batches into pinned memory, in a thread of its own.
 
     ## Example
     ```python

@@ -313,7 +313,7 @@ class ItemInHotLoop(Rule):
         steps = [loop for loop, _ in step_loops_around(node, ctx)]
         if steps and not any(_WAITS_ALREADY.search(ctx.source_of(loop)) for loop in steps):
             message = (
-                f"{ctx.source_of(reading)} synchronises with the GPU for every parameter in every step; sum the "
+                f"{ctx.source_of(reading)} synchronizes with the GPU for every parameter in every step; sum the "
                 "tensors and read once"
             )
             yield ctx.finding(self, reading, message, fixes=[read_once(node, reading, ctx)])
@@ -325,7 +325,7 @@ class ItemInHotLoop(Rule):
         if readings:
             first = readings[0]
             message = (
-                f"{ctx.source_of(first)} synchronises with the GPU in every step; read it every N steps, or once "
+                f"{ctx.source_of(first)} synchronizes with the GPU in every step; read it every N steps, or once "
                 "after the loop"
             )
             related = [("and here", other) for other in readings[1:]]
@@ -333,7 +333,7 @@ class ItemInHotLoop(Rule):
             yield ctx.finding(self, first, message, related=related, fixes=fixes)
             return
         for call, reading in _handed_to_readers(node, ctx):
-            message = f"{ctx.source_of(reading)} synchronises with the GPU in every step of the loop that calls this"
+            message = f"{ctx.source_of(reading)} synchronizes with the GPU in every step of the loop that calls this"
             yield ctx.finding(self, reading, message, related=[("called here in every step", call)])
             return
 

@@ -31,7 +31,7 @@ class NeedlessSynchronize(Rule):
     gradients are there, and `loss.item()` waits by itself. Waiting in between makes the GPU idle while Python prepares
     the next step.
 
-    Synchronising is needed to measure time, between several streams, and before the CPU reads what was copied with
+    Synchronizing is needed to measure time, between several streams, and before the CPU reads what was copied with
     `non_blocking=True`; a file or function with any of these, with process groups or graph capture is not reported.
 
     ## Example

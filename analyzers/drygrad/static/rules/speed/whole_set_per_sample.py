@@ -23,8 +23,8 @@ class WholeSetPerSample(Rule):
     in its `__getitem__`, and in the methods and properties that it uses.
 
     ## Why is this bad?
-    The result is the same for every index, but is computed anew for each sample: an epoch costs n times the work of
-    the whole data, and the GPU waits for it.
+    The result is the same for every index, but is recomputed for every sample: an epoch costs n passes over the whole
+    dataset, and the GPU waits.
 
     ## Example
     ```python

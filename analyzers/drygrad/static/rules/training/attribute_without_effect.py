@@ -25,8 +25,8 @@ class AttributeWithoutEffect(Rule):
     of an `nn.Module`, `p.require_grad = False` (misspelt), `optimizer.lr = 1e-4`.
 
     ## Why is this bad?
-    Python lets any attribute be set, so nothing raises and nothing happens: the layers that should be frozen go on
-    learning, the learning rate stays what it was. `requires_grad` is an attribute of parameters (and
+    Python lets any attribute be set, so nothing raises and nothing happens: the layers that should be frozen keep
+    learning, and the learning rate does not change. `requires_grad` is an attribute of parameters (and
     `requires_grad_()` a method of modules, which reaches them all); `training` alone changes the module but none inside
     it, where dropout and batch norm are; an optimizer reads its learning rate from `param_groups`.
 

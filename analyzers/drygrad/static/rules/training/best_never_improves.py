@@ -24,9 +24,9 @@ _INFINITE = frozenset({"numpy.inf", "math.inf", "torch.inf"})
 class BestNeverImproves(Rule):
     """
     ## What it does
-    Finds `if loss < best_loss:` that saves a model where `best_loss` is never set to the better value, is set anew in
-    each turn of the loop, or begins with a value that can never be beaten in this direction: `best_acc = 0` compared by
-    `acc < best_acc`, or infinity by `>`.
+    Finds `if loss < best_loss:` that saves a model where `best_loss` is never set to the better value, is reset in
+    every iteration, or starts at a value that can never be beaten in this direction: `best_acc = 0` compared by `acc <
+    best_acc`, or infinity by `>`.
 
     ## Why is this bad?
     The checkpoint that is kept is not the best. Without the assignment each epoch that beats the first value overwrites
@@ -217,11 +217,11 @@ class BestNeverImproves(Rule):
             edit = ctx.insert_statement(node.body[0], f"{record} = {ctx.source_of(current)}")
             fix = ctx.fix("Store the better value", edit) if isinstance(current, (ast.Name, ast.Attribute)) else None
             message = f"{record} is never updated; every value better than its initial one counts as the best"
-            yield ctx.finding(self, test, message, related=[("initialised here", start)], fixes=[fix])
+            yield ctx.finding(self, test, message, related=[("initialized here", start)], fixes=[fix])
         elif begin is not None and _is_unbeatable(begin, lower, current):
             message = f"nothing is ever {'below' if lower else 'above'} {record}, which starts at {begin:g}"
             fix = ctx.fix("Flip the comparison", ctx.replace(test, _turned(test, ctx)))
-            yield ctx.finding(self, test, message, related=[("initialised here", start)], fixes=[fix])
+            yield ctx.finding(self, test, message, related=[("initialized here", start)], fixes=[fix])
         elif start in block_of(ctx, node) and start in loops[0].body and block_of(ctx, node) is loops[0].body:
             message = f"{record} is reset in every iteration, so every value counts as the best"
             yield ctx.finding(self, start, message, related=[("compared here", test)])

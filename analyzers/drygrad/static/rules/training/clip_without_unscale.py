@@ -19,8 +19,8 @@ class ClipWithoutUnscale(Rule):
 
     ## Why is this bad?
     The scaled gradients are thousands of times larger than the true ones (the scale starts at 65536), so that nearly
-    all are clipped; `scaler.step` then divides what is left by the scale, and the update all but vanishes. There is
-    no error.
+    all are clipped; `scaler.step` then divides the rest by the scale, and the update almost vanishes. There is no
+    error.
 
     ## Example
     ```python

@@ -15,7 +15,7 @@ from drygrad.static.syntax import body_nodes
 class CriterionRebound(Rule):
     """
     ## What it does
-    Finds `loss = loss(output, target)` in a loop: the name of what is called becomes the name of its result.
+    Finds `loss = loss(output, target)` in a loop: the name of the function is rebound to its result.
 
     ## Why is this bad?
     The second turn calls a tensor: `TypeError: 'Tensor' object is not callable`.

@@ -383,8 +383,7 @@ class EvalWithoutTrain(Rule):
         return ctx.finding(
             self,
             event.via[0],
-            f"this evaluation leaves {event.receiver} in eval mode, and nothing calls train() before training "
-            "continues",
+            f"this evaluation leaves {event.receiver} in eval mode; nothing calls train() before training continues",
             related=[("eval() is called here", event.node)],
             fixes=[ctx.fix(f"Insert `{text}` after it", inserted(ctx, event.anchor, text, after=True))],
         )

@@ -20,7 +20,7 @@ class ExhaustedIterator(Rule):
     """
     ## What it does
     Finds `params = model.parameters()` (also `filter(...)`, `map(...)` and generators over parameters) where `params`
-    is gone through twice: by the optimizer and then by `clip_grad_norm_`, or in each turn of a loop.
+    is consumed twice: by the optimizer and then by `clip_grad_norm_`, or on every iteration of a loop.
 
     ## Why is this bad?
     `parameters()` is a generator. The optimizer has emptied it, so that whatever comes next gets nothing, and says

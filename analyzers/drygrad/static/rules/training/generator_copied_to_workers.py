@@ -30,8 +30,8 @@ class GeneratorCopiedToWorkers(Rule):
 
     ## Why is this bad?
     Each worker gets a copy of the dataset, and of the generator in the state in which it is: all workers draw the same
-    numbers, so that the same crop, flip or noise comes as often as there are workers. The copies are made anew in every
-    epoch, which begins with the same numbers again. Torch's own generator, and the global one of NumPy, are given a
+    numbers, so that the same crop, flip or noise comes as often as there are workers. The copies are created again in
+    every epoch, which starts with the same numbers. Torch's own generator, and the global one of NumPy, are given a
     seed of their own in each worker; a generator that an object holds is not.
 
     ## Example
@@ -177,7 +177,7 @@ class GeneratorCopiedToWorkers(Rule):
         }
         for name, statement in _held(cls, ctx):
             if name in drawn:
-                message = f"each worker gets a copy of self.{name}, so all workers draw the same numbers in every epoch"
+                message = f"each worker gets a copy of self.{name}; all workers draw the same numbers in every epoch"
                 yield ctx.finding(self, statement, message, related=[("the loader with workers is created here", node)])
 
 

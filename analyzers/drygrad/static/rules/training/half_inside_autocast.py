@@ -159,8 +159,8 @@ class HalfInsideAutocast(Rule):
                     yield ctx.finding(
                         self,
                         call,
-                        'float16 weights give float16 gradients, and the GradScaler raises "Attempting to unscale '
-                        'FP16 gradients"; keep the weights in float32',
+                        "float16 weights give float16 gradients, which the GradScaler rejects; "
+                        "keep the weights in float32",
                         related=[("scaler.step() is called here", scaled_steps(training)[0].node)],
                         fixes=[self._fix(ctx, call)],
                     )

@@ -230,8 +230,8 @@ class OomRetryInsideHandler(Rule):
                 retry = _retry(node, handler, ctx)
                 if retry is not None:
                     message = (
-                        f"{_called_text(retry)} is retried while the handler still holds the exception, whose "
-                        "traceback keeps the failed attempt's tensors alive"
+                        f"{_called_text(retry)} is retried inside the exception handler; the traceback keeps "
+                        "the failed attempt's tensors alive"
                     )
                     yield ctx.finding(self, retry, message, fixes=[_moved_out(node, handler, ctx)])
 

@@ -18,11 +18,11 @@ from drygrad.static.tree import walk
 class OptimizerRebuiltInLoop(Rule):
     """
     ## What it does
-    Finds optimizers made anew for each batch over parameters that stay the same.
+    Finds optimizers that are recreated for every batch over the same parameters.
 
     ## Why is this bad?
-    The state of an optimizer (momentum, Adam's moments and step count) begins again at each batch: Adam takes the
-    steps of its very first update for ever, SGD has no momentum, and a scheduler never gets anywhere.
+    The state of an optimizer (momentum, Adam's moments and step count) starts over at every batch: Adam repeats the
+    step size of its first update, SGD has no momentum, and a scheduler has no effect.
 
     ## Example
     ```python

@@ -17,7 +17,7 @@ from drygrad.static.tree import walk
 class OptimizerStepMissing(Rule):
     """
     ## What it does
-    Finds training loops that clear gradients and compute them anew, and never let the optimizer apply them.
+    Finds training loops that compute and clear gradients but never call the optimizer's step.
 
     ## Why is this bad?
     Without `step()` no parameter ever changes: the loss stays what it was, with no error.

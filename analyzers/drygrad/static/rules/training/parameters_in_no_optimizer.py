@@ -14,8 +14,8 @@ class ParametersInNoOptimizer(Rule):
     ## Why is this bad?
     They keep the random numbers they were made with. The optimizer was given the decoder's parameters and not the
     encoder's, or the loss has parameters of its own (class centres, a temperature, the weights of several tasks) that
-    nobody thought of. The rest of the model learns to live with that, so the loss falls. What is not meant to learn
-    needs `requires_grad_(False)`, which also saves its gradients.
+    were overlooked. The rest of the model learns to live with that, so the loss falls. What is not meant to learn needs
+    `requires_grad_(False)`, which also saves its gradients.
 
     ## Example
     ```python

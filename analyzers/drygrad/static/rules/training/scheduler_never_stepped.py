@@ -22,7 +22,8 @@ class SchedulerNeverStepped(Rule):
     else.
 
     ## Why is this bad?
-    The learning rate stays what it was. A scheduler does nothing by itself: torch's optimizers do not know it.
+    The learning rate stays what it was. A scheduler has no effect until it is stepped: torch's optimizers do not know
+    it.
 
     ## Example
     ```python

@@ -344,9 +344,7 @@ class SchedulerOrder(Rule):
             yield ctx.finding(self, event.node, message, related=made, fixes=[_per_epoch(ctx, event)])
         text = ctx.source_of(period) if period is not None else ""
         if _is_type(value, "CosineAnnealingLR") and text == ctx.source_of(epochs):
-            message = (
-                f"CosineAnnealingLR has a period of {text} steps, the number of epochs, but is stepped on every batch"
-            )
+            message = f"CosineAnnealingLR counts epochs (a period of {text}), but is stepped on every batch"
             yield ctx.finding(self, event.node, message, related=made, fixes=[_per_epoch(ctx, event)])
 
 

@@ -20,8 +20,8 @@ class TotalOverEpochs(Rule):
     divided by `len(loader)` or `len(loader.dataset)` in each of them.
 
     ## Why is this bad?
-    The total goes on from epoch to epoch while the divisor is that of one: in the second epoch the loss seems twice
-    what it is, and the accuracy goes beyond 100%.
+    The total keeps growing across epochs while the divisor is that of one epoch: in the second epoch the loss appears
+    doubled, and the accuracy exceeds 100%.
 
     ## Example
     ```python

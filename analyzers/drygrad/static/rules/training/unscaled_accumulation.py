@@ -24,7 +24,7 @@ class UnscaledAccumulation(Rule):
     ## Why is this bad?
     `backward()` adds gradients; the loss of each micro-batch is a mean. Over k micro-batches the step gets k times the
     gradient of the large batch, as if the learning rate were k times higher, and a clipping threshold k times lower.
-    An optimizer that normalises its updates (the Adam family) hides most of it; there the finding is an info, as it is
+    An optimizer that normalizes its updates (the Adam family) hides most of it; there the finding is an info, as it is
     where the loss function is not known to take a mean.
 
     ## Example

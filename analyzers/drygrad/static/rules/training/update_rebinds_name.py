@@ -22,10 +22,10 @@ class UpdateRebindsName(Rule):
     parameters that is written as `a = decay * a + (1 - decay) * p` in a loop over them.
 
     ## Why is this bad?
-    The statement computes a new tensor and gives it the name. Where the name is the variable of a loop over
-    parameters, the parameters themselves never change: the model learns nothing, and nothing raises. Where it is
-    a tensor with `requires_grad=True`, the new one is no leaf (or, under `no_grad`, no part of any graph): its `grad`
-    is None in the next iteration, or `backward()` fails.
+    The statement computes a new tensor and gives it the name. Where the name is the variable of a loop over parameters,
+    the parameters themselves never change: the model learns nothing, and nothing raises. Where it is a tensor with
+    `requires_grad=True`, the new one is not a leaf (or, under `no_grad`, no part of any graph): its `grad` is None in
+    the next iteration, or `backward()` fails.
 
     ## Example
     ```python

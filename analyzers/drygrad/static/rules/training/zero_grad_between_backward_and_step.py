@@ -19,7 +19,7 @@ class ZeroGradBetweenBackwardAndStep(Rule):
     Finds `zero_grad()` after `backward()` and before the step of the same optimizer.
 
     ## Why is this bad?
-    The gradients are thrown away right before they would be applied. The step finds none and changes nothing (with
+    The gradients are discarded right before they would be applied. The step finds none and changes nothing (with
     `set_to_none=False` it applies zeros): the model does not learn, with no error.
 
     ## Example

@@ -20,16 +20,16 @@ from drygrad.static.tree import walk
 class ZeroGradMissing(Rule):
     """
     ## What it does
-    Finds training loops that run `backward()` and `step()`, or an update in place by hand, in each turn and never clear
-    the gradients of what they update, or clear them only outside of it.
+    Finds training loops that run `backward()` and `step()`, or an update in place by hand, in each iteration and never
+    clear the gradients, or clear them only outside the loop.
 
     ## Why is this bad?
     `backward()` adds to the gradients that are there. Without `zero_grad()` every step applies the sum of all batches
     seen so far, old ones computed with weights long gone: the updates are wrong and training diverges or stalls, with
     no error. (It costs no memory: the sum has the size of one gradient.)
 
-    A loop is left alone where code that cannot be seen is given the optimizer, where the optimizer is made anew in it,
-    and where a training framework is imported.
+    A loop is left alone where code that cannot be seen is given the optimizer, where it creates the optimizer, and
+    where a training framework is imported.
 
     ## Example
     ```python

@@ -22,8 +22,8 @@ class ZeroGradPerMicroBatch(Rule):
     clear and compute gradients in each turn and are followed by the only step.
 
     ## Why is this bad?
-    The step comes once in k micro-batches, `zero_grad()` at every one of them: the gradients of k - 1 are thrown away
-    and the step applies the last alone. Nothing tells; the effective batch is k times smaller than meant.
+    The step runs once per k micro-batches but `zero_grad()` on every one: the gradients of k - 1 micro-batches are
+    discarded and the step applies only the last. Nothing tells; the effective batch is k times smaller than meant.
 
     ## Example
     ```python
@@ -208,7 +208,7 @@ class ZeroGradPerMicroBatch(Rule):
                     yield ctx.finding(
                         self,
                         event.node,
-                        f"the gradients are cleared on every micro-batch, but step() runs once per {size}; only the "
+                        f"gradients are cleared on every micro-batch, but step() runs once per {size}; only the "
                         "last micro-batch counts",
                         related=[("the step for the whole group", accumulation.step.node)],
                         fixes=[self._fix(ctx, training, accumulation, event)],
