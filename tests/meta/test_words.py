@@ -15,7 +15,7 @@ from drygrad.static.registry import all_rules
 ROOT = Path(__file__).parents[2]
 TEXTS = [*(ROOT / "analyzers").rglob("*.py"), *(ROOT / "server").rglob("*.py")]
 BANNED = re.compile(
-    r"\bfor (there|none|nothing|nobody|it) (is|are|was|were|has|can|does)\b|\bfor ever\b|\banew\b|\bin the place of\b"
+    r", for (there|none|nothing|nobody|it) (is|are|was|were|has|can|does)\b|\bfor ever\b|\banew\b|\bin the place of\b"
     r"|\bnobody\b|\bwhence\b|\bthrown away\b|\bnot come to\b|\bcame to nothing\b|\bturn round\b|\bby chance\b"
     r"|\bprotects nothing\b|\b(each|every) turn of\b|\bin line \{|\bis no (leaf|number)\b"
     r"|\bsynchronis|\binitialis|\bminimis|\bmaximis|\bnormalis|\brecognis",
