@@ -159,4 +159,4 @@ def test_a_gpu_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path = tmp_path / "train.py"
     path.write_text(PROGRAM)
     assert main(["forecast", str(path), "--gpu", "rtx9999"]) == 2
-    assert "no GPU is known as 'rtx9999'" in capsys.readouterr().err
+    assert "'rtx9999'" in capsys.readouterr().err
