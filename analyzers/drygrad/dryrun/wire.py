@@ -279,7 +279,8 @@ _FORECAST = record(
         "kinds": table(_WORDS, _COUNT, 20),
         "by_line": items(record({"path": maybe(path), "line": maybe(_LINE), "kind": _WORDS, "bytes": _COUNT}), 1000),
         "tensors": items(
-            record({**_ALLOCATED, "kind": _WORDS, "name": maybe(line(1000)), "kept_by": maybe(_KEPT)}), 100
+            record({**_ALLOCATED, "kind": _WORDS, "name": maybe(line(1000)), "kept_by": maybe(_KEPT), "count": _COUNT}),
+            100,
         ),
         "steps": items(_COUNT, 10_000),
         "over_time": items(record({"at": _COUNT, "bytes": _COUNT, "phase": _WORDS}), 10_000),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
+    register_module_forward_pre_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
@@ -41,17 +42,31 @@ class Owners:
         """What allocations are called."""
         self.keepers: dict[int, Keeper] = {}
         """The first operation that keeps an allocation for backward, which is the last to let go of it."""
+        self._changed = False
+        """Whether modules were made or moved since they were last asked what is theirs."""
         self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
         self._parents: weakref.WeakKeyDictionary[Any, tuple[Any, str]] = weakref.WeakKeyDictionary()
         self._lines = lines
         self._roles: dict[str, list[str]] = {}
 
     @contextmanager
-    def watching(self) -> Generator[None]:
-        """Hear of modules that are made inside the block."""
+    def watching(self, settle: Callable[[], None]) -> Generator[None]:
+        """Hear of modules that are made inside the block; ``settle`` is called before what has changed is used."""
+        kind: Any = torch.nn.Module
+        apply = kind._apply
 
         def has(module: Any, name: str, value: Any) -> None:
             self._modules.add(module)
+            self._changed = True
+
+        def applied(module: Any, *args: Any, **kwargs: Any) -> Any:
+            self._changed = True
+            return apply(module, *args, **kwargs)
+
+        def begins(module: Any, args: Any) -> None:
+            if self._changed:
+                self._changed = False
+                settle()
 
         def contains(module: Any, name: str, child: Any) -> None:
             if child is not None:
@@ -61,6 +76,9 @@ class Owners:
             for register in (register_module_parameter_registration_hook, register_module_buffer_registration_hook):
                 left.callback(register(has).remove)
             left.callback(register_module_module_registration_hook(contains).remove)
+            left.callback(register_module_forward_pre_hook(begins).remove)
+            left.callback(setattr, kind, "_apply", apply)
+            kind._apply = applied
             yield
 
     def all(self) -> Iterator[Owned]:

@@ -8,7 +8,7 @@ from typing import Any
 from drygrad.worker.forecast import replay
 from drygrad.worker.forecast.events import ACTIVATIONS, KINDS, RECOMPUTE, TEMPORARIES, Allocation, Mark, Site, Trace
 from drygrad.worker.forecast.gpu import Gpu
-from drygrad.worker.forecast.owners import Owners
+from drygrad.worker.forecast.owners import Keeper, Owners
 from drygrad.worker.forecast.roofline import roofline
 from drygrad.worker.forecast.unknown import Unknown
 from drygrad.worker.run import Run
@@ -106,24 +106,31 @@ class _Teller:
         return [*told, {**_place(None), "kind": TEMPORARIES, "bytes": rest}] if rest else told
 
     def tensors(self, live: list[replay.Live]) -> list[dict[str, Any]]:
-        """Return the tensors that take most, with the line that keeps each."""
-        largest = sorted(live, key=lambda one: -one.bytes)[:_TENSORS]
-        return [self._tensor(one) for one in largest]
+        """Return the tensors that take most, with the line that keeps each; those that are alike as one."""
+        alike: defaultdict[tuple[object, ...], list[replay.Live]] = defaultdict(list)
+        for one in live:
+            allocation = one.allocation
+            keeper, name = self._owners.keepers.get(allocation.id), self._owners.names.get(allocation.id)
+            why = (keeper.instruction, keeper.operation) if keeper else None
+            alike[
+                allocation.site, allocation.operation, allocation.phase, one.bytes, self.kind(allocation), why, name
+            ].append(one)
+        largest = sorted(alike.values(), key=lambda each: -sum(one.bytes for one in each))[:_TENSORS]
+        return [{**self._tensor(each[0]), "count": len(each)} for each in largest]
 
     def _tensor(self, one: replay.Live) -> dict[str, Any]:
-        allocation = one.allocation
-        kept, kind = self._owners.keepers.get(allocation.id), self.kind(allocation)
-        place = self._run.lines.place(kept.instruction) if kept is not None else None
-        name = self._owners.names.get(allocation.id)
+        keeper = self._owners.keepers.get(one.allocation.id)
         return {
-            **self.event(allocation),
+            **self.event(one.allocation),
             "bytes": one.bytes,
-            "kind": kind,
-            "name": name,
-            "kept_by": {**_place(Site(place.path, place.line) if place else None), "operation": kept.operation}
-            if kept is not None
-            else None,
+            "kind": self.kind(one.allocation),
+            "name": self._owners.names.get(one.allocation.id),
+            "kept_by": self._keeping(keeper) if keeper is not None else None,
         }
+
+    def _keeping(self, keeper: Keeper) -> dict[str, Any]:
+        place = self._run.lines.place(keeper.instruction)
+        return {**_place(Site(place.path, place.line) if place else None), "operation": keeper.operation}
 
 
 def _place(site: Site | None) -> dict[str, Any]:

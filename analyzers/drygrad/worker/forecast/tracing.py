@@ -77,7 +77,7 @@ class Tracing(Instrument):
                 simulated.watcher = self
                 left.callback(setattr, simulated, "watcher", None)
             left.enter_context(patched(self.virtual, self.unknown))
-            left.enter_context(self.owners.watching())
+            left.enter_context(self.owners.watching(self._settle))
             left.enter_context(self.virtual)
             yield
 

@@ -17,6 +17,7 @@ _LINES = 10
 _LABEL = 11
 _SOURCE = 56
 _NAMED = 3
+_NOTEWORTHY = 1 << 20
 Row = Mapping[str, Any]
 
 
@@ -81,9 +82,9 @@ class _Block:
     def _parts(self, told: Row) -> Iterator[str]:
         yield from _labelled("by phase", [_joined(told["phases"])])
         yield from _labelled("by kind", [_joined(told["kinds"], ranked=True)])
-        steps: list[int] = told["steps"]
-        if len(steps) > 1 and steps[-1] > steps[-2]:
-            yield from _labelled("grows", [f"{size(steps[-1] - steps[-2])} more after the last step than before it"])
+        growth = growth_of(told)
+        if growth:
+            yield from _labelled("grows", [f"{size(growth)} more are allocated after each step"])
 
     def _rows(self, rows: Sequence[Row]) -> Iterator[str]:
         """Yield a line of the source each, with the bytes that it holds."""
@@ -100,7 +101,8 @@ class _Block:
             made = f"{row['kind']:11}{name} of {self._event(row)}"
             kept = cast("Row | None", row["kept_by"])
             why = f", kept for the backward of {kept['operation']} in {self._where(kept)}" if kept else ""
-            yield f"{size(row['bytes']):>9}  {made}{why}"
+            times = f"{row['count']}x " if row["count"] > 1 else ""
+            yield f"{times + size(row['bytes']):>13}  {made}{why}"
 
     def _time(self, bound: Row | None) -> Iterator[str]:
         if bound is None:
@@ -138,6 +140,12 @@ def _joined(parts: Mapping[str, int], *, ranked: bool = False) -> str:
 def _labelled(label: str, lines: Sequence[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         yield f"  {'' if number else label:{_LABEL}} {line}"
+
+
+def growth_of(told: Row) -> int:
+    """Return by how much more is allocated after each of the last steps; 0 where it is hardly anything."""
+    first, second, third = ([0, 0, 0, *told["steps"]])[-3:]
+    return third - second if 0 < first < second < third and min(third - second, second - first) >= _NOTEWORTHY else 0
 
 
 def size(count: int) -> str:
