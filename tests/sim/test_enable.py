@@ -45,3 +45,32 @@ Away.apply(x).sum().backward()
         "RuntimeError: Function AwayBackward returned an invalid gradient at index 0 - expected device cuda:0 "
         "but got cpu"
     )
+
+
+FORKS = """
+import os
+def backward(device):
+    x = torch.ones(2, device=device, requires_grad=True)
+    (x * x).sum().backward()
+    return x.grad.tolist()
+def behind_a_fork(device):
+    reading, writing = os.pipe()
+    if not os.fork():
+        try:
+            os.write(writing, str(backward(device)).encode())
+        except RuntimeError as error:
+            os.write(writing, str(error)[:60].encode())
+        finally:
+            os._exit(0)
+    os.wait()
+    return os.read(reading, 100).decode()
+"""
+
+
+def test_a_process_that_has_gone_backward_can_be_forked_for_more(sim: Simulated) -> None:
+    code = """
+sim.stay_forkable()
+backward("cpu")
+result = [behind_a_fork("cpu"), behind_a_fork("cuda"), str(backward("cuda"))]
+"""
+    assert sim.run(FORKS + code) == ["[2.0, 2.0]"] * 3

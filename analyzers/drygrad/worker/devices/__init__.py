@@ -45,4 +45,8 @@ def prepare(device: str, options: dict[str, Any]) -> str | None:
 
 def enter(plan: dict[str, Any]) -> str | None:
     """Set the device up in the process of a run; return why that cannot be, if so."""
-    return cuda.enter(plan) if plan.get("device") == "cuda" else None
+    if plan.get("device") == "cuda":
+        return cuda.enter(plan)
+    if plan.get("experiments") and plan.get("device") == "sim":
+        simulation().stay_forkable()
+    return None

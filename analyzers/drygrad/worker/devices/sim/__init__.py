@@ -11,7 +11,7 @@ from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.state import NOTES, STATE
 
-__all__ = ["Unsupported", "enable", "memory", "notes", "on_sync", "probe"]
+__all__ = ["Unsupported", "enable", "memory", "notes", "on_sync", "probe", "stay_forkable"]
 
 notes = NOTES
 
@@ -42,6 +42,14 @@ def enable(
     registration.register()
     storages.patch()
     STATE.enabled = True
+
+
+def stay_forkable() -> None:
+    """Let this process, which goes backward, be forked into others that do."""
+    if STATE.enabled:
+        from drygrad.worker.devices.sim import guard
+
+        guard.stay_forkable()
 
 
 def probe() -> str | None:

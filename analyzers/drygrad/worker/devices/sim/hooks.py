@@ -7,32 +7,24 @@ are ours; the places of the methods are read from the headers that come with tor
 from __future__ import annotations
 
 import ctypes
-import os
-import re
 from typing import Any, Callable
 
 import torch
 
-from drygrad.worker.devices.sim.internals import C, always, headers, shared_library
+from drygrad.worker.devices.sim.internals import DESTRUCTORS, C, always, shared_library, virtual
 from drygrad.worker.devices.sim.state import PINNED, STATE
 
-DESTRUCTORS = 2  # the first entries of a virtual table in the Itanium ABI
 PREAMBLE = 2  # offset to top and type information, before the address that objects point to
+_FOLDER = "ATen", "detail"
 _kept: list[Any] = []
 
 
 def methods() -> dict[str, int]:
     """Entry in the virtual table of each method of ``CUDAHooksInterface``, by name."""
-    names = [name for name in _virtual("AcceleratorHooksInterface.h") if "Hooks" not in name]
-    names += _virtual("CUDAHooksInterface.h")
-    return {name: place for place, name in enumerate(names, DESTRUCTORS)}
-
-
-def _virtual(header: str) -> list[str]:
-    with open(os.path.join(headers(), "ATen", "detail", header), encoding="utf-8") as file:
-        text = re.sub(r"//[^\n]*|/\*.*?\*/", "", file.read(), flags=re.S)
-    found = re.findall(r"virtual\s+(?:[\w:&<>\*\s]+?)[\s&\*]([A-Za-z_~]\w*)\s*\(", text)
-    return [name for name in found if not name.startswith("~")]
+    names = [name for name in virtual(*_FOLDER, "AcceleratorHooksInterface.h") if "Hooks" not in name]
+    names += virtual(*_FOLDER, "CUDAHooksInterface.h")
+    methods = (name for name in names if not name.startswith("~"))
+    return {name: place for place, name in enumerate(methods, DESTRUCTORS)}
 
 
 def install() -> None:

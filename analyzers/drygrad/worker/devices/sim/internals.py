@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any, Callable
 
@@ -29,6 +30,17 @@ def shared_library(stem: str) -> str:
 def headers() -> str:
     """Folder of the C++ headers that come with torch."""
     return os.path.join(os.path.dirname(torch.__file__), "include")
+
+
+DESTRUCTORS = 2
+"""The entries of a virtual table that a destructor takes in the Itanium ABI."""
+
+
+def virtual(*header: str) -> list[str]:
+    """Return the virtual methods that a header declares, in their order; a destructor begins with ``~``."""
+    with open(os.path.join(headers(), *header), encoding="utf-8") as file:
+        text = re.sub(r"//[^\n]*|/\*.*?\*/", "", file.read(), flags=re.S)
+    return re.findall(r"virtual\s+(?:[\w:&<>\*\s]*?)[\s&\*]?([A-Za-z_~]\w*)\s*\(", text)
 
 
 def always(value: Any) -> Callable[..., Any]:

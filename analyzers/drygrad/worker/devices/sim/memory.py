@@ -7,7 +7,7 @@ a weak reference to that host storage lives.
 from __future__ import annotations
 
 import weakref
-from typing import Any, Protocol
+from typing import Any, Callable, Protocol
 
 from torch import Tensor
 
@@ -49,6 +49,8 @@ class Watcher(Protocol):
 watcher: Watcher | None = None
 _usages: dict[int, Usage] = {}
 _live: dict[int, Allocation] = {}
+on_first_use: list[Callable[[], None]] = []
+"""What is called once, when something first lives on a device."""
 
 
 def usage(index: int = 0) -> Usage:
@@ -67,6 +69,11 @@ def allocated(index: int = 0) -> int:
 def max_allocated(index: int = 0) -> int:
     """The most bytes that have lived on a device since the last reset."""
     return usage(index).peak
+
+
+def is_used() -> bool:
+    """Whether anything has ever lived on a device."""
+    return any(found.allocations for found in _usages.values())
 
 
 def reset_peak(index: int = 0) -> None:
@@ -99,6 +106,8 @@ def take(tensor: Tensor, index: int) -> None:
     found.peak = max(found.peak, found.allocated)
     if watcher is not None:
         watcher.taken(size, reference.address, index)
+    while on_first_use:
+        on_first_use.pop()()
 
 
 def _release(reference: Any) -> None:
