@@ -189,6 +189,60 @@ UNTRIED = {
 }
 
 
+LEARNER = """
+        class Learner:
+            def __init__(self, net, data, device="cpu"):
+                self.device = torch.device(device)
+                self.net = net.to(self.device)
+                self.optimizer = torch.optim.Adam(self.net.parameters())
+                self.data = data
+                self.seen = torch.zeros(2, device=self.device)
+
+            def learn(self):
+                for x, y in self.data:
+                    self.optimizer.zero_grad()
+                    F.cross_entropy(self.net(x.to(self.device)), {}).backward()
+                    self.optimizer.step()
+                    self.seen += self.net.bias.detach()
+
+        data = torch.utils.data.DataLoader([(torch.randn(3), n % 2) for n in range(6)], batch_size=2)
+        learner = Learner(nn.Linear(3, 2), data)
+        learner.learn()
+        learner.learn()
+        """
+METER = """
+        class Meter:
+            def __init__(self, window=3, eta=0.5):
+                weights = torch.exp(-eta * torch.arange(window))
+                self.weights = weights / weights.sum()
+                self.window = window
+                self.values = []
+
+            def mean(self, value):
+                self.values.append(value)
+                if len(self.values) < self.window:
+                    return None
+                return torch.stack(self.values[-self.window :]) @ {}
+
+        meter = Meter()
+        meter.mean(torch.tensor(0.25))
+        """
+OBJECTS = {
+    "batches that an object fetches and does not move": (LEARNER, "Learner.learn", 12, "y", "y.to(self.device)"),
+    "what an object has made, met at a later call": (METER, "Meter.mean", 12, "self.weights", "self.weights.to(value)"),
+}
+
+
+@pytest.mark.parametrize("case", OBJECTS)
+def test_an_object_of_the_programs_works_on_the_gpu_as_well(case: str, lab: Lab) -> None:
+    program, target, line, broken, right = OBJECTS[case]
+    record = lab.experimented(written(program.format(broken)), target, CODE)
+    (finding,) = (finding for finding in record.findings if "the GPU" in finding.message)
+    assert (finding.code, finding.span.start.line - 3, finding.severity) == ("DG205", line, "info")
+    record = lab.experimented(written(program.format(right)), target, CODE)
+    assert [(one.outcome, one.why) for one in record.result.tried] == [("held", "")]
+
+
 @pytest.mark.parametrize("case", OWN)
 def test_what_the_code_itself_makes_on_the_cpu_is_told(case: str, lab: Lab) -> None:
     code, line, program = OWN[case]

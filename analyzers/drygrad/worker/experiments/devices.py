@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import torch
 
 from drygrad.worker import errors, probe
+from drygrad.worker.experiments import placed
 from drygrad.worker.experiments.bench import Bench, Called, Inputs
 from drygrad.worker.experiments.moving import Moving
 from drygrad.worker.experiments.relation import NotTried, Relation
@@ -26,6 +27,8 @@ _CAUSES = frozenset(("DG201", "DG203", "DG204", "DG205", "DG207"))
 """The rules that recognise what mixes devices."""
 _COPY = "aten::_to_copy"
 _DEPTH = 4
+_REPEATED, _MOST_REPEATED = 12, 0.3
+"""So often a method is called again, within this share of the time."""
 
 
 class DevicesAreEqual(Relation):
@@ -52,24 +55,42 @@ class DevicesAreEqual(Relation):
         if not moving.count and not _told(given):
             raise NotTried("nothing among its inputs has a device")
         bench.run.tell("begins", {}, dict(zip(given.names, given.values)))
-        met = _Met(bench, moving.modules)
+        met = _Met(bench, moving)
         bench.run.forgive = Forgiving(bench.run, met.tell)
         called = bench.call(given)
         bench.run.forgive = None
         if called.error is None and not met.any:
             yield from _left_behind(bench, called.returned)
             called = _backward(bench, called.returned)
+            if called.error is None:
+                _repeat(bench, given, met)
         if called.error is not None and not met.any:
-            yield _mixed(bench, called, moving.modules)
+            yield _mixed(bench, called, moving)
         yield from met.faults()
+
+
+def _repeat(bench: Bench, given: Inputs, met: _Met) -> None:
+    """Call a method again: what an object keeps of its calls may take it to lines that the first has not come to.
+
+    A module, which seldom counts them, is called a second time. Raises NotTried where a later call fails otherwise.
+    """
+    most = 0 if given.owner is None else 1 if isinstance(given.owner, torch.nn.Module) else _REPEATED
+    bench.run.forgive = Forgiving(bench.run, met.tell)
+    for _ in range(most):
+        if met.any or bench.spent > _MOST_REPEATED:
+            break
+        called = bench.call(given)
+        if called.error is not None and not met.any:
+            raise NotTried(f"a later call ends with {type(called.error).__name__}")
+    bench.run.forgive = None
 
 
 class _Met:
     """What has mixed devices in a call that goes on behind that."""
 
-    def __init__(self, bench: Bench, modules: list[torch.nn.Module]) -> None:
+    def __init__(self, bench: Bench, moving: Moving) -> None:
         self._bench = bench
-        self._modules = modules
+        self._moving = moving
         self._faults: list[Fault] = []
         self._why_not: NotTried | None = None
 
@@ -84,7 +105,7 @@ class _Met:
             return
         called = Called(error=error, place=self._bench.run.lines.place_of_error(error))
         try:
-            self._faults.append(_mixed(self._bench, called, self._modules))
+            self._faults.append(_mixed(self._bench, called, self._moving))
         except NotTried as why:
             self._why_not = why
 
@@ -107,7 +128,7 @@ def _backward(bench: Bench, returned: Any) -> Called:
     return called if _strays(bench, called) else Called()
 
 
-def _mixed(bench: Bench, called: Called, modules: list[torch.nn.Module]) -> Fault:
+def _mixed(bench: Bench, called: Called, moving: Moving) -> Fault:
     """Return the fault of a call that mixed devices by itself. Raises NotTried where it is not known to be its own."""
     assert called.error is not None
     fault = bench.explained(called)
@@ -117,13 +138,13 @@ def _mixed(bench: Bench, called: Called, modules: list[torch.nn.Module]) -> Faul
         outcome = errors.outcome_of(called.error, bench.run)
         raise NotTried(f"on the GPU it {'ends with' if outcome == 'failed' else 'cannot run:'} {said}")
     calls = calls_of_error(bench.run, called.error)
-    own = all(_is_own(bench, stray, modules) or _is_constant(calls, stray) for stray in strays)
+    own = all(_is_own(bench, stray, moving) or _is_constant(calls, stray) for stray in strays)
     if fault.code != "DG207" and not (strays and own):
         raise NotTried("the operand that stays on the CPU came with the inputs")
     if fault.code == "DG205" and all(_is_made_of_nothing(bench, stray, fault.at) for stray in strays):
         fault.code = "DG203"
-    fault.message += " (with its inputs on the GPU)"
-    fault.severity = "info" if _is_of_the_host(bench) else "warning"
+    fault.message += " (as if told to work on the GPU)" if moving.told else " (with its inputs on the GPU)"
+    fault.severity = "info" if moving.told or _is_of_the_host(bench) else "warning"
     return fault
 
 
@@ -160,12 +181,17 @@ def _strays(bench: Bench, called: Called) -> list[torch.Tensor]:
     return [tensor for tensor in on_host if tensor.dim()] or on_host
 
 
-def _is_own(bench: Bench, tensor: torch.Tensor, modules: list[torch.nn.Module]) -> bool:
-    """Say whether the target has made a tensor itself, or a module holds it that moving the module does not reach."""
+def _is_own(bench: Bench, tensor: torch.Tensor, moving: Moving) -> bool:
+    """Say whether the target has made a tensor itself, or a module holds it that moving the module does not reach.
+
+    Batches that it fetches are its own to move where an object among its inputs knows where to.
+    """
     held = bench.run.held_of(tensor)
     if held is not None and held.roots.device.within:
-        return not _is_fetched(held.roots.device)
-    return any(_holds(module, tensor) for module in modules if not _takes_device(module))
+        return moving.told or not _is_fetched(held.roots.device)
+    if any(_holds(module, tensor) for module in moving.modules if not _takes_device(module)):
+        return True
+    return any(placed.makes_itself(value, tensor) for value in moving.left)
 
 
 def _is_made_of_nothing(bench: Bench, tensor: torch.Tensor, at: Place | None) -> bool:
@@ -211,9 +237,9 @@ def _keeps(value: Any, tensor: torch.Tensor, depth: int) -> bool:
 
 
 def _takes_device(module: torch.nn.Module) -> bool:
-    """Say whether a module is told its device when it is made."""
+    """Say whether a module is told its device when it is made, or keeps one."""
     try:
-        return "device" in inspect.signature(type(module)).parameters
+        return "device" in inspect.signature(type(module)).parameters or bool(placed.devices(module))
     except (TypeError, ValueError):
         return False
 

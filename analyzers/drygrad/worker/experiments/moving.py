@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 
+from drygrad.worker.experiments import placed
 from drygrad.worker.experiments.bench import Inputs
 from drygrad.worker.experiments.relation import NotTried
 
@@ -23,6 +24,14 @@ class Moving:
         self.modules: list[torch.nn.Module] = []
         self.count = 0
         """How many tensors and modules were moved."""
+        self.told = False
+        """Whether an object was told the device that had kept the CPU as its own."""
+        self.left: list[Any] = []
+        """The objects that are not told a device, and have none."""
+        self._keeping = False
+        """Whether tensors stay where they are."""
+        self._ours: set[torch.Tensor] = set()
+        """What moving a module has put there: other modules and objects may hold it, too."""
         self._moved: dict[int, tuple[Any, Any]] = {}
 
     def inputs(self, given: Inputs) -> Inputs:
@@ -56,17 +65,20 @@ class Moving:
         if isinstance(value, torch.autograd.function.FunctionCtx):
             raise NotTried("it gets the ctx of a forward, whose tensors were saved on their own device")
         if _yields(value):
+            if self.told:
+                return value
             raise NotTried("it gets a batch iterator, which decides on its own device")
         if isinstance(value, (list, tuple, dict, set)) or dataclasses.is_dataclass(value):
             return self._container(value, depth)
         if _moves_itself(value):
             self.count += 1
             return value.to(self.device)
-        return value
+        return self._object(value, depth)
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.device.type != "cpu":
-            raise NotTried("its inputs were already on the GPU")
+        if tensor in self._ours or self._keeping:
+            return tensor
+        self._require_host(tensor)
         self.count += 1
         moved = tensor.detach().to(self.device) if tensor.is_leaf else tensor.to(self.device)
         if not tensor.is_leaf:
@@ -77,11 +89,41 @@ class Moving:
 
     def _module(self, module: torch.nn.Module) -> torch.nn.Module:
         held = [*module.parameters(), *module.buffers()]
-        if any(tensor.device.type != "cpu" for tensor in held):
-            raise NotTried("its inputs were already on the GPU")
+        self._require_host(*held)
         self.count += bool(held)
         self.modules.append(module)
-        return module.to(self.device)
+        for part in module.modules():
+            vars(part).update({name: self.value(vars(part)[name]) for name in placed.devices(part)})
+        module.to(self.device)
+        self._ours.update([*module.parameters(), *module.buffers()])
+        return module
+
+    def _require_host(self, *tensors: torch.Tensor) -> None:
+        if any(tensor.device.type != "cpu" and tensor not in self._ours for tensor in tensors):
+            raise NotTried("its inputs were already on the GPU")
+
+    def _object(self, value: Any, depth: int) -> Any:
+        """Move what an object holds that keeps its device itself, in place, as if it had been told this one."""
+        if isinstance(value, torch.optim.Optimizer):
+            placed.place_state(value, self.value)
+        elif placed.is_object(value) and (self.told or placed.keeps_device(value)):
+            self.told = True
+            self.count += 1
+            self._moved[id(value)] = value, value
+            placed.place(value, lambda held: self._attribute(held, depth - 1))
+        elif placed.is_object(value):
+            self.left.append(value)
+        return value
+
+    def _attribute(self, held: Any, depth: int) -> Any:
+        """Move what an object keeps; tensors in a list may be data that it was given, and has to move itself."""
+        if isinstance(held, (list, tuple, dict)) and not self._keeping:
+            self._keeping = True
+            try:
+                return self.value(held, depth)
+            finally:
+                self._keeping = False
+        return self.value(held, depth)
 
     def _container(self, value: Any, depth: int) -> Any:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
