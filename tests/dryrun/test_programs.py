@@ -113,6 +113,39 @@ def test_the_first_call_of_a_target_three_files_away(worker: WorkerClient, tmp_p
     assert [row.name for row in result.shapes] == ["y", "return"]
 
 
+def test_a_later_call_that_comes_by_what_the_first_has_left_out(worker: WorkerClient, tmp_path: Path) -> None:
+    net = (
+        "import torch\n"
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.total = None\n"
+        "    def add(self, x):\n"
+        "        if self.total is None:\n"
+        "            self.total = torch.zeros(())\n"
+        "        if self.total > 3:\n"
+        "            return self.total / x\n"
+        "        self.total = self.total + x.sum()\n"
+    )
+    program = (
+        "import torch\n"
+        "from net import Meter\n"
+        "meter = Meter()\n"
+        "torch.ones(2, requires_grad=True).sum().backward()\n"
+        "for step in range(5):\n"
+        "    meter.add(torch.full((2,), float(step)))\n"
+        "    print(step)\n"
+    )
+    plan = planned(tmp_path, program, "Meter.add", net=net)
+    assert plan.program is not None
+    past = replace(plan, program=replace(plan.program, past=frozenset((9,))))
+    result = result_of(worker, past)
+    assert (result.outcome, result.output) == ("passed", "0\n1\n2\n")
+    assert [i.source for i in result.inputs] == ["train.py, where `add` was called again"] * 2
+    assert 9 in result.blocks
+    never = result_of(worker, replace(plan, program=replace(plan.program, past=frozenset((99,)))))
+    assert (never.outcome, never.reason) == ("no-inputs", "train.py ends without a call of the target")
+
+
 STEP = "Trainer(2).step(torch.ones(1, 2))"
 MODES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "without gradients": (f"with torch.no_grad():\n    {STEP}", "Net.forward", {"backward": "none"}),

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from plan_harness import source_of
 
+from drygrad.dryrun.inputs.callers import Caller
 from drygrad.dryrun.inputs.nodes import read_again
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
+from drygrad.dryrun.program import Program
 from drygrad.dryrun.result import Coverage, Result
 from drygrad.dryrun.targets import target_named
 from drygrad.dryrun.varying import Option, options, vary
@@ -59,6 +61,10 @@ def record(missed: frozenset[int] = MISSED) -> Record:
     return Record("1", planned[0], Result("passed", "sim", coverage=Coverage(RAN, missed), data=data), ())
 
 
+async def nobody(_: Plan) -> Record:
+    raise AssertionError
+
+
 def asked(seen: Record, covering: frozenset[int] = frozenset()) -> list[RunOptions]:
     """Return the conditions of the runs that are made with other options, each of which covers some lines more."""
     told: list[RunOptions] = []
@@ -70,7 +76,7 @@ def asked(seen: Record, covering: frozenset[int] = frozenset()) -> list[RunOptio
         coverage = Coverage(covering, frozenset()) if covering else None
         return [replace(seen, result=replace(seen.result, coverage=coverage))]
 
-    asyncio.run(vary(seen, again, 5.0))
+    asyncio.run(vary(seen, again, nobody, 5.0))
     return told
 
 
@@ -103,8 +109,46 @@ def test_nothing_is_tried_without_time_or_where_all_has_run() -> None:
     async def again(_: RunOptions) -> Sequence[Record]:
         raise AssertionError
 
-    assert asyncio.run(vary(record(), again, 0)) == []
-    assert asyncio.run(vary(record(frozenset()), again, 5.0)) == []
+    assert asyncio.run(vary(record(), again, nobody, 0)) == []
+    assert asyncio.run(vary(record(frozenset()), again, nobody, 5.0)) == []
+
+
+def test_a_later_call_of_the_program_comes_before_inputs_that_are_searched() -> None:
+    given = Program.plain(Path("/project/train.py"), "train.py", source_of("import a"))
+    seen = record()
+    seen = replace(seen, plan=replace(seen.plan, program=given, proposal=None))
+    told: list[frozenset[int]] = []
+
+    async def again(how: RunOptions) -> Sequence[Record]:
+        told.append(how.uncovered)
+        return []
+
+    async def once(plan: Plan) -> Record:
+        assert plan.program is not None
+        assert plan.program.past == MISSED
+        new = Coverage(RAN | {11, 15}, MISSED - {11, 15})
+        return replace(seen, run_id="2", result=replace(seen.result, coverage=new))
+
+    assert [found.run_id for found in asyncio.run(vary(seen, again, once, 5.0))] == ["2"]
+    assert told[0] == MISSED - {11, 15}
+
+
+def test_another_call_in_a_test_comes_before_inputs_that_are_searched() -> None:
+    calls = source_of("from a import Net\nNet(4)(1)\nNet(4, True)(2)")
+    target = target_named(SOURCE, "Net")
+    assert target is not None
+    callers = tuple(Caller(Path(f"/project/{n}.py"), f"{n}.py", calls, ("Net",), "a") for n in ("b", "c"))
+    planned = plan_runs(SOURCE, Path("/project/a.py"), target, RunOptions(root=Path("/project"), callers=callers))
+    assert isinstance(planned, list)
+    seen = replace(record(), plan=planned[0])
+    told: list[RunOptions] = []
+
+    async def again(how: RunOptions) -> Sequence[Record]:
+        told.append(how)
+        return []
+
+    assert asyncio.run(vary(seen, again, nobody, 5.0)) == []
+    assert told[0].callers == callers[1:]
 
 
 def test_inputs_are_searched_for_what_is_left_out_as_long_as_they_come_by_more() -> None:
@@ -115,7 +159,7 @@ def test_inputs_are_searched_for_what_is_left_out_as_long_as_they_come_by_more()
         new = Coverage(frozenset((11,)) if len(told) == 1 else RAN, frozenset())
         return [replace(seen, result=replace(seen.result, coverage=new))] if how.uncovered else []
 
-    assert len(asyncio.run(vary(seen, again, 5.0))) == 1
+    assert len(asyncio.run(vary(seen, again, nobody, 5.0))) == 1
     assert told[:2] == [MISSED, MISSED - {11}]
     assert not any(told[2:])
 

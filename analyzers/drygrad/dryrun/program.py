@@ -22,6 +22,8 @@ class Program:
     source: Source
     files: frozenset[Path] = frozenset()
     """The files of the workspace that it executes, where it has given the inputs of a run."""
+    past: frozenset[int] = frozenset()
+    """Lines that its first call of the target has left out: the first that comes by one of them gives the inputs."""
 
     @classmethod
     def plain(cls, path: Path, shown: str, source: Source) -> Program:
@@ -56,7 +58,7 @@ class Program:
         return {**self.launch.as_json(), "given": self.launch.origin is not None}
 
     def as_json(self, target: Target, seconds: float) -> dict[str, Any]:
-        """Return it as it crosses the wire, with what tells the first call of a target, and how long that may take."""
+        """Return it as it crosses the wire, with what tells the call of a target, and how long that may take."""
         function = target.function
         assert function is not None
         return {
@@ -68,5 +70,6 @@ class Program:
             "seconds": seconds,
             "name": function.name,
             "line": function.body[0].lineno,
+            "past": sorted(self.past),
             "applied": target.owner is not None and is_applied(function, target.owner),
         }

@@ -223,9 +223,12 @@ class DryRuns:
             planned = await in_turn(plan_runs, plan.source, plan.path, plan.target, options)
             if isinstance(planned, Missing):
                 return []
-            return [await self._carry_out(one, home, settings, on_phase) for one in planned]
+            return [await once(one) for one in planned]
 
-        return await vary(record, again, seconds)
+        async def once(plan: Plan) -> Record:
+            return await self._carry_out(plan, home, settings, on_phase)
+
+        return await vary(record, again, once, seconds)
 
     async def verify(
         self, record: Record, static: Sequence[Finding], home: Home, settings: Settings, budget: float

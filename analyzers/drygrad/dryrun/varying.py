@@ -17,7 +17,8 @@ from drygrad.dryrun.inputs.comment import read_flag
 from drygrad.dryrun.inputs.forwarding import constructor_of
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.names import blocks
-from drygrad.dryrun.plan import RunOptions
+from drygrad.dryrun.plan import Plan, RunOptions
+from drygrad.dryrun.planning import without
 from drygrad.dryrun.result import Coverage
 
 MOST = 6
@@ -27,6 +28,7 @@ _MOST_SEARCHED = 2
 _PREFIX = "# dry-run: "
 
 Again = Callable[[RunOptions], Awaitable["Sequence[Record]"]]
+Once = Callable[[Plan], Awaitable[Record]]
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,19 @@ class Option:
     of_constructor: bool = False
 
 
-async def vary(record: Record, again: Again, seconds: float) -> list[Record]:
-    """Return the runs with other options and inputs that came by what a run has left out, or found something."""
+async def vary(record: Record, again: Again, once: Once, seconds: float) -> list[Record]:
+    """Return the runs with other calls, options and inputs that came by what a run has left out, or found something.
+
+    ``once`` runs a plan, ``again`` what is planned under other conditions.
+    """
     covered, given = record.result.coverage, _given(record)
     if covered is None or not covered.missed or seconds <= 0 or record.plan.within is not None:
         return []
     tried: set[Option] = set()
     until = time.monotonic() + seconds
-    found, covered = await _searched(record, covered, again, until)
+    found, covered = await _called_elsewhere(record, covered, again, once, until)
+    more, covered = await _searched(record, covered, again, until)
+    found += more
     while given is not None and len(tried) < MOST and time.monotonic() < until:
         option = next((o for o in options(record, covered) if o not in tried), None)
         varied = _varied(record, given, option) if option is not None else None
@@ -60,6 +67,39 @@ async def vary(record: Record, again: Again, seconds: float) -> list[Record]:
             elif other.findings and other.result.outcome == "failed":
                 found.append(other)
     return found
+
+
+async def _called_elsewhere(
+    record: Record, covered: Coverage, again: Again, once: Once, until: float
+) -> tuple[list[Record], Coverage]:
+    """Return the run of a later call of the same program, or of another call in a test, that came by what was left out.
+
+    These are the program's own inputs: none that are searched are as good.
+    """
+    plan, options = record.plan, replace(record.plan.options, device=record.result.device)
+    if time.monotonic() + record.result.own_seconds > until:
+        return [], covered
+    if plan.program is not None:
+        later = replace(plan.program, past=covered.missed)
+        others = [await once(replace(plan, program=later, options=options))]
+    else:
+        rest = without(plan, options)
+        others = await again(replace(rest, programs=())) if rest is not None and rest.callers else ()
+    own = [other for other in others if other.plan.proposal is None]
+    return _news(own, covered)
+
+
+def _news(others: Sequence[Record], covered: Coverage) -> tuple[list[Record], Coverage]:
+    """Return the runs that came by something new, or failed and say why, and what all cover by then."""
+    found: list[Record] = []
+    for other in others:
+        new = other.result.coverage
+        if new is not None and new.ran - covered.ran:
+            covered |= new
+            found.append(other)
+        elif other.findings and other.result.outcome == "failed":
+            found.append(other)
+    return found, covered
 
 
 async def _searched(record: Record, covered: Coverage, again: Again, until: float) -> tuple[list[Record], Coverage]:

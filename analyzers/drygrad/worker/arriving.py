@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 import signal
 import sys
 import threading
@@ -19,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from drygrad.worker import command_line, errors, pytest_run, surroundings, transforms
+from drygrad.worker import command_line, errors, processes, pytest_run, surroundings, transforms
 from drygrad.worker.elsewhere import CallFailed
 from drygrad.worker.inputs import Given, InputError
 from drygrad.worker.namespace import Namespace, give_source
+from drygrad.worker.search import isolated
 from drygrad.worker.search.isolated import WAITING, Overdue
 from drygrad.worker.search.through import given_by
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from drygrad.worker.hooks import Hooks
     from drygrad.worker.run import Run
 
+_MOST_CALLS, _CALL_SECONDS = 24, 5.0
+"""So many calls are tried for one that comes by what is wanted, each for so long."""
 _AGAIN = 0.5
 """Seconds after which it is asked again whether the time is up: a program may have passed over that."""
 
@@ -113,6 +117,9 @@ class Program:
         self.seconds = 0.0
         """How long it took to come to the target, imports not counted."""
         self._begun = 0.0, 0.0
+        self._past: frozenset[int] = frozenset(self._asked.get("past") or ())
+        """Lines by one of which the call is to come; any is taken where there are none."""
+        self._tried = 0
 
     @property
     def path(self) -> str:
@@ -122,7 +129,8 @@ class Program:
     @property
     def source(self) -> str:
         """Where the inputs come from, in words."""
-        return f"{self._asked['shown']}, where `{self._asked['name']}` was first called"
+        when = "called again" if self._past else "first called"
+        return f"{self._asked['shown']}, where `{self._asked['name']}` was {when}"
 
     def namespace(self, absences: Absences) -> Namespace:
         """Return the names of the program, nothing of which has run. Raises CallFailed where it cannot be read."""
@@ -191,6 +199,8 @@ class Program:
             return  # the instruments hear of one thread only
         if transforms.is_within_one():
             return  # tensors there stand for others, whose values nobody can read
+        if self._past and not self._comes_by(frame):
+            return
         self.is_over = True
         begun, imported = self._begun
         self.seconds = time.monotonic() - begun - (self._run.imports.seconds - imported)
@@ -205,6 +215,22 @@ class Program:
         over = Over if self._tests is None else OverInTests
         self._hooks.end(over)
         raise over
+
+    def _comes_by(self, frame: FrameType) -> bool:
+        """Say whether a call that begins comes by one of the lines that are wanted: a fork of this process tries it."""
+        self._tried += 1
+        if self._tried > _MOST_CALLS or not processes.CAN_FORK or self._run.device == "cuda":
+            return False
+        child = os.fork()
+        if child:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        isolated.silence()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, _CALL_SECONDS)
+        self._hooks.wait(lambda line: os._exit(0) if line in self._past else None)
+        frame.f_trace = _end_with
+        sys.settrace(_untraced)
+        return False
 
     @contextmanager
     def _in_time(self) -> Generator[None]:
@@ -227,6 +253,17 @@ class Program:
             yield
         finally:
             _quiet()
+
+
+def _untraced(frame: FrameType, event: str, argument: Any) -> None:
+    """Leave the frames that begin now alone."""
+
+
+def _end_with(frame: FrameType, event: str, argument: Any) -> Any:
+    """End the process when a frame is left."""
+    if event == "return":
+        os._exit(1)
+    return _end_with
 
 
 def _is_the_end(error: BaseException) -> bool:

@@ -47,6 +47,7 @@ def enter(plan: dict[str, Any]) -> str | None:
     """Set the device up in the process of a run; return why that cannot be, if so."""
     if plan.get("device") == "cuda":
         return cuda.enter(plan)
-    if plan.get("experiments") and plan.get("device") == "sim":
+    forks = plan.get("experiments") or (plan.get("program") or {}).get("past")
+    if forks and plan.get("device") == "sim":
         simulation().stay_forkable()
     return None
