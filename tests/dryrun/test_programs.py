@@ -142,6 +142,8 @@ def test_a_later_call_that_comes_by_what_the_first_has_left_out(worker: WorkerCl
     assert (result.outcome, result.output) == ("passed", "0\n1\n2\n")
     assert [i.source for i in result.inputs] == ["train.py, where `add` was called again"] * 2
     assert 9 in result.blocks
+    again = result_of(worker, replace(plan, program=past.program and past.program.passing_over(result.data["skipped"])))
+    assert (again.inputs, again.blocks) == (result.inputs, result.blocks)
     never = result_of(worker, replace(plan, program=replace(plan.program, past=frozenset((99,)))))
     assert (never.outcome, never.reason) == ("no-inputs", "train.py ends without a call of the target")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ class Program:
     """The files of the workspace that it executes, where it has given the inputs of a run."""
     past: frozenset[int] = frozenset()
     """Lines that its first call of the target has left out: the first that comes by one of them gives the inputs."""
+    skip: int = 0
+    """How many calls of the target are passed over."""
 
     @classmethod
     def plain(cls, path: Path, shown: str, source: Source) -> Program:
@@ -35,6 +37,10 @@ class Program:
         """Return some tests of a file, as ``pytest`` runs them in the project's folder."""
         arguments = ("-q", *(f"{path}::{name}" for name in names))
         return cls(Launch("tests", "pytest", path, arguments, folder=root), shown, source)
+
+    def passing_over(self, calls: int) -> Program:
+        """Return it with so many calls of the target passed over, whatever they come by: the lines may move."""
+        return replace(self, past=frozenset(), skip=calls)
 
     @property
     def path(self) -> Path:
@@ -71,5 +77,6 @@ class Program:
             "name": function.name,
             "line": function.body[0].lineno,
             "past": sorted(self.past),
+            "skip": self.skip,
             "applied": target.owner is not None and is_applied(function, target.owner),
         }

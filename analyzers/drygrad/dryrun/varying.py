@@ -19,6 +19,7 @@ from drygrad.dryrun.merge import Record
 from drygrad.dryrun.names import blocks
 from drygrad.dryrun.plan import Plan, RunOptions
 from drygrad.dryrun.planning import without
+from drygrad.dryrun.program import Program
 from drygrad.dryrun.result import Coverage
 
 MOST = 6
@@ -76,17 +77,29 @@ async def _called_elsewhere(
 
     These are the program's own inputs: none that are searched are as good.
     """
-    plan, options = record.plan, replace(record.plan.options, device=record.result.device)
+    plan = replace(record.plan, options=replace(record.plan.options, device=record.result.device))
     if time.monotonic() + record.result.own_seconds > until:
         return [], covered
     if plan.program is not None:
-        later = replace(plan.program, past=covered.missed)
-        others = [await once(replace(plan, program=later, options=options))]
+        others = [_settled(await once(_with_program(plan, replace(plan.program, past=covered.missed))))]
     else:
-        rest = without(plan, options)
+        rest = without(plan, plan.options)
         others = await again(replace(rest, programs=())) if rest is not None and rest.callers else ()
     own = [other for other in others if other.plan.proposal is None]
     return _news(own, covered)
+
+
+def _with_program(plan: Plan, program: Program) -> Plan:
+    """Return a plan with another program, which is taken again wherever its conditions are planned for."""
+    return replace(plan, program=program, options=replace(plan.options, programs=(program,)))
+
+
+def _settled(record: Record) -> Record:
+    """Return the record of a later call, whose plan knows which one that was."""
+    program, skipped = record.plan.program, record.result.data.get("skipped")
+    if program is None or not isinstance(skipped, int):
+        return record
+    return replace(record, plan=_with_program(record.plan, program.passing_over(skipped)))
 
 
 def _news(others: Sequence[Record], covered: Coverage) -> tuple[list[Record], Coverage]:

@@ -347,6 +347,7 @@ RESULT = record(
                 "interpreter": maybe(line(4096)),
                 "seconds": _SECONDS,
                 "import_seconds": _SECONDS,
+                "skipped": _COUNT,
                 "way_seconds": _SECONDS,
                 "faults": items(FAULT, 500),
                 "error": maybe(ERROR),

@@ -119,7 +119,8 @@ class Program:
         self._begun = 0.0, 0.0
         self._past: frozenset[int] = frozenset(self._asked.get("past") or ())
         """Lines by one of which the call is to come; any is taken where there are none."""
-        self._tried = 0
+        self.skipped = 0
+        """How many calls of the target were passed over."""
 
     @property
     def path(self) -> str:
@@ -129,7 +130,7 @@ class Program:
     @property
     def source(self) -> str:
         """Where the inputs come from, in words."""
-        when = "called again" if self._past else "first called"
+        when = "called again" if self.skipped else "first called"
         return f"{self._asked['shown']}, where `{self._asked['name']}` was {when}"
 
     def namespace(self, absences: Absences) -> Namespace:
@@ -199,7 +200,8 @@ class Program:
             return  # the instruments hear of one thread only
         if transforms.is_within_one():
             return  # tensors there stand for others, whose values nobody can read
-        if self._past and not self._comes_by(frame):
+        if self.skipped < int(self._asked.get("skip") or 0) or (self._past and not self._comes_by(frame)):
+            self.skipped += 1
             return
         self.is_over = True
         begun, imported = self._begun
@@ -218,8 +220,7 @@ class Program:
 
     def _comes_by(self, frame: FrameType) -> bool:
         """Say whether a call that begins comes by one of the lines that are wanted: a fork of this process tries it."""
-        self._tried += 1
-        if self._tried > _MOST_CALLS or not processes.CAN_FORK or self._run.device == "cuda":
+        if self.skipped >= _MOST_CALLS or not processes.CAN_FORK or self._run.device == "cuda":
             return False
         child = os.fork()
         if child:

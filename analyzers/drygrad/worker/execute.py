@@ -432,6 +432,7 @@ class Execution:
             "outcome": outcome,
             "seconds": round(time.monotonic() - self.begun, 4),
             "import_seconds": round(self.run.imports.seconds, 4),
+            "skipped": self.program.skipped if self.program else 0,
             "way_seconds": round(self.program.seconds if self.program else 0.0, 4),
             "faults": [fault.as_json() for fault in list(self.run.faults)],
             "called": self._called is not None,

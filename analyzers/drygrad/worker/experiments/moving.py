@@ -105,25 +105,29 @@ class Moving:
     def _object(self, value: Any, depth: int) -> Any:
         """Move what an object holds that keeps its device itself, in place, as if it had been told this one."""
         if isinstance(value, torch.optim.Optimizer):
+            before, self._keeping = self._keeping, False
             placed.place_state(value, self.value)
+            self._keeping = before
         elif placed.is_object(value) and (self.told or placed.keeps_device(value)):
             self.told = True
             self.count += 1
             self._moved[id(value)] = value, value
-            placed.place(value, lambda held: self._attribute(held, depth - 1))
+            own = bool(placed.devices(value))
+            placed.place(value, lambda held: self._attribute(held, depth - 1, own=own))
         elif placed.is_object(value):
             self.left.append(value)
         return value
 
-    def _attribute(self, held: Any, depth: int) -> Any:
-        """Move what an object keeps; tensors in a list may be data that it was given, and has to move itself."""
-        if isinstance(held, (list, tuple, dict)) and not self._keeping:
-            self._keeping = True
-            try:
-                return self.value(held, depth)
-            finally:
-                self._keeping = False
-        return self.value(held, depth)
+    def _attribute(self, held: Any, depth: int, *, own: bool) -> Any:
+        """Move what an object keeps that has a device of its ``own``, or not; tensors are data where it has none.
+
+        So are those in a list, whoever keeps it: what was given has to be moved by who works on it.
+        """
+        before, self._keeping = self._keeping, not own or isinstance(held, (list, tuple, dict))
+        try:
+            return self.value(held, depth)
+        finally:
+            self._keeping = before
 
     def _container(self, value: Any, depth: int) -> Any:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
