@@ -21,9 +21,9 @@ class DevicesDiffer(Rule):
     caller's next one does. What the caller could have moved is not reported, nor code that is given a loader or places
     its tensors itself.
 
-    An object that keeps the CPU as its device, as trainers and agents do, is told the GPU with the models and optimizers
-    that it holds: what it then fetches or makes on the CPU is reported as an info. Methods are called several times,
-    since what an object keeps of earlier calls may take it elsewhere.
+    An object that keeps the CPU as its device, as trainers and agents do, is told the GPU with the models and
+    optimizers that it holds: what it then fetches or makes on the CPU is reported as an info. Methods are called
+    several times, since what an object keeps of earlier calls may take it elsewhere.
 
     ## Example
     ```python
