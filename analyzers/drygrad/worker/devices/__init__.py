@@ -47,7 +47,7 @@ def enter(plan: dict[str, Any]) -> str | None:
     """Set the device up in the process of a run; return why that cannot be, if so."""
     if plan.get("device") == "cuda":
         return cuda.enter(plan)
-    forks = plan.get("experiments") or (plan.get("program") or {}).get("past")
-    if forks and plan.get("device") == "sim":
+    program: dict[str, Any] = plan.get("program") or {}
+    if plan.get("device") == "sim" and (plan.get("experiments") or program.get("past")):
         simulation().stay_forkable()
     return None
