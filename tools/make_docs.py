@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from drygrad.addresses import page_at
 from drygrad.cli.formats.json_schema import report_schema
 from drygrad.documentation import page
 from drygrad.model import Rule
@@ -55,8 +56,42 @@ def pages() -> dict[Path, str]:
     rules = all_rules()
     made = {Path("rules", f"{rule.code}.md"): NOTE + page(rule) + pictures(rule) for rule in rules}
     extension = {Path("..", MANIFEST): manifest()}
-    schemas = {Path("report.schema.json"): _json(report_schema())}
+    schemas = {
+        Path("report.schema.json"): _json(report_schema()),
+        Path("settings.schema.json"): _json(settings_schema()),
+    }
     return {**made, Path("rules/README.md"): index(rules), Path("settings.md"): settings(), **schemas, **extension}
+
+
+def settings_schema() -> dict[str, Any]:
+    """Return the JSON Schema of `[tool.drygrad]`, in the form that SchemaStore takes."""
+    tables = {place: [o for o in OPTIONS if o.stands_in(place)] for place in ("file", "run")}
+    run = {
+        "type": "object",
+        "title": "Dry runs",
+        "description": "How `drygrad run` and editors execute the code of this project.",
+        "properties": {option.name: _described(option) for option in tables["run"]},
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "https://json.schemastore.org/partial-drygrad.json",
+        "title": "drygrad",
+        "description": f"Settings of drygrad ({page_at('docs/settings.md')})",
+        "type": "object",
+        "properties": {**{option.name: _described(option) for option in tables["file"]}, "run": run},
+        "additionalProperties": False,
+    }
+
+
+def _described(option: Option) -> dict[str, Any]:
+    unit = f" In {option.kind}." if option.kind in ("seconds", "GiB") else ""
+    described = {**option.schema, "description": option.description + unit}
+    try:
+        return {**described, "default": json.loads(option.default)}
+    except ValueError:  # in words
+        enumerated = option.default in option.schema.get("enum", ())
+        return {**described, "default": option.default} if enumerated else described
 
 
 def _json(data: Any) -> str:
@@ -98,7 +133,9 @@ def settings() -> str:
             f"{NOTE}# Settings\n\n",
             "A project's settings stand in `[tool.drygrad]` of its `pyproject.toml`. ",
             "The nearest one above a file holds. ",
-            "What is wrong is reported where it stands, and the default is used instead.\n\n",
+            "What is wrong is reported where it stands, and the default is used instead. ",
+            "`drygrad init` writes the table with an example of each; ",
+            "[settings.schema.json](settings.schema.json) is its JSON Schema.\n\n",
             *_section(shared),
             "## For dry runs\n\n",
             "What a project sets for its dry runs stands in `[tool.drygrad.run]`. An option of `drygrad run` goes ",

@@ -59,6 +59,8 @@ def parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="explain a rule")
     explain.add_argument("rule", metavar="CODE|NAME", help="DG101, or inplace-on-saved-tensor")
     rules = commands.add_parser("rules", help="list the rules")
+    rules.add_argument("--select", type=_codes, metavar="CODES", help="only these rules, e.g. DG1,DG304")
+    rules.add_argument("--search", metavar="WORDS", help="only rules whose page has all of these words")
     rules.add_argument("--output-format", choices=("text", "json"), default="text")
     doctor = commands.add_parser("doctor", help="show what drygrad finds on this machine")
     doctor.add_argument("--python", metavar="P", help="the interpreter to inspect (default: the project's)")
@@ -70,6 +72,8 @@ def parser() -> argparse.ArgumentParser:
     server.add_argument("--log-file", type=Path, metavar="FILE", help="write the log to this file instead of stderr")
     server.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="info")
     _mcp(commands.add_parser("mcp", help="serve coding agents (Model Context Protocol, on stdin and stdout)"))
+    completion = commands.add_parser("completion", help="print a shell completion script")
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     init = commands.add_parser("init", help="set a project up; what is there already stays as it is")
     init.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="(default: here)")
     init.add_argument("--pre-commit", action="store_true", help="also a hook in .pre-commit-config.yaml")
@@ -92,12 +96,8 @@ def _check(check: argparse.ArgumentParser) -> None:
     fixes.add_argument("--fix", action="store_true", help="apply the safe fixes")
     fixes.add_argument("--unsafe-fixes", action="store_true", help="apply the unsafe fixes too")
     fixes.add_argument("--diff", action="store_true", help="show what fixing would change, without writing")
-    rules = check.add_argument_group("rules")
-    rules.add_argument("--select", type=_codes, metavar="CODES", help="report only these rules, e.g. DG1,DG304")
-    rules.add_argument("--ignore", type=_codes, metavar="CODES", default=(), help="do not report these rules")
-    rules.add_argument("--baseline", type=Path, metavar="FILE", help="leave out the findings listed in this file")
+    rules = _rules(check)
     rules.add_argument("--write-baseline", action="store_true", help="write the current findings to the baseline")
-    rules.add_argument("--no-baseline", dest="use_baseline", action="store_false", help="report known findings too")
     files = check.add_argument_group("files")
     files.add_argument("--stdin-filename", metavar="NAME", default="<stdin>", help="the file name of stdin")
     files.add_argument(
@@ -113,6 +113,15 @@ def _check(check: argparse.ArgumentParser) -> None:
     output.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="lowest severity for exit status 1")
     output.add_argument("--no-progress", dest="progress", action="store_false", help="hide the progress bar")
     output.add_argument("-q", "--quiet", action="store_true", help="print nothing if there is nothing to report")
+
+
+def _rules(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:  # pyright: ignore[reportPrivateUsage]
+    rules = command.add_argument_group("rules")
+    rules.add_argument("--select", type=_codes, metavar="CODES", help="report only these rules, e.g. DG1,DG304")
+    rules.add_argument("--ignore", type=_codes, metavar="CODES", default=(), help="do not report these rules")
+    rules.add_argument("--baseline", type=Path, metavar="FILE", help="leave out the findings listed in this file")
+    rules.add_argument("--no-baseline", dest="use_baseline", action="store_false", help="report known findings too")
+    return rules
 
 
 def _run(run: argparse.ArgumentParser) -> None:
@@ -134,6 +143,7 @@ def _run(run: argparse.ArgumentParser) -> None:
     where = _where(run)
     where.add_argument("--device", choices=("auto", "cuda", "sim", "cpu"))
     _bounds(run.add_argument_group("bounds"))
+    _rules(run)
     fixes = run.add_argument_group("fixes")
     fixes.add_argument("--fix", action="store_true", help="apply verified safe fixes")
     fixes.add_argument("--unsafe-fixes", action="store_true", help="apply verified unsafe fixes too")
@@ -160,7 +170,7 @@ def _forecast(forecast: argparse.ArgumentParser) -> None:
     output = forecast.add_argument_group("output")
     output.add_argument("--output-format", choices=("text", "json"), default="text")
     output.add_argument("--no-progress", dest="progress", action="store_false", help="hide the progress line")
-    forecast.set_defaults(ranks=None, device=None)
+    forecast.set_defaults(ranks=None, device=None, select=None, ignore=(), baseline=None, use_baseline=False)
 
 
 def _what(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:  # pyright: ignore[reportPrivateUsage]

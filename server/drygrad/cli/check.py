@@ -13,12 +13,10 @@ from pathlib import Path
 
 from drygrad.baseline import Baseline, BaselineError
 from drygrad.interpreters import find_interpreter, site_packages
-from drygrad.option_values import code_problem
-from drygrad.project import Project
-from drygrad.settings import Settings
 
 from .errors import Failure, complain
 from .inspection import Job, Mode
+from .overrides import Overrides
 from .parallel import inspect_all
 from .report import FileResult, Report
 from .result_cache import ResultCache, cache_folder
@@ -61,44 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 2 if problems else int(report.reaches(arguments.fail_on))
 
 
-@dataclass(frozen=True)
-class Overrides:
-    """What the command line says instead of the settings of a project."""
-
-    select: tuple[str, ...] | None
-    ignore: tuple[str, ...]
-    baseline: Baseline | None
-    use_baseline: bool
-
-    @classmethod
-    def of(cls, arguments: argparse.Namespace) -> Overrides:
-        """Read the options of the command; Failure where they are wrong."""
-        for code in [*(arguments.select or ()), *arguments.ignore]:
-            if problem := code_problem(code):
-                raise Failure(problem)
-        writing = arguments.write_baseline
-        named = arguments.baseline if arguments.use_baseline and not writing else None
-        baseline = Baseline(Path()) if writing else _load_baseline(named)
-        return cls(arguments.select, arguments.ignore, baseline, arguments.use_baseline and not writing)
-
-    def settings(self, settings: Settings) -> Settings:
-        """Return settings with the command line's rules in place of theirs."""
-        if self.select is not None:
-            settings = replace(settings, select=self.select, ignore=())
-        return replace(settings, ignore=settings.ignore + self.ignore)
-
-
-def _load_baseline(path: Path | None) -> Baseline | None:
-    try:
-        return Baseline.load(path) if path else None
-    except BaselineError as error:
-        raise Failure(str(error)) from error
-
-
 def planned(arguments: argparse.Namespace, projects: Projects, kept: Path | None) -> Plan:
     """Return what a command is to check; ``kept`` is where findings are kept from check to check. Failure."""
     plan = Plan()
-    make = _job_maker(arguments, projects, Overrides.of(arguments))
+    make = _job_maker(arguments, projects, Overrides.of(arguments, writing=arguments.write_baseline))
     seen: set[str] = set()
     for given in arguments.paths:
         for shown in _files(given, arguments, projects, plan):
@@ -149,18 +113,10 @@ def _left_out(walk: Walk) -> str:
 
 def _job_maker(arguments: argparse.Namespace, projects: Projects, overrides: Overrides) -> Callable[[str], Job]:
     mode = _mode(arguments)
-    baselines: dict[Path, Baseline | None] = {}
 
     @cache
     def installed_for(root: Path) -> tuple[str, ...]:
         return site_packages(find_interpreter(root))
-
-    def baseline_of(project: Project) -> Baseline | None:
-        if overrides.baseline or not overrides.use_baseline or project.settings.baseline is None:
-            return overrides.baseline
-        if project.root not in baselines:
-            baselines[project.root] = _load_baseline(project.root / project.settings.baseline)
-        return baselines[project.root]
 
     def make(shown: str) -> Job:
         is_input = shown == "-"
@@ -168,7 +124,7 @@ def _job_maker(arguments: argparse.Namespace, projects: Projects, overrides: Ove
         project = projects.of_folder(path.parent)
         installed = installed_for(project.root)
         settings = overrides.settings(project.settings_for(path))
-        baseline = baseline_of(project)
+        baseline = overrides.baseline_of(project)
         if is_input:
             text_mode = replace(mode, fix="text" if mode.fix == "write" else mode.fix)
             return Job(

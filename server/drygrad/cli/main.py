@@ -25,6 +25,7 @@ COMMANDS = {
     "server": "serve",
     "mcp": "mcp",
     "init": "init",
+    "completion": "completion",
 }
 INTERRUPTED = 130
 

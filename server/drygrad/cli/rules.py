@@ -10,10 +10,13 @@ from typing import Any
 from drygrad.model import Rule
 from drygrad.static.registry import all_rules
 
+from .overrides import wrong_code
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit status."""
-    rules = all_rules()
+    wrong_code(arguments.select or ())
+    rules = [rule for rule in all_rules() if _asked_for(rule, arguments)]
     if arguments.output_format == "json":
         sys.stdout.write(json.dumps([entry(rule) for rule in rules], indent=1) + "\n")
         return 0
@@ -23,6 +26,13 @@ def run(arguments: argparse.Namespace) -> int:
         summary = rule.documentation().summary
         sys.stdout.write(f"{rule.code}  {rule.name:{width}}  {rule.severity:7}  {fix}  {summary}\n")
     return 0
+
+
+def _asked_for(rule: type[Rule], arguments: argparse.Namespace) -> bool:
+    if arguments.select is not None and not rule.code.startswith(arguments.select):
+        return False
+    text = f"{rule.code} {rule.name} {rule.documentation().text}".lower() if arguments.search else ""
+    return all(word in text for word in (arguments.search or "").lower().split())
 
 
 def entry(rule: type[Rule]) -> dict[str, Any]:

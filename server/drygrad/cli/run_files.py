@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from drygrad.baseline import keys_of
 from drygrad.dryrun.findings import missing_finding
 from drygrad.dryrun.launches.launch import Launch
 from drygrad.dryrun.merge import Merged, Record, merge
@@ -24,6 +25,7 @@ from drygrad.static.source import Source, SourceError, decode
 
 from .errors import Failure, complain
 from .inspection import Job, inspect, item_of, shown_path
+from .overrides import Overrides
 from .report import FileResult, Ran
 from .run_launch import given_launch
 from .walk import Projects, Walk, from_here
@@ -52,6 +54,7 @@ class File:
     notebook: Notebook | None = None
     others: list[Finding] = field(default_factory=list[Finding])
     mentioned: bool = False
+    overrides: Overrides = field(default_factory=Overrides)
     launch: Launch | None = None
     """How its program is started, where that was given; of the whole file, the program alone is run then."""
 
@@ -91,7 +94,7 @@ class File:
     @property
     def settings(self) -> Settings:
         """The settings that hold for the file."""
-        return self.project.settings_for(self.path)
+        return self.overrides.settings(self.project.settings_for(self.path))
 
     @property
     def ended(self) -> Outcomes:
@@ -110,6 +113,16 @@ class File:
         self.static = [item.finding for item in result.items]
 
     def merged(self) -> Merged:
+        """Return what both witnesses say that no baseline knows."""
+        merged = self.everything()
+        baseline = self.overrides.baseline_of(self.project)
+        if baseline is None:
+            return merged
+        new = baseline.unknown(self.path, keys_of(self.source, merged.findings))
+        kept = (finding for finding, is_new in zip(merged.findings, new, strict=True) if is_new)
+        return replace(merged, findings=tuple(kept))
+
+    def everything(self) -> Merged:
         """Return what both witnesses say; outside of a function that was named, only what its run has seen."""
         others = [finding for finding in self.others if self.settings.enabled(finding.code)]
         merged = merge(self.static, [o for o in self.ended if isinstance(o, Record)], self.source, others)
@@ -133,7 +146,8 @@ def judged(file: File) -> tuple[FileResult, list[Ran]]:
     items = tuple(item_of(file.shown, file.source, finding, cells) for finding in found)
     lines = tuple(file.source.lines)
     ran = [Ran(file.shown, outcome, _refuted(merged, outcome), lines, cells) for outcome in file.ended]
-    return FileResult(file.shown, items, fixed=file.fixed, mentioned=file.mentioned), ran
+    known = len(file.everything().findings) - len(merged.findings)
+    return FileResult(file.shown, items, known=known, fixed=file.fixed, mentioned=file.mentioned), ran
 
 
 def _is_of_a_function(finding: Finding) -> bool:
@@ -150,7 +164,7 @@ def with_mentioned(files: Sequence[File], projects: Projects) -> list[File]:
     known = {str(file.path.absolute()): file for file in files}
     for path in sorted(found.keys() - known.keys()):
         shown = shown_path(path, beside=files[0].shown)
-        known[path] = replace(file_of(shown, None, projects), mentioned=True)
+        known[path] = replace(file_of(shown, None, projects), mentioned=True, overrides=files[0].overrides)
         known[path].check()
     for path, file in known.items():
         file.others = found.get(path, [])
@@ -165,6 +179,12 @@ def _refuted(merged: Merged, outcome: Record | Missing) -> tuple[Finding, ...]:
 
 def files_of(arguments: argparse.Namespace, projects: Projects) -> Iterator[File]:
     """Yield what is to be run. Failure where there is no such thing."""
+    overrides = Overrides.of(arguments)
+    for file in _files_of(arguments, projects):
+        yield replace(file, overrides=overrides)
+
+
+def _files_of(arguments: argparse.Namespace, projects: Projects) -> Iterator[File]:
     launch = given_launch(arguments, projects)
     if launch is not None:
         qualname = (arguments.target or "").partition("::")[2]

@@ -15,7 +15,8 @@ from .run_progress import Progress
 from .running import Runner, taken_over
 
 PAUSE = 0.5
-"""Seconds between two looks at the files."""
+"""Seconds between two looks at the files: some hundred of them cost a millisecond. Events of the system would need a
+compiled package, and are not told of folders on a network or shared with a container, where people train."""
 
 Stamps = dict[Path, int]
 
