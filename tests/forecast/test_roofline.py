@@ -37,7 +37,7 @@ def test_lines_and_phases_add_up() -> None:
     assert made is not None
     assert made.total.seconds == pytest.approx(3e-3, rel=1e-4) == sum(share.seconds for share in made.lines.values())
     assert made.total.seconds == sum(share.seconds for share in made.phases.values())
-    assert made.sentence() == "at best 3 ms on A100-40GB, 67% of it in line 8, bound by memory"
+    assert made.sentence() == "at best 3 ms on A100-40GB, 67% of it on line 8, bound by memory"
     assert (made.total.kernels, made.total.small) == (3, 1), "the third is shorter than its launch"
     assert [line["line"] for line in made.as_wire()["lines"]] == [8, 7, 9]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Forecast, RunOptions
 from drygrad.dryrun.report import target_name
+from drygrad.dryrun.what_if.exploring import Row
 from drygrad.gpus import GPUS, Gpu
 
 _CONTEXT = 500 << 20
@@ -37,10 +38,11 @@ def roomy(forecast: Mapping[str, Any]) -> list[Gpu]:
     return sorted((gpu for gpu in GPUS if gpu.memory >= needed), key=lambda gpu: gpu.memory)
 
 
-def forecast_json(record: Record, path: str) -> dict[str, Any]:
+def forecast_json(record: Record, path: str, what_if: Sequence[Row] = ()) -> dict[str, Any]:
     """Return a forecast as machines read it."""
     result, told = record.result, forecast_of(record)
     plan = record.plan.options.forecast
+    rows = [row.as_json(path) for row in what_if]
     return {
         "target": target_name(path, record.plan.target),
         "outcome": result.outcome,
@@ -48,7 +50,7 @@ def forecast_json(record: Record, path: str) -> dict[str, Any]:
         "gpu": plan.gpu.as_wire() if plan and plan.gpu else None,
         "inputs": [{"name": i.name, "value": i.value, "source": i.source} for i in result.inputs],
         "seconds": result.seconds,
-        "forecast": None if told is None else {**told, "lower_bound": is_bound(record), "what_if": []},
+        "forecast": None if told is None else {**told, "lower_bound": is_bound(record), "what_if": rows},
         "notes": list(result.notes),
         "torch": result.torch,
     }

@@ -74,13 +74,14 @@ class Experiments:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a forecast is for: a GPU, or none in particular."""
+    """What a forecast is for: a GPU, or none in particular; ``changes`` are what is to be different then."""
 
     gpu: Gpu | None = None
+    changes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it crosses the wire."""
-        return {"gpu": self.gpu.as_wire() if self.gpu else None}
+        return {"gpu": self.gpu.as_wire() if self.gpu else None, "changes": list(self.changes)}
 
 
 @dataclass(frozen=True)

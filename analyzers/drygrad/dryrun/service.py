@@ -33,6 +33,7 @@ from drygrad.dryrun.targets import Target
 from drygrad.dryrun.varying import vary
 from drygrad.dryrun.verify import verify
 from drygrad.dryrun.ways import Ways
+from drygrad.dryrun.what_if.exploring import Row, explore
 from drygrad.dryrun.workspace_imports import imported_files
 from drygrad.model import Finding
 from drygrad.settings import Settings
@@ -235,6 +236,10 @@ class DryRuns:
     ) -> Record:
         """Return a record with its fixes tried, within so many seconds. Cancelling the caller ends the runs."""
         return await verify(record, static, self.supervisor(home).run, settings, budget)
+
+    async def what_if(self, record: Record, home: Home) -> list[Row]:
+        """Return what a forecast comes to with something different, the greatest saving first."""
+        return await explore(record, self.supervisor(home).run)
 
     async def state(self, home: Home) -> State:
         """Return the state of an interpreter's worker, started if need be, when it is ready or has failed."""

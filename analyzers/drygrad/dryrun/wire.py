@@ -266,6 +266,14 @@ _BOUND_OF_TIME = record(
         "waits": items(record(_WAIT), 100),
     }
 )
+_SEEN = record(
+    {
+        "flags": items(_WORDS, 20),
+        "optimizers": items(record({"name": _WORDS, "fusible": flag, "foreach": flag}), 100),
+        "blocks": items(record({"name": line(1000), "count": _COUNT, "parameters": _COUNT}), 10),
+        "linear": _COUNT,
+    }
+)
 _FORECAST = record(
     {
         "device": one_of(("cpu", "cuda"), "where memory is"),
@@ -286,6 +294,10 @@ _FORECAST = record(
         "over_time": items(record({"at": _COUNT, "bytes": _COUNT, "phase": _WORDS}), 10_000),
         "assumptions": items(_SENTENCE, 100),
         "time": maybe(_BOUND_OF_TIME),
+        "memory": maybe(_COUNT),
+        "flops": _AMOUNT,
+        "changed": table(_WORDS, _COUNT, 20),
+        "seen": _SEEN,
     }
 )
 _SPEC = record(

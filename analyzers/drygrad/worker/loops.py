@@ -52,6 +52,8 @@ class Loops:
         self.run = run
         self.progress = progress
         self.limit = max(1, int(run.plan.get("loop_limit") or 3))
+        self.follows_steps = bool(run.plan.get("forecast"))
+        """Whether a pass must follow a step: what an optimizer keeps is then there beside activations."""
         self.fetching: Batches | None = None
         """The loader whose batch was fetched last."""
         self.passes: dict[tuple[str, int], int] = {}
@@ -103,6 +105,8 @@ class _Bound:
         if self.count < (min(limit, PASSES) if around else limit):
             return False
         steps = progress.steps - self._steps
+        if steps == 1 and not around and self.loops.follows_steps:
+            return progress.pending > 0 or self.count >= MOST * limit
         if steps:
             return steps >= 2 or progress.pending == 0 or around
         if progress.backwards > self._backwards:

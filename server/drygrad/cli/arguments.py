@@ -167,6 +167,7 @@ def _forecast(forecast: argparse.ArgumentParser) -> None:
     where = _where(forecast)
     where.add_argument("--gpu", metavar="NAME", help="the GPU to forecast for: H100-80GB, rtx4090, or a size: 24GiB")
     _bounds(forecast.add_argument_group("bounds"))
+    where.add_argument("--what-if", action="store_true", help="trace it again with what could take less memory")
     output = forecast.add_argument_group("output")
     output.add_argument("--output-format", choices=("text", "json"), default="text")
     output.add_argument("--no-progress", dest="progress", action="store_false", help="hide the progress line")

@@ -11,11 +11,13 @@ from drygrad.dryrun.forecasting import forecast_json, forecast_of
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.report import missing_json, target_name
+from drygrad.dryrun.what_if.exploring import Row
 from drygrad.gpus import Gpu, UnknownGpu, gpu_named
 
 from .errors import Failure, complain
 from .formats import wants_colour
 from .formats.forecast import block
+from .formats.what_if import table
 from .run_files import File, files_of
 from .run_progress import drawing
 from .running import Runner
@@ -35,13 +37,13 @@ def run(arguments: argparse.Namespace) -> int:
     file = files[0]
     for problem in (str(problem) for project in projects.all for problem in project.problems):
         complain(problem)
-    outcomes = asyncio.run(_outcomes(file, gpu, arguments))
+    outcomes, what_if = asyncio.run(_outcomes(file, gpu, arguments))
     if arguments.output_format == "json":
-        told = [_entry(file, outcome) for outcome in outcomes]
+        told = [_entry(file, outcome, what_if) for outcome in outcomes]
         sys.stdout.write(json.dumps({"version": VERSION, "forecasts": told}, indent=1) + "\n")
     else:
         colour = wants_colour(sys.stdout)
-        text = "\n".join(_text(file, outcome, colour=colour) for outcome in outcomes)
+        text = "\n".join(_text(file, outcome, what_if, colour=colour) for outcome in outcomes)
         sys.stdout.write(coloured(text) if colour else plain(text))
     return _status(outcomes)
 
@@ -55,7 +57,9 @@ def _gpu(name: str | None) -> Gpu | None:
         raise Failure(f"--gpu: {error}") from error
 
 
-async def _outcomes(file: File, gpu: Gpu | None, arguments: argparse.Namespace) -> list[Record | Missing]:
+async def _outcomes(
+    file: File, gpu: Gpu | None, arguments: argparse.Namespace
+) -> tuple[list[Record | Missing], list[Row]]:
     target = next((each for each in file.targets if not file.whole or each.function is None), None)
     if target is None:
         raise Failure(f"{file.shown} runs nothing by itself: name a function, as in {file.shown}::NAME")
@@ -64,21 +68,26 @@ async def _outcomes(file: File, gpu: Gpu | None, arguments: argparse.Namespace) 
         async with drawing(wanted=arguments.progress) as progress:
             progress.expect(1)
             progress.begin(target_name(file.shown, target))
-            return await runner.forecast(file, target, gpu, progress)
+            found = await runner.forecast(file, target, gpu, progress)
+            first = found[0]
+            if not arguments.what_if or isinstance(first, Missing):
+                return found, []
+            return found, await runner.what_if(file, first, progress)
     finally:
         await runner.close()
 
 
-def _entry(file: File, outcome: Record | Missing) -> dict[str, object]:
+def _entry(file: File, outcome: Record | Missing, what_if: list[Row]) -> dict[str, object]:
     if isinstance(outcome, Missing):
         return {**missing_json(outcome, file.shown), "forecast": None}
-    return forecast_json(outcome, file.shown)
+    return forecast_json(outcome, file.shown, what_if)
 
 
-def _text(file: File, outcome: Record | Missing, *, colour: bool) -> str:
+def _text(file: File, outcome: Record | Missing, what_if: list[Row], *, colour: bool) -> str:
     if isinstance(outcome, Missing):
         return f"{target_name(file.shown, outcome.target)}: no forecast: {outcome.message}\n"
-    return block(outcome, file.shown, file.source.lines, coloured=colour)
+    told = block(outcome, file.shown, file.source.lines, coloured=colour)
+    return told + (table(what_if, forecast_of(outcome) or {}) if what_if else "")
 
 
 def _status(outcomes: list[Record | Missing]) -> int:

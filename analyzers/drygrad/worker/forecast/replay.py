@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from drygrad.worker.forecast.allocator import CachingAllocator, Refusal
-from drygrad.worker.forecast.allocator_settings import settings_of
+from drygrad.worker.forecast.allocator_settings import Settings
 from drygrad.worker.forecast.events import PHASES, WORKSPACES, Allocation, Mark, Operation, Release, Trace
 from drygrad.worker.forecast.gpu import Gpu, Workspaces
 
@@ -32,8 +32,10 @@ class Refused(NamedTuple):
 class Replay:
     """One device's allocations and releases in their order."""
 
-    def __init__(self, events: list[Any], device: int, limit: int | None = None) -> None:
-        self.allocator = CachingAllocator(limit, settings_of(os.environ))
+    def __init__(
+        self, events: list[Any], device: int, limit: int | None = None, settings: Settings | None = None
+    ) -> None:
+        self.allocator = CachingAllocator(limit, settings)
         self.phases: dict[str, int] = {}
         """The most that is allocated while each phase goes on."""
         self.steps: list[int] = []
@@ -82,7 +84,7 @@ def live_at(events: list[Any], device: int, replayed: Replay) -> list[Live]:
     """Return what is allocated when the peak is made; the bytes of all are the peak."""
     at, limit = replayed.peak_at, replayed.allocator.limit
     allocator, addresses, live = (
-        CachingAllocator(limit, settings_of(os.environ)),
+        CachingAllocator(limit, replayed.allocator.settings),
         dict[int, int](),
         dict[int, Allocation](),
     )
@@ -96,11 +98,11 @@ def live_at(events: list[Any], device: int, replayed: Replay) -> list[Live]:
     return [Live(event, allocator.size_at(addresses[number])) for number, event in live.items()]
 
 
-def with_workspaces(trace: Trace, gpu: Gpu | None) -> list[Any]:
+def with_workspaces(trace: Trace, gpu: Gpu | None, environment: Mapping[str, str]) -> list[Any]:
     """Return the events with what products of matrices keep beside their results, where the GPU is known."""
     if gpu is None:
         return list(trace.events)
-    workspaces = Workspaces(gpu, os.environ)
+    workspaces = Workspaces(gpu, environment)
     number = itertools.count(-1, -1)
     events: list[Any] = []
     for event in trace.events:

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, Protocol
 
 from drygrad.worker.forecast import replay
-from drygrad.worker.forecast.events import ACTIVATIONS, KINDS, RECOMPUTE, TEMPORARIES, Allocation, Mark, Site, Trace
+from drygrad.worker.forecast.allocator_settings import settings_of
+from drygrad.worker.forecast.changes.change import Change
+from drygrad.worker.forecast.changes.seen import Seen
+from drygrad.worker.forecast.events import (
+    ACTIVATIONS,
+    KINDS,
+    RECOMPUTE,
+    TEMPORARIES,
+    Allocation,
+    Mark,
+    Operation,
+    Site,
+    Trace,
+)
 from drygrad.worker.forecast.gpu import Gpu
 from drygrad.worker.forecast.owners import Keeper, Owners
 from drygrad.worker.forecast.roofline import roofline
@@ -18,18 +31,29 @@ _TENSORS = 10
 _LINES = 900
 
 
-def told(trace: Trace, owners: Owners, unknown: Unknown, run: Run) -> dict[str, Any]:
+class Traced(Protocol):
+    """What is known of a program that was followed."""
+
+    trace: Trace
+    owners: Owners
+    unknown: Unknown
+    changes: list[Change]
+    environment: dict[str, str]
+
+
+def told(traced: Traced, run: Run) -> dict[str, Any]:
     """Return the forecast as it crosses the wire."""
+    trace, unknown, environment = traced.trace, traced.unknown, traced.environment
     asked = replay.devices(trace)
     on_gpu = {device: size for device, size in asked.items() if device != HOST}
     device = max(on_gpu, key=lambda one: on_gpu[one]) if on_gpu else HOST
     wanted: dict[str, Any] = run.plan["forecast"]
     gpu = Gpu.of(wanted["gpu"]) if wanted["gpu"] else None
     limit = max(0, gpu.memory - gpu.context) if gpu else None
-    events = replay.with_workspaces(trace, gpu)
-    replayed = replay.Replay(events, device, limit)
+    events = replay.with_workspaces(trace, gpu, environment)
+    replayed = replay.Replay(events, device, limit, settings_of(environment))
     live = replay.live_at(events, device, replayed)
-    teller = _Teller(trace, owners, run)
+    teller = _Teller(trace, traced.owners, run)
     peak = events[replayed.peak_at] if replayed.peak_at is not None else None
     step = _last_step(trace)
     bound = roofline(step or trace.events, gpu, device) if gpu is not None else None
@@ -49,6 +73,10 @@ def told(trace: Trace, owners: Owners, unknown: Unknown, run: Run) -> dict[str, 
         "over_time": [sample._asdict() for sample in replayed.thinned()],
         "assumptions": [_assumed(run, site, what, count) for (site, what), count in unknown.assumptions.items()],
         "time": {**bound.as_wire(), "of": "a step" if step else "all of it"} if bound is not None else None,
+        "memory": gpu.memory if gpu else None,
+        "flops": _computed(trace),
+        "changed": {change.word: change.touched for change in traced.changes[1:]},
+        "seen": next((change.as_wire() for change in traced.changes if isinstance(change, Seen)), None),
     }
 
 
@@ -56,6 +84,12 @@ def _last_step(trace: Trace) -> list[Any]:
     """Return what happens between the last two steps of an optimizer; nothing where there are no two."""
     ends = [at for at, event in enumerate(trace.events) if isinstance(event, Mark) and event.name == "step-end"]
     return trace.events[ends[-2] + 1 : ends[-1] + 1] if len(ends) > 1 else []
+
+
+def _computed(trace: Trace) -> int:
+    """Return the floating point operations of products, for each backward pass."""
+    passes = sum(isinstance(event, Mark) and event.name == "backward" for event in trace.events)
+    return sum(event.flops for event in trace.events if isinstance(event, Operation)) // max(1, passes)
 
 
 class _Teller:

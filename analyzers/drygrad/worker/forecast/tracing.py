@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Generator, Mapping
@@ -13,6 +14,9 @@ from typing import Any, ClassVar
 import torch
 
 from drygrad.worker.forecast import report
+from drygrad.worker.forecast.changes import applied
+from drygrad.worker.forecast.changes.change import Change
+from drygrad.worker.forecast.changes.seen import Seen
 from drygrad.worker.forecast.events import (
     FORWARD,
     INPUTS,
@@ -61,6 +65,9 @@ class Tracing(Instrument):
         self.virtual = Virtual(self._made, self._computed)
         self.unknown.serve(self.virtual)
         self.owners = Owners(run.lines)
+        self.changes: list[Change] = []
+        """What is different about the program; the first takes note of what could be."""
+        self.environment: dict[str, str] = {}
         self.failed: str | None = None
         self._at: dict[int, int] = {}
         """The allocation at each address."""
@@ -78,8 +85,14 @@ class Tracing(Instrument):
                 left.callback(setattr, simulated, "watcher", None)
             left.enter_context(patched(self.virtual, self.unknown))
             left.enter_context(self.owners.watching(self._settle))
+            self.changes = left.enter_context(applied([Seen.word, *self.run.plan["forecast"].get("changes", ())]))
             left.enter_context(self.virtual)
+            left.callback(self._leave)
             yield
+
+    def _leave(self) -> None:
+        """Keep what the process is told while the program runs: settings of the allocator among it."""
+        self.environment = dict(os.environ)
 
     def taken(self, size: int, address: int, device: int) -> None:
         """Hear of memory that is taken on the simulated device."""
@@ -204,4 +217,4 @@ class Tracing(Instrument):
     def finish(self) -> None:
         """Replay the trace, and tell what it comes to."""
         self._settle()
-        self.run.result["forecast"] = report.told(self.trace, self.owners, self.unknown, self.run)
+        self.run.result["forecast"] = report.told(self, self.run)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from drygrad.worker.forecast.changes.adapters import Adapters
 from drygrad.worker.forecast.changes.change import Change
+from drygrad.worker.forecast.changes.deferred import Attention, ChunkedLoss
 from drygrad.worker.forecast.changes.graphs import Checkpoint, NoGrad
 from drygrad.worker.forecast.changes.optimizers import (
     Accumulate,
@@ -26,9 +27,11 @@ _KINDS: dict[str, type[Change]] = {
     for kind in (
         Accumulate,
         Adapters,
+        Attention,
         Autocast,
         ChannelsLast,
         Checkpoint,
+        ChunkedLoss,
         EightBit,
         Expandable,
         Fused,

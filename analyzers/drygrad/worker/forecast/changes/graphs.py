@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import torch
 
 from drygrad.worker.forecast.changes.change import Call, Change, around_calls, around_outermost
+
+_modes: Any = torch.overrides._get_current_function_mode_stack  # pyright: ignore
 
 
 class Checkpoint(Change):
@@ -26,9 +29,22 @@ class Checkpoint(Change):
             if not wanted or not torch.is_grad_enabled() or not _keeps(module, args):
                 return call(*args, **kwargs)
             self.touched += 1
-            return checkpoint(call, *args, use_reentrant=False, **kwargs)
+            return checkpoint(call, *args, use_reentrant=False, context_fn=_contexts, **kwargs)
 
         around_calls(left, block)
+
+
+def _contexts() -> tuple[Any, Any]:
+    """Return what a block is computed in, first and again: then by a thread of autograd's, which modes do not reach."""
+    return nullcontext(), _within(_modes())
+
+
+@contextmanager
+def _within(modes: list[Any]) -> Generator[None]:
+    with ExitStack() as left:
+        for mode in modes:
+            left.enter_context(mode)
+        yield
 
 
 def _keeps(module: Any, args: tuple[Any, ...]) -> bool:

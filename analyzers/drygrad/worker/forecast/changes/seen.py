@@ -18,7 +18,8 @@ from drygrad.worker.forecast.changes.change import (
 )
 
 _CONTAINERS = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict)
-AUTOCAST, EVALUATES, ZEROS, IMAGES, HALF = "autocast", "evaluates", "zeros", "images", "half"
+AUTOCAST, EVALUATES, ZEROS, IMAGES, HALF, WORDS = "autocast", "evaluates", "zeros", "images", "half", "words"
+_MANY = 8192
 
 
 class Seen(Change):
@@ -84,6 +85,9 @@ class Seen(Change):
             self.flags.add(HALF)
         for module in root.modules():
             self.linear += type(module) is torch.nn.Linear
+            many = max(getattr(module, "out_features", 0), getattr(module, "num_embeddings", 0))
+            if isinstance(many, int) and many >= _MANY:
+                self.flags.add(WORDS)
             if isinstance(module, torch.nn.Conv2d):
                 self.flags.add(IMAGES)
             if isinstance(module, _CONTAINERS):

@@ -1,0 +1,174 @@
+"""Traces what could be different, and puts what that saves into a table; finds the largest batch that fits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from drygrad.dryrun.lane import in_turn
+from drygrad.dryrun.merge import Record
+from drygrad.dryrun.plan import Plan
+from drygrad.dryrun.result import Result
+from drygrad.dryrun.what_if.variants import OTHER, BatchSize, Variant, batch_size, variants
+from drygrad.model import Edit
+
+CarryOut = Callable[[Plan], Awaitable[Result]]
+_LITTLE = 0.01
+_TRACES = 7
+"""So many batch sizes are tried at most."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A change, and what the program takes with it; ``saves`` counts reserved bytes, and may be negative."""
+
+    change: str
+    results: str
+    peak_allocated: int
+    peak_reserved: int
+    saves: int
+    fits: bool | None
+    flops: float | None
+    """How much is computed for as much data, as a multiple of what the program as it is computes."""
+    seconds: float | None
+    """The bound on its time for as much data, where the GPU is known."""
+    batch: int | None = None
+    edits: tuple[Edit, ...] = ()
+
+    def as_json(self, path: str) -> dict[str, Any]:
+        """Return the row as machines read it."""
+        return {
+            **{name: value for name, value in vars(self).items() if name != "edits"},
+            "edits": [_edit(edit, path) for edit in self.edits],
+        }
+
+
+def _edit(edit: Edit, path: str) -> dict[str, Any]:
+    start, end = ({"line": at.line, "column": at.column + 1} for at in (edit.span.start, edit.span.end))
+    return {"path": path, "start": start, "end": end, "new_text": edit.new_text}
+
+
+async def explore(record: Record, carry_out: CarryOut) -> list[Row]:
+    """Return a row for each change that is for the program, the one that saves most first."""
+    base = told(record.result)
+    if base is None or not base["peak_reserved"]:
+        return []
+    worth = await in_turn(lambda: list(variants(record, base["seen"])))
+    rows = await asyncio.gather(*(_row(variant, base, carry_out) for variant in worth))
+    fitting = await _largest_batch(record, base, carry_out)
+    found = [row for row in (*rows, fitting) if row is not None]
+    return sorted(found, key=lambda row: (-row.saves, row.change))
+
+
+async def _row(variant: Variant, base: Mapping[str, Any], carry_out: CarryOut) -> Row | None:
+    """Return what a variant comes to; None where it cannot be traced, or changes nothing."""
+    now = told(await carry_out(variant.plan))
+    if now is None or not all(now["changed"].get(word.partition(":")[0]) for word in variant.words):
+        return None
+    row = made_row(variant.title, variant.results, base, now, share=variant.share, edits=variant.edits)
+    return row if _matters(row, base) else None
+
+
+def _matters(row: Row, base: Mapping[str, Any]) -> bool:
+    """Say whether a change makes a difference that is worth a line."""
+    less = max(abs(row.saves), abs(row.peak_allocated - base["peak_allocated"]))
+    faster = row.seconds is not None and row.seconds < (1 - _LITTLE) * base["time"]["seconds"]
+    return less > _LITTLE * base["peak_reserved"] or faster
+
+
+def made_row(
+    title: str,
+    results: str,
+    base: Mapping[str, Any],
+    now: Mapping[str, Any],
+    *,
+    batch: int | None = None,
+    share: float = 1.0,
+    edits: tuple[Edit, ...] = (),
+) -> Row:
+    """Return the row of a trace beside that of the program as it is."""
+    before, time = base["flops"], now["time"]
+    return Row(
+        title,
+        results,
+        now["peak_allocated"],
+        now["peak_reserved"],
+        base["peak_reserved"] - now["peak_reserved"],
+        now["fits"],
+        round(now["flops"] / before / share, 3) if before else None,
+        time["seconds"] / share if time and time["of"] == base["time"]["of"] else None,
+        batch,
+        edits,
+    )
+
+
+def told(result: Result) -> Mapping[str, Any] | None:
+    """Return the forecast of a run that came to its end."""
+    found = result.data.get("forecast")
+    return cast("Mapping[str, Any]", found) if result.outcome == "passed" and isinstance(found, Mapping) else None
+
+
+async def _largest_batch(record: Record, base: Mapping[str, Any], carry_out: CarryOut) -> Row | None:
+    """Return the row of the largest batch that fits on the GPU, found by tracing ever closer sizes."""
+    batch = await in_turn(batch_size, record)
+    if batch is None or base["fits"] is None:
+        return None
+    search = _Search(batch, base, carry_out)
+    value = await search.largest()
+    if value is None or value == batch.value:
+        return None
+    title = f"the largest batch that fits: {value} instead of {batch.value} ({batch.where})"
+    edits, share = (batch.plan(value) or (None, ()))[1], value / batch.value
+    return made_row(title, OTHER, base, search.traced[value], batch=value, share=share, edits=edits)
+
+
+class _Search:
+    """Looks for the largest batch that fits: what it takes grows about evenly with its size."""
+
+    def __init__(self, batch: BatchSize, base: Mapping[str, Any], carry_out: CarryOut) -> None:
+        self.traced: dict[int, Mapping[str, Any]] = {batch.value: base}
+        self._batch, self._carry_out = batch, carry_out
+
+    async def largest(self) -> int | None:
+        """Return it; None where not one sample fits, or other sizes cannot be traced."""
+        value = self._batch.value
+        following = max(value // 2, 1) if value > 1 else 2
+        while following is not None and len(self.traced) < _TRACES:
+            if not await self._trace(following):
+                break
+            following = self._next()
+        return max((size for size, now in self.traced.items() if now["fits"]), default=None)
+
+    async def _trace(self, value: int) -> bool:
+        planned = await in_turn(self._batch.plan, value)
+        now = told(await self._carry_out(planned[0])) if planned is not None else None
+        if now is None or now["peak_reserved"] == self.traced[self._batch.value]["peak_reserved"]:
+            return False
+        self.traced[value] = now
+        return True
+
+    def _next(self) -> int | None:
+        """Return the size to trace next, by the two nearest to the limit; None where none is left between them."""
+        fits = max((size for size, now in self.traced.items() if now["fits"]), default=0)
+        fails = min((size for size, now in self.traced.items() if not now["fits"] and size > fits), default=None)
+        guess = self._guess()
+        step = _step(fits)
+        low, high = fits + step, (fails - step if fails is not None else max(4 * fits, fits + step))
+        if low > high:
+            return None
+        rounded = max(low, min(guess // step * step, high))
+        return None if rounded in self.traced else rounded
+
+    def _guess(self) -> int:
+        (small, less), *_, (large, more) = sorted(self.traced.items())
+        first, last = less["peak_reserved"], more["peak_reserved"]
+        each = (last - first) / (large - small)
+        room = less["memory"] - less["context"]
+        return small + int((room - first) / each) if each > 0 else 4 * large
+
+
+def _step(size: int) -> int:
+    """Return how exactly a size of batch is asked for: in whole eights where it has several."""
+    return 1 if size < 16 else 8
