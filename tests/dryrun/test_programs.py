@@ -121,8 +121,8 @@ def test_a_later_call_that_comes_by_what_the_first_has_left_out(worker: WorkerCl
         "        self.total = None\n"
         "    def add(self, x):\n"
         "        if self.total is None:\n"
-        "            self.total = torch.zeros(())\n"
-        "        if self.total > 3:\n"
+        "            self.total = torch.ones(1 << 22).sum() * 0\n"
+        "        if torch.ones(1 << 22).sum() > 0 and self.total > 3:\n"
         "            return self.total / x\n"
         "        self.total = self.total + x.sum()\n"
     )
@@ -145,7 +145,7 @@ def test_a_later_call_that_comes_by_what_the_first_has_left_out(worker: WorkerCl
     again = result_of(worker, replace(plan, program=past.program and past.program.passing_over(result.data["skipped"])))
     assert (again.inputs, again.blocks) == (result.inputs, result.blocks)
     never = result_of(worker, replace(plan, program=replace(plan.program, past=frozenset((99,)))))
-    assert (never.outcome, never.reason) == ("no-inputs", "train.py ends without a call of the target")
+    assert (never.outcome, never.reason) == ("no-inputs", "train.py ends without calling the target")
 
 
 STEP = "Trainer(2).step(torch.ones(1, 2))"

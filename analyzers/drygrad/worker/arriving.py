@@ -123,6 +123,11 @@ class Program:
         """How many calls of the target were passed over."""
 
     @property
+    def is_tried(self) -> bool:
+        """Whether calls are tried in forks of this process, behind which no pool of threads is left."""
+        return bool(self._past)
+
+    @property
     def path(self) -> str:
         """The file of the program."""
         return self._asked["path"]
