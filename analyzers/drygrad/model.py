@@ -197,9 +197,13 @@ class RuleDocumentation:
     @property
     def summary(self) -> str:
         """The first sentence of "What it does"."""
-        body = self.sections.get("What it does", "")
-        first_paragraph = " ".join(body.split("\n\n")[0].split())
-        return re.split(r"(?<=\.)\s", first_paragraph, maxsplit=1)[0]
+        return first_sentence(self.sections.get("What it does", ""))
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text."""
+    paragraph = " ".join(text.split("\n\n", maxsplit=1)[0].split())
+    return re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0]
 
 
 @cache

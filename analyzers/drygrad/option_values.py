@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import cast, get_args
 
 from drygrad.model import SEVERITIES
-from drygrad.settings import Device, LogLevel
+from drygrad.settings import Device, Hover, LogLevel
 
 MAX_SECONDS = 3600
 MAX_GIBIBYTES = 65536
@@ -121,6 +121,11 @@ def log_level(value: object) -> str:
 def device(value: object) -> str:
     """Return where runs happen."""
     return _one_of(value, get_args(Device), "device")
+
+
+def hover(value: object) -> str:
+    """Read how much a hover says."""
+    return _one_of(value, get_args(Hover), "hover")
 
 
 def _one_of(value: object, words: tuple[str, ...], what: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from drygrad import option_values as values
 from drygrad.model import SEVERITIES
 from drygrad.option_values import OptionError, did_you_mean
-from drygrad.settings import Device, LogLevel
+from drygrad.settings import Device, Hover, LogLevel
 
 Scope = Literal["file", "editor", "both", "run"]
 Place = Literal["file", "editor", "run"]
@@ -391,6 +391,27 @@ OPTIONS: tuple[Option, ...] = (
         values.switch,
         {"type": "boolean"},
         '"drygrad.inlayHints": false',
+    ),
+    Option(
+        "hover",
+        "short or page",
+        "short",
+        "What a hover says of a rule: its point with a link to its page, or the page.",
+        "editor",
+        values.hover,
+        {"enum": list(get_args(Hover))},
+        '"drygrad.hover": "page"',
+    ),
+    Option(
+        "prewarm",
+        "true or false",
+        "true",
+        "Whether a worker starts as soon as a trusted file that imports torch has been opened and checked, where 2 GiB "
+        "of memory are free, so that the first dry run need not wait. One that is not used ends after 15 minutes.",
+        "editor",
+        values.switch,
+        {"type": "boolean"},
+        '"drygrad.prewarm": false',
     ),
     Option(
         "log-level",

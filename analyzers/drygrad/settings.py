@@ -10,6 +10,7 @@ from drygrad.model import Rule, Severity
 
 Version = tuple[int, int]
 LogLevel = Literal["error", "warning", "info", "debug"]
+Hover = Literal["short", "page"]
 Device = Literal["auto", "cuda", "sim", "cpu"]
 
 
@@ -109,4 +110,6 @@ class EditorSettings:
     dry_run_on_save: bool = True
     code_lens: bool = True
     inlay_hints: bool = True
+    hover: Hover = "short"
+    prewarm: bool = True
     log_level: LogLevel = "info"

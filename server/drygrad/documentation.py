@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drygrad.addresses import page_at
-from drygrad.model import Rule
+from drygrad.model import Rule, first_sentence
 
 
 def page_of(code: str) -> str:
@@ -19,16 +19,23 @@ def markdown_of(code: str) -> str | None:
     return f"{page(rule)}\n[{page_of(rule.code)}]({page_of(rule.code)})\n" if rule else None
 
 
-def hover_of(code: str, *, markdown: bool) -> str | None:
-    """Return a rule's documentation for a small window, without large headings; None if there is no such rule."""
+def hover_of(code: str, *, markdown: bool, whole: bool = False) -> str | None:
+    """Return what a rule is about in two lines with a link to its page, or (``whole``) the page, for a small window.
+
+    None if there is no such rule.
+    """
     from drygrad.static.registry import rule_by_code  # noqa: PLC0415 - imports every rule
 
     rule = rule_by_code(code)
     if rule is None:
         return None
+    sections = rule.documentation().sections
     title = f"**[{rule.code}]({page_of(rule.code)})** {rule.name}" if markdown else f"{rule.code}: {rule.name}"
+    if not whole:
+        why = first_sentence(sections.get("Why is this bad?", "") or sections.get("What it does", ""))
+        return f"{title}\n\n{why}" if markdown else f"{title}\n\n{why}\n{page_of(rule.code)}"
     parts = [title]
-    for heading, text in rule.documentation().sections.items():
+    for heading, text in sections.items():
         if heading != "What it does":
             parts.append(f"**{heading}**" if markdown else heading)
         parts.append(text)

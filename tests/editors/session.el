@@ -73,7 +73,7 @@
 
     (goto-char (flymake-diagnostic-beg finding))
     (let ((hover (jsonrpc-request (eglot-current-server) :textDocument/hover (eglot--TextDocumentPositionParams))))
-      (cl-assert (string-match-p "Why is this bad\\?" (plist-get (plist-get hover :contents) :value))))
+      (cl-assert (string-match-p "softmax-before-cross-entropy" (plist-get (plist-get hover :contents) :value))))
 
     (goto-char (point-min))
     (insert "half = (\n")

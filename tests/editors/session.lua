@@ -50,7 +50,7 @@ local function session()
 
   vim.api.nvim_win_set_cursor(0, { 10, finding.col })
   vim.lsp.buf.hover()
-  wait_until("the rule in a hover", function() return floating_text():find("Why is this bad?", 1, true) end)
+  wait_until("the rule in a hover", function() return floating_text():find("softmax-before-cross-entropy", 1, true) end)
 
   vim.api.nvim_buf_set_lines(0, 0, 0, true, { "half = (" })
   wait_until("findings move with a half-typed text", function() return codes().DG304.lnum + 1 == 11 end)

@@ -166,8 +166,9 @@ def test_while_the_text_does_not_parse_results_move_with_their_lines(trusted: Cl
 
 def test_the_lenses(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT + "\nif main:\n    w = tensor()\n")
-    assert titles(trusted, uri) == [(2, "▶ Dry-run"), (6, "▶ Dry-run"), (10, "▶ Dry-run script")]
-    (lens, *_, script) = trusted.lenses(uri)
+    offered = [title for line in (2, 6) for title in ((line, "▶ Dry-run"), (line, "⋯"))]
+    assert titles(trusted, uri) == [*offered, (10, "▶ Dry-run script"), (10, "⋯")]
+    (lens, *_, script, _) = trusted.lenses(uri)
     ((argument,), command) = lens["command"]["arguments"], lens["command"]["command"]
     assert command in trusted.capabilities["executeCommandProvider"]["commands"]
     assert argument == {"uri": uri, "version": 1, "qualname": "step", "position": None, "device": None}
@@ -178,7 +179,9 @@ def test_the_lenses(trusted: Client, uri: str) -> None:
     assert result["command"]["title"] == "✗ fault happened: target[2] = 5 is outside [0, 5)"
     assert pinned["command"]["title"] == "● pinned"
     trusted.command(pinned["command"]["command"], *pinned["command"]["arguments"])
-    assert titles(trusted, uri)[2] == (2, "○ pin")
+    assert titles(trusted, uri)[2] == (2, "⋯")
+    for lens in trusted.lenses(uri):
+        assert lens["command"]["command"] in trusted.capabilities["executeCommandProvider"]["commands"]
     finished(trusted, trusted.command(command, *script["command"]["arguments"])["runId"])
     assert (10, "✓ passed on sim, 0.12 s") in titles(trusted, uri)
 
@@ -359,7 +362,8 @@ def test_a_run_is_cancelled(trusted: Client, uri: str, way: str) -> None:
     run_id = run(trusted, uri, "step")
     begin = trusted.wait(lambda message: message.get("method") == "$/progress")["params"]
     assert begin["value"] == {"kind": "begin", "title": "Dry run: step", "cancellable": True}
-    assert titles(trusted, uri)[0] == (2, "◌ running: cancel")
+    told = trusted.wait(lambda message: [one["phase"] for one in params_of(message).get("phases") or ()] == ["running"])
+    assert titles(trusted, uri)[0] == (2, "◌ running: cancel"), told
     if way == "button":
         trusted.notify("window/workDoneProgress/cancel", {"token": begin["token"]})
     else:
@@ -393,7 +397,7 @@ def test_closing_a_document_forgets_its_runs_and_pins(trusted: Client, uri: str)
     trusted.close(uri)
     trusted.checked(uri, TEXT)
     assert codes(shown(trusted, uri, [("DG101", 8)])) == [("DG101", 8)]
-    assert [title for _, title in titles(trusted, uri)] == ["▶ Dry-run", "▶ Dry-run"]
+    assert [title for _, title in titles(trusted, uri)] == ["▶ Dry-run", "⋯"] * 2
 
 
 def test_closing_a_document_ends_its_runs(trusted: Client, uri: str) -> None:

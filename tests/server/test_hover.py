@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dry_run_client import answering
 from lsp_client import Client, ResponseError, Start, span
 
 
@@ -27,7 +28,22 @@ def test_hover_in_an_editor_without_markdown(start: Start, tmp_path: Path) -> No
     client.checked("file:///a.py", "leak()\n")
     contents = client.hover("file:///a.py", 0, 2)["contents"]
     assert contents["kind"] == "plaintext"
-    assert contents["value"] == "DG101: leak-found\n\nFinds it."
+    title, _, point, page = contents["value"].splitlines()
+    assert (title, point) == ("DG101: leak-found", "Finds it.")
+    assert page.startswith("https://")
+
+
+def test_a_hover_has_the_point_of_a_rule_and_the_page_where_that_is_wanted(start: Start, tmp_path: Path) -> None:
+    texts: list[str] = []
+    for hover in ("short", "page"):
+        client = start(settings=answering({"hover": hover, "debounce": 0}))
+        client.initialize(tmp_path, options={"hover": hover, "debounce": 0})
+        client.checked("file:///a.py", "x = 1  # noqa: DG904\n")
+        texts.append(client.hover("file:///a.py", 0, 17)["contents"]["value"])
+    short, page = texts
+    assert len(short.split("\n\n")) == 2
+    assert "Why is this bad?" in page
+    assert short.split("\n\n")[1] in " ".join(page.split())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def settings(**more: object) -> JSON:
     """Return what an editor says of a workspace that may be run here; the workers of this Python are forked."""
     launcher = [] if "interpreter" in more else [*warm_workers.shared().prefix()]
     ours = {"interpreter": sys.executable, "launcher": launcher}
-    return {"debounce": 0, "trusted": True, "device": "sim", **ours, **more}
+    return {"debounce": 0, "trusted": True, "device": "sim", "prewarm": False, **ours, **more}
 
 
 def answering(given: Any) -> Callable[[JSON], Any]:

@@ -73,6 +73,13 @@ class FakeDryRuns:
         given = ", ".join(f"{i.name}={i.value}" for i in seen.result.inputs)
         return Edit(Span.of(seen.line, 0, seen.line, 0), f"# dry-run: {given}\n") if given else None
 
+    def written_inputs(self, source: Source, qualname: str | None, inputs: str, number: int) -> Edit | str:
+        if inputs.endswith("("):
+            return "their brackets do not balance"
+        target = next(t for t in _targets(source) if t.qualname == qualname)
+        line = target.span.start.line
+        return Edit(Span.of(line, 0, line, 0), f"# dry-run: {inputs} # {number}\n")
+
     def merge(
         self, static: Sequence[Finding], seen: Sequence[Seen], source: Source, others: Sequence[Finding] = ()
     ) -> tuple[Finding, ...]:
@@ -80,6 +87,9 @@ class FakeDryRuns:
         harmless = {line for run in seen if "harmless" in run.result.notes for line in run.result.blocks}
         kept = [f for f in static if (f.code, f.span.start.line) not in found and f.span.start.line not in harmless]
         return tuple(sorted([*kept, *found.values()], key=lambda f: f.span))
+
+    def expect(self, how: RunSettings) -> None:
+        self._change(WorkerState("ready", interpreter=str(how.interpreter)))
 
     async def dry_run(
         self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]

@@ -104,6 +104,7 @@ class Client:
         self.capabilities: JSON = {}
         self.settings = settings
         self.answers_progress = True
+        self.replies: dict[str, Any] = {"workspace/applyEdit": {"applied": True}}
         self._pending: dict[Any, Pending] = {}
         self._next_id = 0
         self._writing = threading.Lock()
@@ -164,7 +165,7 @@ class Client:
 
     def _answer(self, message: JSON) -> None:
         params = params_of(message)
-        result: Any = None
+        result: Any = self.replies.get(message["method"])
         if message["method"] == "workspace/configuration":
             result = [self.settings(item) for item in params["items"]]
         elif message["method"] == "client/registerCapability":

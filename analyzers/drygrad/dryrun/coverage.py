@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from drygrad.dryrun.names import blocks
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Coverage, Result
+from drygrad.static.statements import Lines, own_lines
 
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -25,6 +26,24 @@ def coverage(plan: Plan, result: Result) -> Coverage | None:
         if block in result.blocks:
             ran.add(line)
     return Coverage(frozenset(ran), frozenset(every - ran)) if ran else None
+
+
+def executed(plan: Plan, result: Result) -> list[Lines]:
+    """Return the lines of each statement that ran, as far as the worker tells: by blocks.
+
+    What a module executes as it is imported is left out, unless it is the target. Where an error ended the run, what
+    follows it in its block did not run.
+    """
+    tree, blocks, error = plan.source.tree, result.blocks, result.error.at if result.error is not None else None
+    ended = error.line if error is not None and error.path == str(plan.path) else None
+    functions = [node for node in ast.walk(tree) if isinstance(node, _SCOPES) and node.body[0].lineno in blocks]
+    bodies = [node.body for node in functions] + ([tree.body] if plan.target.function is None else [])
+    begun = {line: block for body in bodies for line, block in _lines(body) if block in blocks}
+    last = begun.get(ended) if ended is not None else None
+    ran = {line for line, block in begun.items() if ended is None or block != last or line <= ended}
+    headers = {node.lineno for node in functions}
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno in ran | headers)
+    return sorted({own_lines(node, plan.source) for node in statements})
 
 
 def _lines(body: Sequence[ast.stmt], fails: bool = False) -> Iterator[tuple[int, int]]:

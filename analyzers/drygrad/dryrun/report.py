@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from drygrad.dryrun.costs import syncs
+from drygrad.dryrun.coverage import executed
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.result import Result
@@ -56,6 +57,8 @@ def panel_json(record: Record) -> dict[str, Any]:
         **run_json(record),
         "path": str(record.plan.path),
         "text": record.plan.source.text,
+        "given": _given(record),
+        "ran": [list(lines) for lines in executed(record.plan, record.result)],
         "findings": [_finding(finding) for finding in record.findings],
         "memory_over_time": memory.get("over_time") or [],
         "output": data.get("output"),
@@ -70,8 +73,25 @@ def _coverage(result: Result) -> dict[str, Any] | None:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    line = finding.span.start.line
-    return {"code": finding.code, "message": finding.message, "severity": finding.severity, "line": line}
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "message": finding.message,
+        "detail": finding.detail,
+        "severity": finding.severity,
+        "line": finding.span.start.line,
+        "fixes": [{"title": f.title, "safe": f.safety == "safe", "verified": f.verified} for f in finding.fixes],
+    }
+
+
+def _given(record: Record) -> str | None:
+    """Return the inputs of a run as one would write them; None where that cannot be said."""
+    if record.comment:
+        return record.comment.removeprefix("# dry-run:").strip()
+    arguments = (*filter(None, [record.plan.receiver]), *record.plan.arguments)
+    if record.plan.elsewhere or record.plan.program or not all(a.name for a in arguments):
+        return None
+    return ", ".join(f"{argument.name}={argument.text}" for argument in arguments) or None
 
 
 def missing_json(missing: Missing, path: str) -> dict[str, Any]:

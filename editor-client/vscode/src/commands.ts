@@ -6,6 +6,7 @@ import { execute } from "./execute";
 import { explainRule } from "./explain";
 import { selectLaunch } from "./launches";
 import { log } from "./log";
+import { asTarget, more } from "./more";
 import { ResultPanel } from "./panel/panel";
 import { Server } from "./server";
 
@@ -17,7 +18,7 @@ const DEVICES: vscode.QuickPickItem[] = [
 ];
 
 export function registerCommands(context: vscode.ExtensionContext, server: Server, panel: ResultPanel): void {
-    const register = (name: string, action: () => unknown): void => {
+    const register = (name: string, action: (argument?: unknown) => unknown): void => {
         context.subscriptions.push(vscode.commands.registerCommand(`drygrad.${name}`, action));
     };
     register("dryRunFunction", () => execute(server, "drygrad.dryRun", atCursor()));
@@ -27,10 +28,11 @@ export function registerCommands(context: vscode.ExtensionContext, server: Serve
     register("unpinFunction", () => execute(server, "drygrad.unpin", atCursor()));
     register("clearResults", () => execute(server, "drygrad.clear", {}));
     register("restartRunWorkers", () => execute(server, "drygrad.restartWorkers", {}));
-    register("showResult", () => panel.show());
+    register("showResult", (target) => panel.show(asTarget(target)));
+    register("more", (target) => more(server, panel, asTarget(target)));
     register("selectDevice", selectDevice);
     register("selectLaunch", () => selectLaunch(server));
-    register("explainRule", () => explainRule(server));
+    register("explainRule", (code) => explainRule(server, code));
     register("restartServer", () => server.restart());
     register("showLogs", () => log.show());
     register("showDoctor", () => showDoctor(server));

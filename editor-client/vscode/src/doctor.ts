@@ -18,10 +18,17 @@ export async function showDoctor(server: Server): Promise<void> {
     const options = command.interpreter ? ["--python", command.interpreter] : [];
     const report = await vscode.window.withProgress(
         { location: vscode.ProgressLocation.Window, title: "drygrad: examining this machine" },
-        () => output(python ?? "", [...start, "doctor", ...options]),
+        () => output(python ?? "", [...start, "doctor", ...options, ...place()]),
     );
     const document = await vscode.workspace.openTextDocument({ content: report, language: "plaintext" });
     await vscode.window.showTextDocument(document, { preview: true });
+}
+
+/** The project that the report is about: that of the file at hand, else of the first folder. */
+function place(): string[] {
+    const file = vscode.window.activeTextEditor?.document.uri;
+    const uri = file?.scheme === "file" ? file : vscode.workspace.workspaceFolders?.[0]?.uri;
+    return uri ? [uri.fsPath] : [];
 }
 
 async function output(command: string, args: string[]): Promise<string> {

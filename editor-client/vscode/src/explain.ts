@@ -22,10 +22,17 @@ export function registerRulePages(context: vscode.ExtensionContext, server: Serv
     context.subscriptions.push(vscode.workspace.registerTextDocumentContentProvider(SCHEME, provider));
 }
 
-/** Show the page of the rule whose finding is under the cursor, or of one that the user names. */
-export async function explainRule(server: Server): Promise<void> {
-    const code = codeUnderCursor() ?? (await ask());
-    if (code && (await execute(server, EXPLAIN, { code }))) {
+/** Show the page of a rule: of the code that a link names, of the finding under the cursor, or of one that the user names. */
+export async function explainRule(server: Server, given?: unknown): Promise<void> {
+    const code = typeof given === "string" ? given : (codeUnderCursor() ?? (await ask()));
+    if (code) {
+        await explain(server, code);
+    }
+}
+
+/** Show the page of a rule. */
+export async function explain(server: Server, code: string): Promise<void> {
+    if (await execute(server, EXPLAIN, { code })) {
         const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${code}.md` });
         await vscode.commands.executeCommand("markdown.showPreviewToSide", uri);
     }

@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 import { registerCommands } from "./commands";
 import { registerRulePages } from "./explain";
+import { InlineMessages } from "./inline";
 import { log } from "./log";
 import { ResultPanel } from "./panel/panel";
 import { STATUS, Status } from "./protocol";
@@ -16,6 +17,7 @@ export interface Api {
     environments: Environments;
     statusItem: StatusItem;
     panel: ResultPanel;
+    inline: InlineMessages;
     lastStatus(): Status | null;
 }
 
@@ -24,8 +26,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     const server = new Server(context, environments);
     const status = new StatusItem();
     const panel = new ResultPanel(context, server);
+    const inline = new InlineMessages();
     let last: Status | null = null;
-    context.subscriptions.push(log, environments, server, status, panel);
+    context.subscriptions.push(log, environments, server, status, panel, inline);
     registerCommands(context, server, panel);
     registerRulePages(context, server);
     server.onState((state) => status.serverIs(state));
@@ -33,12 +36,12 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
         client.onNotification(STATUS, (news: Status) => {
             last = news;
             status.update(news);
-            panel.runEnded(news);
+            panel.statusChanged(news);
         }),
     );
     followChanges(context, server, environments);
     await server.restart();
-    return { server, environments, statusItem: status, panel, lastStatus: () => last };
+    return { server, environments, statusItem: status, panel, inline, lastStatus: () => last };
 }
 
 function followChanges(context: vscode.ExtensionContext, server: Server, environments: Environments): void {

@@ -14,12 +14,12 @@ export function chosenLaunch(): string | null {
     return vscode.workspace.getConfiguration("drygrad").get<string | null>("launch") || null;
 }
 
-/** Let the user choose one, and keep it with the workspace. */
-export async function selectLaunch(server: Server): Promise<void> {
+/** Let the user choose one, and keep it with the workspace; say whether one was chosen. */
+export async function selectLaunch(server: Server): Promise<boolean> {
     const uri = vscode.window.activeTextEditor?.document.uri ?? vscode.workspace.workspaceFolders?.[0]?.uri;
     const found = await execute(server, "drygrad.launches", uri ? { uri: uri.toString() } : null);
     if (!Array.isArray(found)) {
-        return;
+        return false;
     }
     const current = chosenLaunch();
     const plain: Choice = { label: "none", description: "as the project sets it, else without arguments" };
@@ -33,6 +33,7 @@ export async function selectLaunch(server: Server): Promise<void> {
         const configuration = vscode.workspace.getConfiguration("drygrad", uri);
         await configuration.update("launch", chosen.launch, vscode.ConfigurationTarget.Workspace);
     }
+    return chosen !== undefined;
 }
 
 function choice(launch: Launch, current: string | null): Choice {

@@ -7,8 +7,33 @@ export interface Status {
     torch: string | null;
     interpreter: string | null;
     running: string[];
+    /** What is done of each target that runs or is queued. */
+    phases: { runId: string; uri: string; target: string | null; phase: string }[];
     /** Its report has `changes` since it was first told: experiments and fixes that were tried after it. */
-    lastRun: { runId: string; target: string | null; text: string; outcome: string; changes?: number } | null;
+    lastRun: LastRun | null;
+}
+
+export interface LastRun {
+    runId: string;
+    uri?: string;
+    target: string | null;
+    text: string;
+    outcome: string;
+    changes?: number;
+    /** A user has asked for this target alone. */
+    asked?: boolean;
+}
+
+/** What can be run: a function of a document, or (null) its script. */
+export interface Target {
+    uri: string;
+    qualname: string | null;
+}
+
+export interface Fix {
+    title: string;
+    safe: boolean;
+    verified: boolean | null;
 }
 
 export interface RunFinding {
@@ -16,6 +41,9 @@ export interface RunFinding {
     message: string;
     severity: "error" | "warning" | "info" | "hint";
     line: number;
+    name?: string;
+    detail?: string | null;
+    fixes?: Fix[];
 }
 
 /** One run as `drygrad run --output-format json` prints it, and more; a run without inputs has only the former. */
@@ -24,6 +52,10 @@ export interface RunReport {
     target: string;
     path?: string;
     text?: string;
+    /** The inputs as one would write them in a comment. */
+    given?: string | null;
+    /** The first and the last line of each statement that ran. */
+    ran?: [number, number][];
     device: string;
     seed: number;
     inputs: { name: string; value: string; source: string }[];
@@ -53,6 +85,21 @@ export interface RunAnswer {
     runs: RunReport[];
 }
 
+/** One run of a target, with a report for each of its inputs; `at` is in seconds. */
+export interface Entry {
+    runId: string;
+    at: number;
+    text: string;
+    runs: RunReport[];
+}
+
+/** The answer to `drygrad/results`: the runs of a target, the newest first, and what else was run. */
+export interface Results extends Target {
+    entries: Entry[];
+    targets: (Target & { text: string; outcome: string })[];
+}
+
+export const RESULTS = "drygrad/results";
 export const STATUS = "drygrad/status";
 export const RUN = "drygrad/run";
 

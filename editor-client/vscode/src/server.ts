@@ -130,7 +130,8 @@ export class Server implements vscode.Disposable {
             initializationOptions: { drygrad: { trusted: vscode.workspace.isTrusted } },
             synchronize: { fileEvents: [] },
             middleware: {
-                provideCodeLenses: async (document, token, next) => withResults((await next(document, token)) ?? []),
+                provideHover: async (document, position, token, next) => withPages(await next(document, position, token)),
+                provideCodeLenses: async (document, token, next) => withOwnCommands((await next(document, token)) ?? []),
                 workspace: {
                     configuration: async (params, token, next) => this.withEnvironment(params, await next(params, token)),
                 },
@@ -178,19 +179,35 @@ function serverOptions([command, ...args]: string[]): ServerOptions {
 }
 
 /** Settings of the extension itself; the server does not know them. */
-const OWN = new Set(["serverPython", "importStrategy", "trace"]);
+const OWN = new Set(["serverPython", "importStrategy", "trace", "inlineMessages"]);
 
 function forServer(settings: unknown): Record<string, unknown> {
     const all = (settings ?? {}) as Record<string, unknown>;
     return Object.fromEntries(Object.entries(all).filter(([name, value]) => !OWN.has(name) && value !== null && value !== ""));
 }
 
-/** A lens that only tells how a run ended names no command; here it opens the result. */
-function withResults(lenses: vscode.CodeLens[]): vscode.CodeLens[] {
+/** What this extension shows in a way of its own, where the server would have to make do with messages. */
+const OWN_COMMANDS: Record<string, string> = { "drygrad.tellResult": "drygrad.showResult", "drygrad.menu": "drygrad.more" };
+
+function withOwnCommands(lenses: vscode.CodeLens[]): vscode.CodeLens[] {
     for (const lens of lenses) {
-        if (lens.command && !lens.command.command) {
-            lens.command = { ...lens.command, command: "drygrad.showResult", tooltip: "Show the result of the last run" };
+        const own = lens.command && OWN_COMMANDS[lens.command.command];
+        if (lens.command && own) {
+            lens.command = { ...lens.command, command: own };
         }
     }
     return lenses;
+}
+
+const PAGE = /\(https:\/\/[^()\s]+\/docs\/rules\/(DG\d{3})\.md\)/g;
+
+/** Let links to the pages of rules open the page beside the code. No other command can be called from a hover. */
+function withPages(hover: vscode.Hover | null | undefined): vscode.Hover | null {
+    for (const text of hover?.contents ?? []) {
+        if (text instanceof vscode.MarkdownString) {
+            text.value = text.value.replace(PAGE, (_, code: string) => `(command:drygrad.explainRule?${encodeURIComponent(JSON.stringify([code]))})`);
+            text.isTrusted = { enabledCommands: ["drygrad.explainRule"] };
+        }
+    }
+    return hover ?? null;
 }

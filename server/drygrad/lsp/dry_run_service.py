@@ -33,6 +33,8 @@ class RunSettings:
     """GiB; 0: as much as there is."""
     launch: str | None = None
     """How the program is started, as a command or by a name; None: as the project sets it."""
+    inputs: str | None = None
+    """The arguments of the call, for this run only; None: as the text gives them."""
     project: Project | None = None
     settings: Settings = field(default_factory=Settings)
     buffers: Mapping[Path, str] = field(default_factory=dict[Path, str])
@@ -121,6 +123,10 @@ class DryRunService(Protocol):
         """
         ...
 
+    def expect(self, how: RunSettings) -> None:
+        """Start what runs need ahead of the first."""
+        ...
+
     async def dry_run(
         self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
     ) -> Sequence[Seen]:
@@ -146,6 +152,10 @@ class DryRunService(Protocol):
 
     def inputs_edit(self, seen: Seen, source: Source) -> Edit | None:
         """Return what writes the inputs of a run above its target; None where there are none, or a comment has them."""
+        ...
+
+    def written_inputs(self, source: Source, qualname: str | None, inputs: str, number: int) -> Edit | str:
+        """Return what writes inputs above a target, in the place of its comment of that number; why not, if so."""
         ...
 
     def run_json(self, seen: Seen) -> dict[str, Any]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from lsprotocol import types as lsp
@@ -21,9 +20,11 @@ from drygrad.lsp.dry_run_service import DryRunService, Seen, Target
 from drygrad.lsp.following import Following
 from drygrad.lsp.other_files import OtherFiles
 from drygrad.lsp.progress import Progress
+from drygrad.lsp.run_history import History
 from drygrad.lsp.run_memory import Outcome, RunMemory, Sight, WithRuns
 from drygrad.lsp.run_settings import settings_of
-from drygrad.lsp.run_words import words_of
+from drygrad.lsp.run_words import phase_words, words_of
+from drygrad.lsp.running import QUEUED, Choice, Conditions, Running, replaces
 from drygrad.lsp.settings import path_of
 from drygrad.model import Position
 from drygrad.static.source import Source, SourceError, read
@@ -35,44 +36,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STATUS = "drygrad/status"
-KEPT_RUNS = 10
-"""So many runs can still be asked for by their id; each keeps the text that ran."""
 
 UNTRUSTED = (
     "This workspace is not trusted, so drygrad runs nothing here. Set drygrad.trusted (or the initialization option "
     "trusted) to true if you would run its code yourself."
 )
 
-Choice: TypeAlias = Callable[[Source], Sequence[Target]]
-"""Chooses the targets of a run from the text; called in the thread that analyses."""
-
 T = TypeVar("T")
-
-
-@dataclass(eq=False)
-class Running:
-    """One request for runs. ``label`` is what it is about; an answer to what was ``asked`` for is never silent.
-
-    ``edited`` and ``saved`` are other files that changed since the present target was begun, in the editor or on disk.
-    """
-
-    run_id: str
-    checker: Checker
-    label: str
-    choose: Choice
-    device: str | None = None
-    launch: str | None = None
-    asked: bool = True
-    names: set[str | None] = field(default_factory=set[str | None])
-    edited: set[Path] = field(default_factory=set[Path])
-    saved: set[Path] = field(default_factory=set[Path])
-    task: asyncio.Task[None] | None = None
-    last: dict[str, Any] | None = None
-
-    def cancel(self) -> None:
-        """End it."""
-        if self.task is not None:
-            self.task.cancel()
 
 
 class DryRuns:
@@ -87,7 +57,7 @@ class DryRuns:
         self._launches: dict[str, str | None] = {}
         """How the program of a document was started by who has asked last."""
         self._running: dict[str, Running] = {}
-        self._finished: OrderedDict[str, list[dict[str, Any]]] = OrderedDict()
+        self.history = History(service)
         self._last: dict[str, Any] | None = None
         self._told: dict[str, Any] | None = None
         self._following = Following(server, self)
@@ -106,6 +76,11 @@ class DryRuns:
         others = partial(self._others.found_in, path_of(uri))
         return self._memories.setdefault(self.key(uri), RunMemory(self.service, others))
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether anything was run, or runs now."""
+        return self._last is not None or bool(self._running)
+
     def key(self, uri: str) -> str:
         """Return what a document, or the notebook of a cell, is known by."""
         return unquote(self._server.session.home_of(uri))
@@ -118,10 +93,10 @@ class DryRuns:
         """Return the names of the targets that run again when the document is saved."""
         return frozenset(self._pins.get(self.key(uri), ()))
 
-    def running(self, uri: str) -> dict[str | None, str]:
-        """Return the targets of a document that run now, with the id of the run."""
+    def running(self, uri: str) -> dict[str | None, tuple[str, str]]:
+        """Return the targets of a document that run now or are queued: the id of the run, and what it is doing."""
         own = (run for run in self._running.values() if self.key(run.checker.uri) == self.key(uri))
-        return {name: run.run_id for run in own for name in run.names}
+        return {name: (run.run_id, phase) for run in own for name, phase in run.phases.items()}
 
     async def sight(self, uri: str) -> Sight | None:
         """Return what is true of a text as it is, when that is checked; None where nothing is known of it."""
@@ -138,14 +113,9 @@ class DryRuns:
         return Sight(view, module, part) if module and part and view.source is module.source else None
 
     def ask(
-        self,
-        uri: str,
-        qualname: str | None,
-        position: lsp.Position | None,
-        device: str | None,
-        launch: str | None = None,
+        self, uri: str, qualname: str | None, position: lsp.Position | None, how: Conditions, *, script: bool = False
     ) -> dict[str, str | None]:
-        """Start the run that a user asks for: of a target, of what stands at a position, or of the whole file."""
+        """Start the run that a user asks for: of a target, of what stands at a position, of the script, or of all."""
         checker = self._server.session.checker_of(uri)
         if checker is None:
             return _refused("The document is not open or is not Python.")
@@ -153,15 +123,20 @@ class DryRuns:
             self._server.show_rarely("untrusted", lsp.MessageType.Warning, UNTRUSTED)
             return _refused(UNTRUSTED)
         place = f"line {position.line + 1}" if position else Path(checker.uri).name
-        run = Running(next(self._ids), checker, qualname or place, self._choice(uri, qualname, position), device)
-        run.launch = self._launches[self.key(uri)] = launch
+        choose = self._named(None) if script else self._choice(uri, qualname, position)
+        run = Running(next(self._ids), checker, qualname or place, choose, how)
+        self._launches[self.key(uri)] = how.launch
         self._start(run)
         return {"runId": run.run_id}
 
+    def _named(self, *names: str | None) -> Choice:
+        return lambda source: [target for target in self.service.targets(source) if target.qualname in names]
+
     def _choice(self, uri: str, qualname: str | None, position: lsp.Position | None) -> Choice:
+        if qualname is not None:
+            return self._named(qualname)
+
         def choose(source: Source) -> Sequence[Target]:
-            if qualname is not None:
-                return [target for target in self.service.targets(source) if target.qualname == qualname]
             if where is None:
                 return self.service.targets(source)
             target = self.service.target_at(source, where)
@@ -205,6 +180,7 @@ class DryRuns:
         for checker in self._server.session.checkers:
             self.memory(checker.uri).forget()
             checker.edited(0)
+        self.history.forget()
         self._last = None
         self.refresh()
         self.tell()
@@ -261,11 +237,8 @@ class DryRuns:
             self._start_pinned(checker, pinned)
 
     def _start_pinned(self, checker: Checker, names: set[str | None]) -> None:
-        def choose(source: Source) -> Sequence[Target]:
-            return [target for target in self.service.targets(source) if target.qualname in names]
-
-        launch = self._launches.get(self.key(checker.uri))
-        run = Running(next(self._ids), checker, "what is pinned", choose, launch=launch, asked=False, names=names)
+        how = Conditions(launch=self._launches.get(self.key(checker.uri)))
+        run = Running(next(self._ids), checker, "what is pinned", self._named(*names), how, asked=False, names=names)
         self._start(run)
 
     def changed(self, uri: str) -> None:
@@ -317,7 +290,7 @@ class DryRuns:
         self._workers = {uri: (personal.interpreter, personal.launcher) for uri, personal in resolved.items()}
 
     def _start(self, run: Running) -> None:
-        for other in [other for other in self._running.values() if _replaces(run, other)]:
+        for other in [other for other in self._running.values() if replaces(run, other)]:
             other.cancel()
         self._running[run.run_id] = run
         run.task = self._server.spawn(self._serve(run), f"the dry run of {run.label}")
@@ -340,10 +313,12 @@ class DryRuns:
             self._note_workers()
             targets = await self._chosen(run, source)
             run.names |= {target.qualname for target in targets}
+            run.phases = {target.qualname: QUEUED for target in targets}
             self._following.end(run.checker.uri, run.names)
             self.refresh()
             for target in targets:
                 await self._run_target(run, source, target, progress)
+                run.phases.pop(target.qualname, None)
         finally:
             progress.close()
 
@@ -362,12 +337,19 @@ class DryRuns:
         name = target.qualname or "the script"
         path = self._server.session.file_of(uri)
         run.edited, run.saved = set(), set()
-        how = settings_of(self._server.session, run.checker.uri, path, run.device, run.launch)
+        how = settings_of(self._server.session, run.checker.uri, path, run.how.device, run.how.launch)
         imports = await self._in_thread(imported_files, source, path, how.root, how.buffers)
-        how = replace(how, buffers={known: text for known, text in how.buffers.items() if known in imports})
-        seen = tuple(
-            await self.service.dry_run(source, path, target, how, lambda phase: progress.report(f"{name}: {phase}"))
-        )
+        buffers = {known: text for known, text in how.buffers.items() if known in imports}
+        how = replace(how, buffers=buffers, inputs=run.how.inputs)
+
+        def on_phase(phase: str) -> None:
+            progress.report(f"{name}: {phase}")
+            run.phases[target.qualname] = phase_words(phase)
+            self.refresh()
+            self.tell()
+
+        on_phase("starting")
+        seen = tuple(await self.service.dry_run(source, path, target, how, on_phase))
         if run.checker.closed or (len(run.names) > 1 and _has_no_inputs(seen)):
             return
         shapes = tuple(shape for one in seen for shape in one.result.shapes)
@@ -382,15 +364,12 @@ class DryRuns:
         elif run.asked and files & run.saved:
             self._run_pinned(run.checker, {target.qualname})
 
-    def report_again(self, run_id: str, before: Sequence[Seen], outcome: Outcome) -> None:
+    def report_again(self, uri: str, run_id: str, before: Sequence[Seen], outcome: Outcome) -> None:
         """Let the report of a run, for panels, say what is known of it by now."""
-        seen = outcome.seen
-        told = {old.run_id: self.service.run_json(new) for old, new in zip(before, seen, strict=False)}
-        more = [self.service.run_json(new) for new in seen[len(before) :]]
-        if run_id in self._finished:
-            self._finished[run_id] = [told.get(str(one.get("id")), one) for one in self._finished[run_id]] + more
+        text, target = words_of(outcome.seen), (self.key(uri), outcome.qualname)
+        self.history.tell_again(run_id, target, text, before, outcome.seen)
         if self._last is not None and self._last["runId"] == run_id:
-            text = words_of(seen) if self._last["target"] == outcome.qualname else self._last["text"]
+            text = text if self._last["target"] == outcome.qualname else self._last["text"]
             self._last = {**self._last, "text": text, "changes": self._last.get("changes", 0) + 1}
             self.tell()
 
@@ -401,13 +380,14 @@ class DryRuns:
         if run.asked:
             self._pins.setdefault(self.key(run.checker.uri), set()).add(outcome.qualname)
             self._say_why(run, outcome, words)
-        self._finished.setdefault(run.run_id, []).extend(self.service.run_json(one) for one in outcome.seen)
-        while len(self._finished) > KEPT_RUNS:
-            self._finished.popitem(last=False)
+        uri = run.checker.uri
+        self.history.add(run.run_id, uri, (self.key(uri), outcome.qualname), words, outcome.seen)
         last = outcome.seen[-1].result if outcome.seen else None
         self._last = run.last = {
             "runId": run.run_id,
+            "uri": uri,
             "target": outcome.qualname,
+            "asked": run.asked and len(run.names) == 1,
             "outcome": last.outcome if last else "no-inputs",
             "text": words,
             "device": last.device if last else None,
@@ -427,10 +407,19 @@ class DryRuns:
 
     def report(self, run_id: str) -> dict[str, Any] | None:
         """Return what a run has found so far, for panels; None for a run that is not known."""
-        if run_id not in self._running and run_id not in self._finished:
+        runs = self.history.reports(run_id)
+        if run_id not in self._running and runs is None:
             return None
-        runs = self._finished.get(run_id, [])
-        return {"runId": run_id, "running": run_id in self._running, "runs": runs}
+        return {"runId": run_id, "running": run_id in self._running, "runs": runs or []}
+
+    def results(self, uri: str | None, qualname: str | None) -> dict[str, Any] | None:
+        """Return the runs of a target, or (no URI) of the one that was run last, for panels; None where none was."""
+        target = (self.key(uri), qualname) if uri is not None else self.history.newest()
+        if target is None:
+            return None
+        last = self.history.last(target)
+        own = {"uri": last.uri if last else uri, "qualname": target[1], "entries": self.history.of(target)}
+        return {**own, "targets": self.history.targets()}
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
@@ -455,6 +444,11 @@ class DryRuns:
             "devices": list(state.devices),
             "lastRun": self._last,
             "running": list(self._running),
+            "phases": [
+                {"runId": run.run_id, "uri": run.checker.uri, "target": name, "phase": phase}
+                for run in self._running.values()
+                for name, phase in run.phases.items()
+            ],
         }
         if status != self._told:
             self._told = status
@@ -474,8 +468,3 @@ def _is_on_disk(path: Path, source: Source) -> bool:
         return read(path).text == source.text
     except (OSError, SourceError, UnicodeError):
         return False
-
-
-def _replaces(new: Running, old: Running) -> bool:
-    """Say whether a run makes an older one pointless: it is of the same, or at a later save."""
-    return new.checker is old.checker and (new.label, new.asked) == (old.label, old.asked)

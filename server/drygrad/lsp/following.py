@@ -127,7 +127,7 @@ class _Work:
         if completed is None:
             self._is_last = False
             return False
-        self._runs.report_again(self.run_id, self._outcome.seen, completed)
+        self._runs.report_again(self._checker.uri, self.run_id, self._outcome.seen, completed)
         self._outcome = completed
         self._checker.edited(0)
         return True

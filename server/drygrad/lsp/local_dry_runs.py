@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from drygrad.dryrun.conversation import made_result
 from drygrad.dryrun.findings import missing_finding
-from drygrad.dryrun.inputs.comment import comment_edit
+from drygrad.dryrun.inputs.arguments import Problem
+from drygrad.dryrun.inputs.comment import comment_edit, read_flag, written_comment
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launches.configured import for_file
 from drygrad.dryrun.launches.launch import LaunchError
@@ -86,12 +87,23 @@ class LocalDryRuns:
         target = target_named(source, cast("Record", seen).plan.target.qualname) if comment else None
         return comment_edit(source, target.function, comment) if target and comment else None
 
+    def written_inputs(self, source: Source, qualname: str | None, inputs: str, number: int) -> Edit | str:
+        """Return what writes inputs above a target, in the place of its comment of that number; why not, if so."""
+        read, target = read_flag(inputs), target_named(source, qualname)
+        if isinstance(read, Problem) or target is None:
+            return read.message if isinstance(read, Problem) else "there is no such function any more"
+        return written_comment(source, target.function, inputs, number)
+
     def run_json(self, seen: Seen) -> dict[str, Any]:
         """Return a run as panels show it."""
         if isinstance(seen, Record):
             return panel_json(seen)
         unplanned = cast("Unplanned", seen)
         return missing_json(unplanned.missing, str(unplanned.path))
+
+    def expect(self, how: RunSettings) -> None:
+        """Start what runs need ahead of the first."""
+        self._runs.expect(Home(how.interpreter, how.root, how.launcher))
 
     async def dry_run(
         self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
@@ -152,6 +164,7 @@ def _options(how: RunSettings) -> RunOptions:
     buffers = {str(path): text for path, text in how.buffers.items()}
     return RunOptions(
         how.device,
+        inputs=how.inputs,
         timeout=how.timeout,
         root=how.root,
         buffers=buffers,

@@ -35,6 +35,19 @@ _TELLING: dict[Outcome, str] = {
 """The rules whose findings say why a run ended so."""
 
 
+_PHASES = {
+    "starting": "starting the worker",
+    "waiting": "queued",
+    "backing-off": "the worker starts again shortly",
+    "target": "running",
+}
+
+
+def phase_words(phase: str) -> str:
+    """Return what a run is doing, for people."""
+    return _PHASES.get(phase, phase)
+
+
 def words_of(runs: Sequence[Seen]) -> str:
     """Return how the runs of one target ended; the first that did not pass speaks for all."""
     if not runs:

@@ -16,6 +16,7 @@ from drygrad.lsp.dry_runs import DryRuns
 from drygrad.lsp.imported_names import ImportedNames
 from drygrad.lsp.launches import Launches
 from drygrad.lsp.local_dry_runs import LocalDryRuns
+from drygrad.lsp.prewarm import Prewarm
 from drygrad.lsp.session import AnalyzerFactory, Session, static_analyzer
 from drygrad.lsp.tidying import Tidying
 from drygrad.version import __version__
@@ -43,6 +44,7 @@ class DrygradServer(BaseServer):
         self.session = Session(self, analyzer_factory)
         self.imported_names = ImportedNames(self)
         self.dry_runs = DryRuns(self, service)
+        self._prewarm = Prewarm(self)
         self.launches = Launches()
         self.session.listeners.append(Tidying().checked)
         features.register(self)

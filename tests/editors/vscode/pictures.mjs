@@ -204,7 +204,7 @@ const panel = (theme, name) => async (session) => {
         await window.pressLens("def training_step", "Dry-run");
         await window.untilLens("def training_step", "✓");
         await window.command("drygrad: Show Last Result");
-        await window.panel.locator("h2", { hasText: "Gradient norms" }).waitFor();
+        await window.panel.locator("h2", { hasText: "Inputs" }).waitFor();
         await wholePage(window);
         const tab = window.page.locator(".tab", { hasText: "Dry run:" });
         const group = window.page.locator(".editor-group-container", { has: tab });
@@ -221,6 +221,7 @@ const relations = (theme, name) => async (session) => {
         await window.pressLens("def forward(", "Dry-run");
         await window.untilLens("def forward(", "1 finding");
         await window.command("drygrad: Show Last Result");
+        await window.panel.getByRole("tab", { name: "Experiments" }).click();
         const section = window.panel.locator("section", { hasText: "Between two runs" });
         await section.locator("tr", { hasText: "not tried" }).first().waitFor();
         await wholePage(window);

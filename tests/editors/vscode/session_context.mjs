@@ -1,5 +1,6 @@
 // What the parts of a session share: a VS Code server, its windows, the steps, and the processes that it has started.
 import { cpSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
 import path from "node:path";
 import { CodeServer } from "./server.mjs";
 import { until } from "./until.mjs";
@@ -31,6 +32,14 @@ export class Session {
         this.current = name;
         await action();
         console.log(`${((Date.now() - begin) / 1000).toFixed(1).padStart(6)} s  ${name}`);
+    }
+
+    // Do something, wait for what a user waits for, and print how long that took: the figures that a session is about.
+    async timed(what, action, shown) {
+        await action();
+        const begin = Date.now();
+        await shown();
+        console.log(`${((Date.now() - begin) / 1000).toFixed(2).padStart(8)} s  from ${what}; load ${loadavg()[0].toFixed(1)}`);
     }
 
     get seconds() {

@@ -52,8 +52,8 @@ export async function runs(session) {
 
 async function findings(session, window) {
     await session.step("a lens runs the function: the fault is under its line", async () => {
-        await window.pressLens("def loss_of", "Dry-run");
-        await window.untilProblem(FAULT);
+        const press = () => window.pressLens("def loss_of", "Dry-run");
+        await session.timed("the lens to the fault, the first run", press, () => window.untilProblem(FAULT));
         await window.errors.first().waitFor({ state: "attached" });
         await window.untilLens("def loss_of", `✗ labels[2] ${FAULT}`);
     });
@@ -101,9 +101,8 @@ async function edits(session, window) {
         await window.untilLens("def loss_of", FAULT, false);
     });
     await session.step("saving runs the pinned function again", async () => {
-        await window.save();
+        await session.timed("the save to the new result", () => window.save(), () => window.untilProblem(FAULT));
         await window.untilLens("def loss_of", `✗ labels[2] ${FAULT}`);
-        await window.untilProblem(FAULT);
         await window.untilText("[4, 5]");
     });
 }
@@ -141,15 +140,15 @@ async function fixes(session, window) {
 async function cancelling(session, window) {
     await session.step("an endless run is cancelled by its lens", async () => {
         await window.pressLens("def endless", "Dry-run");
-        await window.pressLens("def endless", "running: cancel");
-        await window.untilLens("def endless", "running", false);
+        await window.pressLens("def endless", ": cancel");
+        await window.untilLens("def endless", ": cancel", false);
     });
     await session.step("and by the command", async () => {
         await window.goTo(ENDLESS_LINE, 6);
         await window.command("drygrad: Dry-Run Function");
-        await window.untilLens("def endless", "running");
+        await window.untilLens("def endless", "◌ running");
         await window.command("drygrad: Cancel Dry Runs");
-        await window.untilLens("def endless", "running", false);
+        await window.untilLens("def endless", ": cancel", false);
     });
 }
 

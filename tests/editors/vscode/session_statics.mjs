@@ -26,10 +26,12 @@ export async function statics(session) {
     const project = session.project("statics", { "train.py": TRAIN });
     const onDisk = () => readFileSync(path.join(project, "train.py"), "utf8");
     let window;
+    const machine = { "drygrad.interpreter": session.python };
+    session.server.settings({ user: { "drygrad.inlineMessages": true }, machine });
     await session.step("open a folder", async () => (window = await session.window({ folder: project })));
     await session.step("open a file: the squiggle is there", async () => {
-        await window.openFile("train.py");
-        await window.warnings.first().waitFor({ state: "attached" });
+        const seen = () => window.warnings.first().waitFor({ state: "attached" });
+        await session.timed("the file's text to its first squiggle, cold", () => window.openFile("train.py"), seen);
     });
     await session.step("the server's Python has nothing of it installed, the project's only torch", () => {
         const [own] = session.servers[0].args.split(" ");
@@ -41,10 +43,18 @@ export async function statics(session) {
         await window.showProblems();
         await window.untilProblem("DG101");
     });
-    await session.step("hover explains it", async () => {
+    await session.step("hover says what it is about, and leads to the page", async () => {
         const box = await window.hover("y.clamp_");
-        await until(async () => (await box.innerText()).includes("Why is this bad?"), "the rule's page in the hover");
+        await until(async () => (await box.innerText()).includes("inplace-on-saved-tensor"), "the rule in the hover");
+        assert(!(await box.innerText()).includes("Why is this bad?"));
         await session.shot(window, "hover");
+        await box.locator("strong a", { hasText: "DG101" }).evaluate((link) => link.click());
+        await window.page.locator(".tab", { hasText: "DG101" }).waitFor();
+        await window.page.locator(".tab", { hasText: "train.py" }).click();
+    });
+    await session.step("the message stands at the end of the line, for this user wants it there", async () => {
+        await until(async () => /clamp_.*overwrites/.test(await window.inlineText("y.clamp_")), () => window.inlineText("y.clamp_"));
+        await session.shot(window, "inline");
     });
     await session.step("a quick fix changes the text", async () => {
         await window.applyFix(7, 8, "Replace `clamp_` with `clamp`");
@@ -57,13 +67,13 @@ export async function statics(session) {
         await until(() => onDisk() === FIXED, onDisk);
     });
     await session.step("undo brings the finding back", async () => {
-        await window.undo();
-        await window.untilProblem("DG101");
+        await session.timed("a key to the squiggle", () => window.undo(), () => window.untilProblem("DG101"));
         await window.warnings.first().waitFor({ state: "attached" });
         await window.save();
     });
     await session.step("closing the window leaves no process", async () => {
         await session.close(window);
         await session.untilNoProcess();
+        session.server.settings({ machine });
     });
 }

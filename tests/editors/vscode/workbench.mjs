@@ -51,6 +51,12 @@ export class Workbench {
         return this.editor.locator(".view-line", { hasText: text }).first();
     }
 
+    // What stands behind a line of code without being text: the content of its decorations.
+    async inlineText(text) {
+        const contents = await this.line(text).locator("span").evaluateAll((spans) => spans.map((one) => getComputedStyle(one, "::after").content));
+        return contents.filter((content) => content !== "none" && content !== "normal").join(" ");
+    }
+
     // Everything in the editor, top to bottom, inlay hints included.
     async text() {
         return this.editor.locator(".view-lines .view-line").evaluateAll((lines) =>
@@ -195,7 +201,7 @@ export class Workbench {
     // Open the quick fixes of a place when there is one with such a title; findings that change close the menu.
     async offerFix(line, column, title) {
         await this.goTo(line, column);
-        const menu = this.page.locator(".action-widget");
+        const menu = this.page.locator(".action-widget").first();
         await until(async () => {
             await this.page.keyboard.press("Control+.");
             const offered = await this.#fix(title).waitFor({ timeout: 2_000 }).then(() => true, () => false);

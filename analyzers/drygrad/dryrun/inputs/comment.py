@@ -76,6 +76,14 @@ def comment_edit(source: Source, function: ast.stmt | None, text: str) -> Edit:
     return Edit(Span.of(line, 0, line, 0), f"{indentation}{one_line}{source.newline}")
 
 
+def written_comment(source: Source, function: ast.stmt | None, inputs: str, number: int) -> Edit:
+    """Return the edit that writes inputs as a comment, in the place of the one of that number where there is one."""
+    comments = comments_above(source, function) if function else comments_of_script(source)
+    text = f"# dry-run: {' '.join(inputs.splitlines())}"
+    given = [comment for comment in comments if not comment.skip]
+    return Edit(given[number].span, text) if number < len(given) else comment_edit(source, function, text)
+
+
 def read_flag(text: str) -> tuple[Argument, ...] | Problem:
     """Return the arguments that ``--inputs`` gives; the span of a problem counts in the flag's own text."""
     lines = tuple(text.splitlines()) or ("",)

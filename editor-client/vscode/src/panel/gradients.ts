@@ -1,7 +1,7 @@
 /** Gradient norms, one bar for each parameter, on a logarithmic scale. */
 
 import { RunReport } from "../protocol";
-import { element, section, svg } from "./dom";
+import { bar, element, section } from "./dom";
 
 const DECADES = 8; // from 10⁻⁴ to 10⁴
 
@@ -9,17 +9,15 @@ export function gradients(report: RunReport): HTMLElement[] {
     const rows = (report.gradients ?? []).map((gradient) => {
         const norm = gradient.norm;
         const odd = norm === null || !Number.isFinite(norm);
-        const bar = svg("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none" });
-        bar.append(svg("rect", { width: odd ? 100 : length(norm), height: 8, rx: 1, class: odd ? "odd" : "" }));
         return element(
             "tr",
             {},
-            element("td", { class: "name" }, gradient.name),
+            element("th", { class: "name", scope: "row" }, gradient.name),
             element("td", { class: "amount" }, odd ? "not finite" : norm === 0 ? "0" : norm.toPrecision(3)),
-            element("td", { class: "bars" }, bar as unknown as Node),
+            element("td", { class: "bars" }, bar(odd ? 100 : length(norm), odd ? "odd" : "")),
         );
     });
-    const hint = element("p", { class: "hint" }, "Length on a logarithmic scale, from 10⁻⁴ to 10⁴.");
+    const hint = element("p", { class: "hint" }, "Logarithmic scale from 10⁻⁴ to 10⁴.");
     return rows.length ? [section("Gradient norms", element("table", { class: "ranked" }, element("tbody", {}, ...rows)), hint)] : [];
 }
 

@@ -1,7 +1,7 @@
 /** Memory over time, coloured by phase, and the lines that hold most of it at the peak. */
 
 import { RunReport } from "../protocol";
-import { element, section, svg } from "./dom";
+import { bar, Column, element, lineButton, section, svg, table } from "./dom";
 import { bytes, duration } from "./words";
 
 const WIDTH = 480;
@@ -33,7 +33,7 @@ export function overTime(report: RunReport): HTMLElement[] {
     );
     const plot = svg(
         "svg",
-        { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Memory over time; peak ${bytes(peak)}` },
+        { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Memory over time: peak ${bytes(peak)}` },
         ...[0, 0.5, 1].flatMap((part) => [
             svg("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(part * peak), y2: y(part * peak) }),
             svg("text", { class: "tick", x: LEFT - 8, y: y(part * peak) + 4, "text-anchor": "end" }, bytes(part * peak)),
@@ -45,7 +45,7 @@ export function overTime(report: RunReport): HTMLElement[] {
     const keys = PHASES.filter((phase) => report.peak_by_phase[phase]).map((phase) =>
         element("li", { class: `phase ${phase}` }, `${phase}: peak ${bytes(report.peak_by_phase[phase] ?? 0)}`),
     );
-    return [section("Memory over time", plot as unknown as Node, element("ul", { class: "legend" }, ...keys))];
+    return [section("Memory over time", plot, element("ul", { class: "legend" }, ...keys))];
 }
 
 type Sample = NonNullable<RunReport["memory_over_time"]>[number];
@@ -68,19 +68,27 @@ function runs(samples: Sample[]): { phase: string; points: Sample[] }[] {
 export function largestLines(report: RunReport, reveal: (path: string, line: number) => void): HTMLElement[] {
     const lines = report.memory_by_line ?? [];
     const most = Math.max(...lines.map((line) => line.bytes), 1);
-    const rows = lines.map((line) => {
-        const bar = svg("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none" });
-        bar.append(svg("rect", { width: (100 * line.bytes) / most, height: 8, rx: 1 }));
-        const row = element(
+    const rows = lines.map((line) =>
+        element(
             "tr",
             {},
-            element("td", {}, `line ${line.line}`),
+            element("td", {}, lineButton(line.line, `line ${line.line}`, () => reveal(line.path, line.line))),
             element("td", {}, line.what ?? ""),
             element("td", { class: "amount" }, bytes(line.bytes)),
-            element("td", { class: "bars" }, bar as unknown as Node),
-        );
-        row.addEventListener("click", () => reveal(line.path, line.line));
-        return row;
-    });
+            element("td", { class: "bars" }, bar((100 * line.bytes) / most)),
+        ),
+    );
     return rows.length ? [section("Held at the peak", element("table", { class: "ranked" }, element("tbody", {}, ...rows)))] : [];
+}
+
+export function syncs(report: RunReport, reveal: (path: string, line: number) => void): HTMLElement[] {
+    const kinds: Record<string, string> = { sync: "wait", h2d: "copy to the device", d2h: "copy to the host" };
+    const rows = report.syncs.map((row) => [
+        lineButton(row.line, `line ${row.line}`, () => reveal(row.path ?? report.path ?? "", row.line)),
+        kinds[row.kind] ?? row.kind,
+        row.op,
+        `${row.count} ×`,
+    ]);
+    const columns: Column[] = [["where", ""], ["what", ""], ["operation", "code"], ["times", ""]];
+    return rows.length ? [section("Waits and copies", table(columns, rows))] : [];
 }

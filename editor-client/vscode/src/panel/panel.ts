@@ -1,85 +1,141 @@
-/** The result panel: the last run as a page beside the code. It loads nothing from the network. */
+/** The result panel: the runs of one target as a page beside the code. It loads nothing from the network. */
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import { RUN, RunAnswer, RunReport, Status } from "../protocol";
+import { explain } from "../explain";
+import { selectLaunch } from "../launches";
+import { LastRun, RESULTS, Results, RunReport, Status, Target } from "../protocol";
 import { Server } from "../server";
-import { targetName } from "./words";
+import { applyFix, cancel, dryRun, reveal, writeInputs } from "./actions";
 import { FromView, ToView } from "./messages";
+import { joined } from "./history";
+import { targetName } from "./words";
 
-export class ResultPanel implements vscode.Disposable {
+const KIND = "drygrad.result";
+
+const same = (one: Target, other: Target): boolean => one.uri === other.uri && one.qualname === other.qualname;
+
+const isSameRun = (one: LastRun, other: LastRun | null): boolean => one.runId === other?.runId && one.target === other.target;
+
+export class ResultPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     private panel: vscode.WebviewPanel | null = null;
-    private last: string | null = null;
-    private changes = 0;
-    private shown: RunReport[] = [];
+    private status: Status | null = null;
+    private shown: Results | null = null;
+    private readonly listeners: vscode.Disposable[];
+    private readonly serializer = vscode.window.registerWebviewPanelSerializer(KIND, this);
 
     constructor(
         private readonly context: vscode.ExtensionContext,
         private readonly server: Server,
-    ) {}
-
-    /** Take note of the run that ended last, or of what it has told since; an open panel follows. A cancelled one has nothing to show. */
-    runEnded({ lastRun }: Status): void {
-        if (!lastRun || lastRun.outcome === "cancelled") {
-            return;
-        }
-        const changes = lastRun.changes ?? 0;
-        if (lastRun.runId !== this.last || changes !== this.changes) {
-            this.last = lastRun.runId;
-            this.changes = changes;
-            if (this.panel) {
-                void this.refresh();
-            }
-        }
+    ) {
+        this.listeners = [server.onStarted(() => void this.refresh(this.shown)), server.onState(() => void this.post())];
     }
 
-    async show(): Promise<void> {
-        if (!this.last) {
-            void vscode.window.showInformationMessage("No dry run yet. Press ▶ Dry-run above a function first.");
+    /** Follow the runs: an open panel shows what a user asks for, and what is told of its own target. */
+    statusChanged(status: Status): void {
+        const before = this.status?.lastRun ?? null;
+        this.status = status;
+        const last = status.lastRun;
+        if (!this.panel || !last || last.outcome === "cancelled" || (isSameRun(last, before) && last.changes === before?.changes)) {
+            void this.post();
             return;
         }
-        this.panel ??= this.open();
+        const asked = last.asked && last.uri !== undefined && !isSameRun(last, before);
+        void this.refresh(asked ? { uri: last.uri ?? "", qualname: last.target } : this.shown);
+    }
+
+    /** Show the results of a target, or of the one that was run last. */
+    async show(target: Target | null = null): Promise<void> {
+        const results = await this.ask(target);
+        if (!results?.entries.length) {
+            void vscode.window.showInformationMessage(vscode.l10n.t("No dry run yet. Press ▶ Dry-run above a function first."));
+            return;
+        }
+        this.shown = results;
+        this.panel ??= this.opened();
         this.panel.reveal(vscode.ViewColumn.Beside, true);
-        await this.refresh();
+        await this.post();
     }
 
-    private open(): vscode.WebviewPanel {
-        const panel = vscode.window.createWebviewPanel(
-            "drygrad.result",
-            "Dry run",
-            { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true },
-            { enableScripts: true, localResourceRoots: [this.file("dist"), this.file("media")] },
-        );
-        panel.iconPath = this.file("media", "icon.png");
-        panel.webview.html = this.page(panel.webview);
-        panel.webview.onDidReceiveMessage((message: FromView) => this.received(message));
-        panel.onDidDispose(() => (this.panel = null));
-        return panel;
-    }
-
-    private received(message: FromView): void {
-        if (message.type === "ready") {
-            void this.refresh();
-        } else {
-            void reveal(message.path, message.line);
-        }
-    }
-
-    private async refresh(): Promise<void> {
-        const answer = await this.server.running?.sendRequest<RunAnswer | null>(RUN, { runId: this.last });
-        const [first] = answer?.runs ?? [];
-        if (!answer || !first || !this.panel) {
-            return;
-        }
-        this.shown = answer.runs;
-        this.panel.title = `Dry run: ${targetName(first)}`;
-        const message: ToView = { type: "runs", runs: answer.runs };
-        await this.panel.webview.postMessage(message);
+    /** Bring a panel back that was open when the window was closed or reloaded. */
+    deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
+        this.panel?.dispose();
+        this.shown = (state as { results?: Results } | undefined)?.results ?? null;
+        this.panel = this.prepared(panel);
+        void this.refresh(this.shown); // the page gets no message before this has returned
+        return Promise.resolve();
     }
 
     /** The reports that the panel shows; for tests. */
     get reports(): RunReport[] {
-        return this.shown;
+        return this.shown?.entries[0]?.runs ?? [];
+    }
+
+    private opened(): vscode.WebviewPanel {
+        const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
+        return this.prepared(vscode.window.createWebviewPanel(KIND, "Dry run", place));
+    }
+
+    private prepared(panel: vscode.WebviewPanel): vscode.WebviewPanel {
+        panel.webview.options = { enableScripts: true, localResourceRoots: [this.file("dist"), this.file("media")] };
+        panel.iconPath = this.file("media", "icon.png");
+        panel.webview.html = this.page(panel.webview);
+        panel.webview.onDidReceiveMessage((message: FromView) => void this.received(message));
+        panel.onDidDispose(() => (this.panel = null));
+        return panel;
+    }
+
+    private async received(message: FromView): Promise<void> {
+        const shown = this.shown;
+        switch (message.type) {
+            case "ready":
+                return this.post();
+            case "reveal":
+                return reveal(vscode.Uri.file(message.path), message.line);
+            case "select":
+                return this.refresh(message.target);
+            case "launch":
+                return (await selectLaunch(this.server)) ? this.run() : undefined;
+            case "explain":
+                return explain(this.server, message.code);
+            case "cancel":
+                return cancel(this.server, this.status?.phases.find(({ uri, target }) => shown && same({ uri, qualname: target }, shown)));
+            case "run":
+                return this.run(message);
+            case "write":
+                return shown && (await writeInputs(this.server, shown, message)) ? this.run() : undefined;
+            case "fix":
+                return shown && (await applyFix(shown, message.finding, message.title)) ? this.run() : undefined;
+        }
+    }
+
+    private async run(how: { device?: string; inputs?: string } = {}): Promise<void> {
+        if (this.shown) {
+            await dryRun(this.server, this.shown, how);
+        }
+    }
+
+    private async refresh(target: Target | null): Promise<void> {
+        this.shown = joined(await this.ask(target), this.shown);
+        await this.post();
+    }
+
+    private async ask(target: Target | null): Promise<Results | null> {
+        const params = target ? { uri: target.uri, qualname: target.qualname } : {};
+        const answer = await this.server.running?.sendRequest<Results | null>(RESULTS, params).catch(() => null);
+        return answer ?? null;
+    }
+
+    private async post(): Promise<void> {
+        const results = this.shown;
+        if (!this.panel || !results) {
+            return;
+        }
+        const [newest] = results.entries;
+        this.panel.title = newest?.runs[0] ? `Dry run: ${targetName(newest.runs[0])}` : "Dry run";
+        const own = this.status?.phases.find(({ uri, target }) => same({ uri, qualname: target }, results));
+        const model = { results, phase: own?.phase ?? null, runs: vscode.workspace.isTrusted && this.server.running !== null };
+        await this.panel.webview.postMessage({ type: "model", model } satisfies ToView);
     }
 
     private file(...parts: string[]): vscode.Uri {
@@ -94,6 +150,7 @@ export class ResultPanel implements vscode.Disposable {
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
+<title>Dry run</title>
 <link rel="stylesheet" href="${webview.asWebviewUri(this.file("media", "panel.css")).toString()}">
 </head>
 <body>
@@ -104,12 +161,7 @@ export class ResultPanel implements vscode.Disposable {
     }
 
     dispose(): void {
+        vscode.Disposable.from(this.serializer, ...this.listeners).dispose();
         this.panel?.dispose();
     }
-}
-
-async function reveal(path: string, line: number): Promise<void> {
-    const document = await vscode.workspace.openTextDocument(vscode.Uri.file(path));
-    const place = new vscode.Range(line - 1, 0, line - 1, 0);
-    await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.One, selection: place });
 }

@@ -1,10 +1,16 @@
 /** How the page says numbers and outcomes. */
 
-import { RunReport } from "../protocol";
+import { RunReport, Target } from "../protocol";
 
 /** Return the target without the folders of its file. */
 export function targetName(report: RunReport): string {
     return report.target.slice(report.target.lastIndexOf("/") + 1);
+}
+
+/** Return what is run of a document as one types it. */
+export function nameOf({ uri, qualname }: Target): string {
+    const file = decodeURIComponent(uri.slice(uri.lastIndexOf("/") + 1));
+    return qualname === null ? file : `${file}::${qualname}`;
 }
 
 export function bytes(count: number): string {
@@ -45,4 +51,13 @@ export function outcomeWords(report: RunReport): [string, string] {
     }
     const count = (report.findings ?? []).filter((finding) => finding.severity === "error" || finding.severity === "warning").length;
     return count ? ["bad", `ran to its end, with ${count} finding${count > 1 ? "s" : ""}`] : ["good", "passed"];
+}
+
+/** Return the time of day of a moment in seconds. */
+export function clock(seconds: number): string {
+    return new Date(seconds * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+}
+
+export function signed(count: number): string {
+    return count > 0 ? `+${count}` : count < 0 ? `−${-count}` : "±0";
 }

@@ -2,7 +2,7 @@
 
 import { strict as assert } from "node:assert";
 import * as vscode from "vscode";
-import { drygrad, extension, findings, lenses, pause, ran, servers, show, until, untilFound } from "../support";
+import { drygrad, extension, findings, lenses, pause, ran, root, servers, show, until, untilFound } from "../support";
 import { FAULT, RUNNABLE, WRONG } from "./programs";
 
 const CHOICE_MS = 1_000;
@@ -129,9 +129,11 @@ describe("commands", () => {
     });
 
     it("Show Doctor Report opens the report", async () => {
+        await show("doctor.py", RUNNABLE);
         await run("showDoctor");
         const report = vscode.window.activeTextEditor?.document;
         assert.equal(report?.isUntitled, true);
+        assert(report.getText().split("\n").some((line) => line.startsWith("root ") && line.endsWith(root().fsPath)), report.getText());
         assert.match(report.getText(), /torch/);
         assert.doesNotMatch(report.getText(), /Traceback/);
     });

@@ -4,7 +4,7 @@ import { strict as assert } from "node:assert";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { codeOf, drygrad, extension, findings, ran, root, show, until, untilFound } from "../support";
+import { codeOf, drygrad, extension, findings, ran, root, set, show, until, untilFound } from "../support";
 import { FAULT, RUNNABLE, WRONG } from "./programs";
 
 describe("the problem matcher", () => {
@@ -41,6 +41,30 @@ describe("notebooks", () => {
         assert(imports && code);
         await untilFound(code.document.uri, "DG101");
         assert.deepEqual(findings(imports.document.uri), []);
+    });
+});
+
+describe("inline messages", () => {
+    it("are the first sentences of the findings, where the setting wants them", async () => {
+        const { inline } = await drygrad();
+        const document = await show("inline.py", WRONG);
+        await untilFound(document.uri, "DG101");
+        assert.equal(inline.of(document).size, 0);
+        await set("inlineMessages", true);
+        const [shown] = inline.of(document).get(vscode.DiagnosticSeverity.Warning) ?? [];
+        await set("inlineMessages", undefined);
+        assert.equal(shown?.range.start.line, 5);
+        assert.match(String(shown?.renderOptions?.after?.contentText), /^[^`;]{10,90}$/);
+    });
+});
+
+describe("the lens menu and the panel", () => {
+    it("know the function that they were opened for", async () => {
+        const { panel } = await drygrad();
+        const document = await show("apart.py", RUNNABLE, "return F");
+        await ran("drygrad.dryRunFunction");
+        await vscode.commands.executeCommand("drygrad.showResult", { uri: document.uri.toString(), qualname: "loss" });
+        await until(() => panel.reports[0]?.target.endsWith("apart.py::loss"), "the result of loss");
     });
 });
 

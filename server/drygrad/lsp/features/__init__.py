@@ -14,6 +14,7 @@ from drygrad.lsp.features import (
     initialize,
     inlay_hint,
     notebooks,
+    run_results,
     text_documents,
     trace,
 )
@@ -31,6 +32,7 @@ _FEATURES = (
     hover,
     execute_command,
     dry_run,
+    run_results,
     configuration,
     trace,
 )

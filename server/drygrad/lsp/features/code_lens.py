@@ -1,6 +1,6 @@
 """``textDocument/codeLens``: above each target, a dry run and how the last one ended.
 
-Every lens names a command of the server or none, so that it works in a client that has no code for it.
+Every lens names a command of the server, so that it works in a client that has no code for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
-from drygrad.lsp.features.dry_run import CANCEL, DRY_RUN, PIN, UNPIN, dry_run_argument
+from drygrad.lsp.features.dry_run import CANCEL, DRY_RUN, UNPIN, dry_run_argument
+from drygrad.lsp.features.run_results import MENU, TELL
 from drygrad.lsp.launches import id_of
 from drygrad.lsp.run_words import words_of
 from drygrad.lsp.settings import path_of
@@ -70,8 +71,9 @@ class Lenses:
 
     def _commands(self, place: TargetPlace) -> Iterator[lsp.Command]:
         name = place.qualname
-        if (run_id := self._running.get(name)) is not None:
-            yield lsp.Command("◌ running: cancel", CANCEL, arguments=[{"runId": run_id}])
+        if (running := self._running.get(name)) is not None:
+            run_id, phase = running
+            yield lsp.Command(f"◌ {phase}: cancel", CANCEL, arguments=[{"runId": run_id}])
             return
         title, line = ("▶ Dry-run", None) if name is not None else ("▶ Dry-run script", place.line)
         yield lsp.Command(title, DRY_RUN, arguments=[dry_run_argument(self._uri, self._version, name, line)])
@@ -79,14 +81,13 @@ class Lenses:
             title, launch = self._launch
             argument = dry_run_argument(self._uri, self._version, None, line, launch)
             yield lsp.Command(f"▶ Dry-run with {title}", DRY_RUN, arguments=[argument])
-        outcome = self._sight.view.outcomes.get(name)
+        outcome, target = self._sight.view.outcomes.get(name), {"uri": self._uri, "qualname": name}
         if outcome is not None:
-            yield lsp.Command(self._sight.said(words_of(outcome.seen)), "")
-        target = {"uri": self._uri, "qualname": name}
+            yield lsp.Command(self._sight.said(words_of(outcome.seen)), TELL, "Show the result", [target])
         if name in self._pinned:
             yield lsp.Command("● pinned", UNPIN, "Runs again on every save; click to unpin", arguments=[target])
-        elif outcome is not None:
-            yield lsp.Command("○ pin", PIN, "Run again on every save", arguments=[target])
+        more = {**target, "pinned": name in self._pinned}
+        yield lsp.Command("⋯", MENU, "More: device, inputs, launch, pin", arguments=[more])
 
 
 def register(server: DrygradServer) -> None:

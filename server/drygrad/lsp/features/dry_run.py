@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 
+from drygrad.lsp.running import Conditions
 from drygrad.lsp.settings import path_of
 from drygrad.settings import Device
 
@@ -23,6 +24,7 @@ CLEAR = "drygrad.clear"
 RESTART_WORKERS = "drygrad.restartWorkers"
 LAUNCHES = "drygrad.launches"
 RUN = "drygrad/run"
+RESULTS = "drygrad/results"
 
 
 def dry_run_argument(
@@ -54,6 +56,15 @@ class Argument:
         if uri is None:
             raise JsonRpcInvalidParams("`uri` is missing")
         return uri
+
+    def flag(self, name: str) -> bool:
+        """Say whether something is true."""
+        return self._fields.get(name) is True
+
+    def number(self, name: str) -> int:
+        """Return a number; 0 where there is none."""
+        value = self._fields.get(name)
+        return value if isinstance(value, int) else 0
 
     @property
     def version(self) -> int | None:
@@ -96,7 +107,8 @@ def register(server: DrygradServer) -> None:
         position = given.place
         if position is not None and given.version not in (None, server.session.version_of(given.uri)):
             return {"runId": None, "message": "The text has changed since then; try again."}
-        return runs.ask(given.uri, given.text("qualname"), position, given.device, given.text("launch"))
+        how = Conditions(given.device, given.text("launch"), given.text("inputs"))
+        return runs.ask(given.uri, given.text("qualname"), position, how, script=given.flag("script"))
 
     async def launches(argument: Any) -> list[dict[str, Any]]:
         given = Argument(argument)
@@ -127,7 +139,12 @@ def register(server: DrygradServer) -> None:
             raise JsonRpcInvalidParams(f"no run is called {run_id!r}")
         return report
 
+    def results(params: Any) -> dict[str, Any] | None:
+        uri, name = getattr(params, "uri", None), getattr(params, "qualname", None)
+        return runs.results(uri if isinstance(uri, str) else None, name if isinstance(name, str) else None)
+
     commands = {DRY_RUN: dry_run, CANCEL: cancel, PIN: pin, UNPIN: unpin, CLEAR: clear}
     for name, command in {**commands, RESTART_WORKERS: restart_workers, LAUNCHES: launches}.items():
         server.command(name)(command)
     server.feature(RUN)(run)
+    server.feature(RESULTS)(results)

@@ -31,7 +31,9 @@ async def hover(ls: DrygradServer, params: lsp.HoverParams) -> lsp.Hover | None:
     places = list(_of_findings(shown, position)) or list(_of_suppression(source.line_text(position.line), position))
     markdown = session.capabilities.markdown
     codes = dict.fromkeys(code for _, code in places)
-    texts = [*_observed(ls, shown, position), *(text for code in codes if (text := hover_of(code, markdown=markdown)))]
+    whole = session.resolve(params.text_document.uri).personal.hover == "page"
+    pages = (hover_of(code, markdown=markdown, whole=whole) for code in codes)
+    texts = [*_observed(ls, shown, position), *filter(None, pages)]
     if not texts:
         return None
     kind = lsp.MarkupKind.Markdown if markdown else lsp.MarkupKind.PlainText
