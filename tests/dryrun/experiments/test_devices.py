@@ -243,6 +243,40 @@ def test_an_object_of_the_programs_works_on_the_gpu_as_well(case: str, lab: Lab)
     assert [(one.outcome, one.why) for one in record.result.tried] == [("held", "")]
 
 
+BASIS = """
+        class Basis(nn.Module):
+            def __init__(self, size=4, trainable=True):
+                super().__init__()
+                weights = torch.linspace(1.0, float(size), size)
+                if trainable:
+                    self.weights = nn.Parameter(weights)
+                else:
+                    {}
+
+            def forward(self, x):
+                return torch.sin(x[..., None] * self.weights)
+
+        # dry-run: basis=Basis(){}, x=torch.rand(3){}
+        def f(basis, x):
+            return basis(x)
+
+        Basis(){}(torch.rand(3){})
+        """
+
+
+@pytest.mark.parametrize("there", ["", ", device='cuda'"])
+def test_a_module_made_with_the_other_of_true_and_false(there: str, lab: Lab) -> None:
+    moved = ".cuda()" if there else ""
+    places = moved, there, moved, there
+    record = lab.experimented(written(BASIS.format("self.weights = weights", *places)), "Basis.forward", CODE)
+    (finding,) = (finding for finding in record.findings if "made with trainable=False" in finding.message)
+    assert (finding.code, finding.severity) == ("DG204", "info")
+    record = lab.experimented(
+        written(BASIS.format("self.register_buffer('weights', weights)", *places)), "Basis.forward", CODE
+    )
+    assert [(one.outcome, one.why) for one in record.result.tried] == [("held", "")]
+
+
 @pytest.mark.parametrize("case", OWN)
 def test_what_the_code_itself_makes_on_the_cpu_is_told(case: str, lab: Lab) -> None:
     code, line, program = OWN[case]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import torch
 
 from drygrad.worker import errors, probe
 from drygrad.worker.experiments import placed
+from drygrad.worker.experiments.afresh import made_otherwise, switches
 from drygrad.worker.experiments.bench import Bench, Called, Inputs
 from drygrad.worker.experiments.moving import Moving
 from drygrad.worker.experiments.relation import NotTried, Relation
@@ -29,6 +31,8 @@ _COPY = "aten::_to_copy"
 _DEPTH = 4
 _REPEATED, _MOST_REPEATED = 12, 0.3
 """So often a method is called again, within this share of the time."""
+_MOST_OTHERWISE = 0.6
+_THERE = "its inputs were already on the GPU"
 
 
 class DevicesAreEqual(Relation):
@@ -39,10 +43,9 @@ class DevicesAreEqual(Relation):
     rank: ClassVar[int] = 10
 
     def glance(self, given: Inputs) -> None:
-        """Take nothing that is on the GPU already."""
-        held = (p for value in given.values if isinstance(value, torch.nn.Module) for p in value.parameters())
-        if any(tensor.is_cuda for tensor in (*given.tensors(), *held)):
-            raise NotTried("its inputs were already on the GPU")
+        """Take nothing that is on the GPU already, but for a module that can be made in another way."""
+        if _is_there(given) and not isinstance(given.owner, torch.nn.Module):
+            raise NotTried(_THERE)
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield what mixes devices of its own accord, or what stays on the CPU."""
@@ -50,23 +53,74 @@ class DevicesAreEqual(Relation):
             raise NotTried("there is no GPU, real or simulated")
         if bench.plan.get("program") and torch.cuda.max_memory_allocated():
             raise NotTried("the calling program uses the GPU and passes CPU inputs on purpose")
+        given = bench.inputs()
+        others = switches(bench, given.owner) if isinstance(given.owner, torch.nn.Module) else {}
+        if _is_there(given):
+            if not others:
+                raise NotTried(_THERE)
+        else:
+            moving = Moving(_GPU)
+            given = moving.inputs(given)
+            faults = [*_faults(bench, given, moving)]
+            yield from faults
+            others = {} if faults else others
+        yield from _otherwise(bench, given, others)
+
+
+def _is_there(given: Inputs) -> bool:
+    """Say whether inputs are on the GPU already."""
+    held = (p for value in given.values if isinstance(value, torch.nn.Module) for p in value.parameters())
+    return any(tensor.is_cuda for tensor in (*given.tensors(), *held))
+
+
+def _faults(bench: Bench, given: Inputs, moving: Moving) -> Iterator[Fault]:
+    """Yield what a call with inputs that were moved has to say."""
+    if not moving.count and not _told(given):
+        raise NotTried("nothing among its inputs has a device")
+    bench.run.tell("begins", {}, dict(zip(given.names, given.values)))
+    met = _Met(bench, moving)
+    called = _called(bench, given, met)
+    if called.error is None and not met.any:
+        yield from _left_behind(bench, called.returned)
+        called = _backward(bench, called.returned)
+        if called.error is None:
+            _repeat(bench, given, met)
+    if called.error is not None and not met.any:
+        yield _mixed(bench, called, moving)
+    yield from met.faults()
+
+
+def _otherwise(bench: Bench, given: Inputs, others: Mapping[str, bool]) -> Iterator[Fault]:
+    """Yield what mixes devices where the constructor of the module is given the other of True and False."""
+    for name, value in others.items():
+        if bench.spent > _MOST_OTHERWISE:
+            return
         moving = Moving(_GPU)
-        given = moving.inputs(bench.inputs())
-        if not moving.count and not _told(given):
-            raise NotTried("nothing among its inputs has a device")
-        bench.run.tell("begins", {}, dict(zip(given.names, given.values)))
-        met = _Met(bench, moving)
-        bench.run.forgive = Forgiving(bench.run, met.tell)
-        called = bench.call(given)
-        bench.run.forgive = None
-        if called.error is None and not met.any:
-            yield from _left_behind(bench, called.returned)
-            called = _backward(bench, called.returned)
-            if called.error is None:
-                _repeat(bench, given, met)
-        if called.error is not None and not met.any:
-            yield _mixed(bench, called, moving)
-        yield from met.faults()
+        try:
+            fresh = made_otherwise(bench, given.owner, bench.seed, {name: value}).train(given.owner.training)
+            owner = moving.value(fresh)
+            function = owner if given.function is given.owner else getattr(owner, given.function.__name__)
+            other = replace(given, owner=owner, function=function)
+            bench.run.tell("begins", {}, dict(zip(other.names, other.values)))
+            met = _Met(bench, moving)
+            _called(bench, other, met)
+            faults = met.faults()
+        except (NotTried, AttributeError):
+            continue
+        for fault in faults:
+            fault.message += f", made with {name}={value}"
+            fault.severity = "info"
+            yield fault
+        if faults:
+            return
+
+
+def _called(bench: Bench, given: Inputs, met: _Met) -> Called:
+    """Call the target; where it mixes devices, that is told, and it goes on."""
+    bench.run.forgive = Forgiving(bench.run, met.tell)
+    called = bench.call(given)
+    bench.run.forgive = None
+    return called
 
 
 def _repeat(bench: Bench, given: Inputs, met: _Met) -> None:
@@ -75,14 +129,12 @@ def _repeat(bench: Bench, given: Inputs, met: _Met) -> None:
     A module, which seldom counts them, is called a second time. Raises NotTried where a later call fails otherwise.
     """
     most = 0 if given.owner is None else 1 if isinstance(given.owner, torch.nn.Module) else _REPEATED
-    bench.run.forgive = Forgiving(bench.run, met.tell)
     for _ in range(most):
         if met.any or bench.spent > _MOST_REPEATED:
-            break
-        called = bench.call(given)
+            return
+        called = _called(bench, given, met)
         if called.error is not None and not met.any:
             raise NotTried(f"a later call ends with {type(called.error).__name__}")
-    bench.run.forgive = None
 
 
 class _Met:
