@@ -18,7 +18,7 @@ APART = --ignore tests/editors --ignore tests/right --ignore tests/corpus
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh site bench clean help
+.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh site release bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one; it installs drygrad and torch"
@@ -37,6 +37,7 @@ help:
 	@echo "make docs    write the pages that are made from the code"
 	@echo "make site    build the documentation's site in build/site; a warning is an error"
 	@echo "make bench   measure"
+	@echo "make release build what is published into dist/, check it, and write its notes; publishing is left to you"
 	@echo "make clean   remove what was set up"
 
 demo: $(RUNS)
@@ -118,6 +119,9 @@ docs: $(INSTALLED)
 site: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+release: $(READY)
+	$(BIN)/python tools/release.py
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --group bench

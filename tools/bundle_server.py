@@ -23,6 +23,15 @@ def pip(*arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments], check=True)
 
 
+def forget_origin(libraries: Path) -> None:
+    """Remove where the wheel was when it was installed: the same server is to make the same extension."""
+    for origin in libraries.glob("*.dist-info/direct_url.json"):
+        record = origin.with_name("RECORD")
+        lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if f"/{origin.name}," not in line), encoding="utf-8")
+        origin.unlink()
+
+
 def main() -> None:
     """Build the wheel, and install it with what it needs for every platform and Python."""
     target = EXTENSION / "bundled"
@@ -32,6 +41,7 @@ def main() -> None:
         wheel = next(Path(folder).glob("*.whl"))
         libraries = ["--target", str(target / "libs"), "--no-compile", "--only-binary=:all:", *ANY_MACHINE]
         pip("install", *libraries, str(wheel), *BEFORE_PYTHON_3_11)
+    forget_origin(target / "libs")
     for part in NOT_NEEDED:
         shutil.rmtree(target / "libs" / part)
     shutil.copy(EXTENSION / "server" / "drygrad.py", target / "drygrad.py")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli_harness import ROOT
 
-PARTS = ("pyproject.toml", ".pre-commit-hooks.yaml", "README.md", "LICENSE", "CHANGELOG.md", "server", "analyzers")
+PARTS = ("pyproject.toml", ".pre-commit-hooks.yaml", "README.md", "LICENSE", "server", "analyzers", "tools")
 FAULTY = """\
 import torch
 
