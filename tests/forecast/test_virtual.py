@@ -172,3 +172,42 @@ result = [before, small.sum().item()]
 def test_shapes_that_do_not_fit_are_refused(device: Simulated) -> None:
     program = "torch.randn(4096, 4096, device='cuda') @ torch.randn(100, 4096, device='cuda')"
     assert "RuntimeError" in device.refusal(without_memory(program))
+
+
+def test_kernels_without_a_function_of_shapes(device: Simulated) -> None:
+    """One of the user's own is followed inside; the others are asked what they make of zeros."""
+    told = device.run(
+        without_memory("""
+@torch.library.custom_op("mine::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x, x])
+x = torch.randn(512, 1024, device="cuda")
+logits = torch.randn(50, 4, 2000, device="cuda").log_softmax(2).requires_grad_()
+targets, lengths = torch.ones(4, 9, dtype=torch.long), torch.full((4,), 9)
+loss = F.ctc_loss(logits, targets.cuda(), torch.full((4,), 50), lengths)
+loss.backward()
+packed = nn.utils.rnn.pack_sequence([torch.randn(n, 400) for n in (300, 200)])
+result = [list(doubled(x).shape), list(logits.grad.shape), list(packed.data.shape), packed.batch_sizes.sum().item()]
+""")
+    )
+    assert told["result"] == [[1024, 1024], [50, 4, 2000], [500, 400], 500]
+    assert told["assumed"] == []
+
+
+def test_what_cannot_be_followed_is_named(device: Simulated) -> None:
+    higher = """
+from torch.nn.attention.flex_attention import flex_attention
+q = torch.randn(2, 8, 256, 64, device="cuda")
+flex_attention(q, q, q)
+"""
+    assert "Missing: a forecast does not follow flex_attention" in device.refusal(without_memory(higher))
+
+
+def test_checks_of_the_program_hold(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+x = torch.randn(4096, 4096, device="cuda")
+result = [bool(torch.isfinite(x).all()), bool(torch.isnan(x).any())]
+""")
+    )
+    assert told["result"] == [True, False]

@@ -76,7 +76,7 @@ def outcome_of(error: BaseException, run: Run) -> str:
     """Return how a run ends that an error has left."""
     kind = type(error)
     text = text_of(error)
-    if kind.__name__ == "Unsupported" and kind.__module__.startswith("drygrad."):
+    if any(one.__name__ == "Unsupported" and one.__module__.startswith("drygrad.") for one in kind.__mro__):
         return "unsupported"
     if frames.is_ours(error):
         return "unsupported"

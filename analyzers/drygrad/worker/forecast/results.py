@@ -11,11 +11,14 @@ from typing import Any, Callable, NamedTuple, Union, cast
 
 import torch
 
+from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.special import recurrent
 
 META = torch.device("meta")
 _SEQUENCES: Any = (list, tuple)
 _MOST_KNOWN = 20_000
+_MOST_ZEROS = 256 << 20
+_HOST = torch.device("cpu")
 _empty: Any = torch.empty_strided
 
 
@@ -47,7 +50,7 @@ class Known(NamedTuple):
     bytes: int
 
 
-class Missing(NotImplementedError):
+class Missing(Unsupported):
     """Torch cannot tell what an operation returns without computing it."""
 
 
@@ -57,7 +60,8 @@ Key = Union[tuple[object, ...], None]
 class Results:
     """Tells what operations return, and remembers it."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_unknown: Callable[[torch.Tensor], bool]) -> None:
+        self._is_unknown = is_unknown
         importlib.import_module("torch._meta_registrations")
         self._kernels = _cells()
         self._registry: Any = dict(_counter().flop_registry)
@@ -72,21 +76,45 @@ class Results:
         key = _key_of_call(func, args, kwargs)
         found = self._known.get(key) if key is not None else None
         if found is None:
-            found = self._computed(func, args, kwargs)
+            own = [as_meta(value) for value in args]
+            named = {name: as_meta(value) for name, value in kwargs.items() if name not in ("pin_memory", "generator")}
+            if any(argument.name == "device" for argument in func._schema.arguments):
+                named["device"] = META
+            try:
+                made = _called(func, own, named)
+            except Exception as error:  # noqa: BLE001 - torch refuses in many ways what a kernel takes
+                made, key = self._of_kernel(func, args, kwargs, error), None
+            result = _shapes(made)
+            shapes = list(_each(result))
+            flops = self._flops(func, own, named, made)
+            found = Known(result, flops, sum(s.elements for s in shapes), sum(s.bytes for s in shapes))
             if key is not None and len(self._known) < _MOST_KNOWN:
                 self._known[key] = found
         return found
 
-    def _computed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Known:
-        own = [as_meta(value) for value in args]
-        named = {name: as_meta(value) for name, value in kwargs.items() if name not in ("pin_memory", "generator")}
-        if any(argument.name == "device" for argument in func._schema.arguments):
-            named["device"] = META
-        made = _called(func, own, named)
-        result = _shapes(made)
-        shapes = list(_each(result))
-        flops = self._flops(func, own, named, made)
-        return Known(result, flops, sum(s.elements for s in shapes), sum(s.bytes for s in shapes))
+    def _of_kernel(self, func: Any, args: Any, kwargs: dict[str, Any], refusal: Exception) -> Any:
+        """Return what the host's kernel makes of what is known, and of zeros; raises what torch has said."""
+        left = [_MOST_ZEROS]
+
+        def on_host(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                left[0] -= value.numel() * value.element_size()
+                if left[0] < 0:
+                    raise MemoryError
+                if not self._is_unknown(value):
+                    return value.cpu()
+                return torch.zeros(value.shape, dtype=value.dtype, device=_HOST)
+            if isinstance(value, _SEQUENCES):
+                return [on_host(item) for item in cast("list[Any]", value)]
+            return _HOST if type(value) is torch.device else value
+
+        try:
+            return as_meta(func(*map(on_host, args), **{name: on_host(value) for name, value in kwargs.items()}))
+        except Exception:  # noqa: BLE001 - a kernel may raise anything, and the first error is the one to tell
+            name: str = func._schema.name
+            if isinstance(refusal, NotImplementedError) or not name.startswith("aten::"):
+                raise Missing(f"torch cannot tell what {name} returns without computing it") from refusal
+            raise refusal from None
 
     def _flops(self, func: Any, args: Any, kwargs: Any, made: Any) -> int:
         count: Callable[..., int] | None = self._registry.get(func._overloadpacket)
@@ -122,12 +150,10 @@ def _cells() -> Any:
 def _called(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     try:
         return func(*args, **kwargs)
-    except NotImplementedError as error:
-        raise Missing(str(error)) from error
     except RuntimeError as error:
-        if _is_refused_number(error, args):
-            return func(*(_wrapped(value, args) for value in args), **kwargs)
-        raise
+        if not _is_refused_number(error, args):
+            raise
+        return func(*(_wrapped(value, args) for value in args), **kwargs)
 
 
 def _is_refused_number(error: RuntimeError, args: list[Any]) -> bool:
@@ -149,7 +175,9 @@ def as_meta(value: Any) -> Any:
             if value.device.type == "meta"
             else _empty(value.shape, value.stride(), dtype=value.dtype, device=META)
         )
-    if isinstance(value, _SEQUENCES) and not isinstance(value, torch.Size):
+    if isinstance(value, tuple) and not isinstance(value, torch.Size):
+        return tuple([as_meta(item) for item in cast("tuple[Any, ...]", value)])
+    if isinstance(value, list):
         return [as_meta(item) for item in cast("list[Any]", value)]
     if type(value) is torch.device:
         return META
@@ -158,6 +186,8 @@ def as_meta(value: Any) -> Any:
 
 def _shapes(made: Any) -> Any:
     if isinstance(made, torch.Tensor):
+        if made.layout is not torch.strided or made.is_quantized:
+            raise Missing("a forecast follows dense tensors of ordinary dtypes only")
         return Shape(tuple(made.shape), made.stride(), made.dtype)
     if isinstance(made, tuple):
         return tuple(_shapes(item) for item in cast("tuple[Any, ...]", made))

@@ -61,7 +61,7 @@ class Tracing(Instrument):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.trace = Trace()
-        self.unknown = Unknown(self._site)
+        self.unknown = Unknown(self._site, self._text)
         self.virtual = Virtual(self._made, self._computed)
         self.unknown.serve(self.virtual)
         self.owners = Owners(run.lines)
@@ -167,6 +167,10 @@ class Tracing(Instrument):
             place = self.run.lines.place(instruction)
             self._sites[instruction] = Site(place.path, place.line) if place else None
         return self._sites[instruction]
+
+    def _text(self, site: Site) -> str:
+        lines = self.run.lines.source(site.path) or []
+        return lines[site.line - 1] if 0 < site.line <= len(lines) else ""
 
     def _number_of(self, tensor: Any) -> int | None:
         """Return the allocation that a tensor lies in."""

@@ -11,14 +11,15 @@ from drygrad.worker.forecast.results import META, Shape
 from drygrad.worker.forecast.virtual import Virtual
 
 _MOST = 50
+_COMPARISONS = frozenset(f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "isfinite"))
 _MASKS = (torch.bool, torch.uint8)
 
 
 class Unknown:
     """Answers in the place of values."""
 
-    def __init__(self, site: Callable[[], Site | None]) -> None:
-        self._site = site
+    def __init__(self, site: Callable[[], Site | None], text: Callable[[Site], str] = lambda site: "") -> None:
+        self._site, self._text = site, text
         self._virtual: Virtual | None = None
         self.assumptions: dict[tuple[Site | None, str], int] = {}
         """What was assumed, and where, with how often."""
@@ -40,10 +41,17 @@ class Unknown:
                 "aten::unique_dim_consecutive": self._unique_rows,
                 "aten::bincount": self._counts,
                 "aten::repeat_interleave": self._repeated,
+                "aten::_pack_padded_sequence": self._packed,
+                "aten::_use_cudnn_ctc_loss": self._never,
+                "aten::_use_miopen_ctc_loss": self._never,
                 "aten::_assert_async": self._nothing,
                 "aten::_assert_scalar": self._nothing,
             }
         )
+
+    def _is_asserted(self) -> bool:
+        site = self._site()
+        return site is not None and self._text(site).lstrip().startswith("assert ")
 
     def assume(self, what: str) -> None:
         """Take note of an assumption at the present line."""
@@ -58,13 +66,19 @@ class Unknown:
     def _number(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         dtype = args[0].dtype
         if dtype is torch.bool:
-            self.assume("a condition on values was taken to be false")
-            return False
+            answer = self._holds(args[0])
+            self.assume(f"a condition on values was taken to be {'true' if answer else 'false'}")
+            return answer
         if dtype.is_complex:
             self.assume("a number was taken to be 0")
             return 0j
         self.assume("a number was taken to be 0")
         return 0.0 if dtype.is_floating_point else 0
+
+    def _holds(self, truth: torch.Tensor) -> bool:
+        """Say what a condition is taken to be: a program's checks hold, all is as it should be and nothing else is."""
+        made_by = self._virtual.truths.get(truth.data_ptr()) if self._virtual is not None else None
+        return made_by == "aten::all" or (made_by in _COMPARISONS and self._is_asserted())
 
     def _equal(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         self.assume("two tensors were taken to be equal")
@@ -72,6 +86,17 @@ class Unknown:
 
     def _nothing(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return None
+
+    def _packed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Keep the sizes of the batches, which depend on nothing but the lengths."""
+        own, lengths, *rest = args
+        if not self._is_known(lengths):
+            return NotImplemented
+        data, sizes = func(torch.zeros(*own.shape[:2], 1, device="cpu"), lengths, *rest)
+        return self._made((data.shape[0], *own.shape[2:]), own.dtype, own.device), sizes
+
+    def _never(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        return False
 
     def _nonzero(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         self._all_of_a_mask()

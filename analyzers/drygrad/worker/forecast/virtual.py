@@ -52,12 +52,14 @@ class Virtual(TorchDispatchMode):
     def __init__(self, made: Callable[[torch.Tensor], None], computed: Callable[[str, Known, Any, Any], None]) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.space = the_space()
-        self.results = Results()
+        self.results = Results(self.is_unknown)
         self.name: str | None = None
         """The operation in flight."""
         self.special: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {"aten::resize_": self._resize}
         self._made, self._computed = made, computed
         self._forms: dict[int, _Form] = {}
+        self.truths: dict[int, str] = {}
+        """What has made the last truth values that are not known, by their addresses."""
         self._unknown: set[int] = set()
         """Storages of tensors with memory into which something unknown was written."""
 
@@ -67,11 +69,11 @@ class Virtual(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Execute one operation."""
-        if types and dispatch_themselves(types):
-            return NotImplemented
         named: dict[str, Any] = kwargs or {}
+        if types and dispatch_themselves(types):
+            return func(*args, **named) if _fakes() else NotImplemented
         if isinstance(func, _HIGHER):
-            return func(*args, **named)
+            return self._higher(func, args, named)
         form = self._forms.get(id(func)) or self._form(func)
         if form.is_view:
             return func(*args, **named)
@@ -96,8 +98,16 @@ class Virtual(TorchDispatchMode):
                 return result
         return self._executed(form, args, kwargs, tensors)
 
+    def _higher(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Execute an operation that takes functions; what these do happens beneath this mode."""
+        if any(map(self.is_unknown, [*_tensors(args), *_tensors(kwargs.values())])):
+            raise Missing(f"a forecast does not follow {func.name()}")
+        return func(*args, **kwargs)
+
     def is_unknown(self, tensor: torch.Tensor) -> bool:
-        """Say whether nothing is known of the values of a tensor."""
+        """Say whether nothing is known of the values of a tensor; sparse ones are made of known values only."""
+        if tensor.layout is not torch.strided:
+            return False
         if self.space.has(tensor):
             return True
         return bool(self._unknown) and tensor.untyped_storage()._cdata in self._unknown
@@ -127,8 +137,8 @@ class Virtual(TorchDispatchMode):
             return self._returned(form, [], args, kwargs, _HOST)
         try:
             known = self.results.of(form.func, args, kwargs)
-        except Missing:
-            return self._otherwise(form, args, kwargs)
+        except Missing as missing:
+            return self._otherwise(form, args, kwargs, missing)
         self._computed(form.name, known, tensors, args)
         device = _device_of(form, args, kwargs, tensors)
         if form.outputs:
@@ -152,6 +162,8 @@ class Virtual(TorchDispatchMode):
         """Return the tensors that are to be made."""
         if isinstance(result, Shape):
             tensor = self.space.tensor(*result, device)
+            if result.dtype is torch.bool and self.name is not None and not result.shape:
+                self.truths[tensor.data_ptr()] = self.name
             self._made(tensor)
             return tensor
         if isinstance(result, _SEQUENCES):
@@ -182,16 +194,17 @@ class Virtual(TorchDispatchMode):
             tensor, tensor.untyped_storage(), tensor.storage_offset(), size, shape.strides
         )
 
-    def _otherwise(self, form: _Form, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _otherwise(self, form: _Form, args: Any, kwargs: dict[str, Any], missing: Missing) -> Any:
         """Execute an operation of which torch knows no function of shapes: by what it is made of."""
         table: Any = importlib.import_module("torch._decomp").decomposition_table
-        made_of = table.get(form.func)
+        own: Any = importlib.import_module("torch._library.custom_ops").OPDEFS.get(form.name)
+        made_of = table.get(form.func) or (own._init_fn if own is not None else None)
         with self:
             if made_of is not None:
                 return made_of(*args, **kwargs)
             result = form.func.decompose(*args, **kwargs)
         if result is NotImplemented:
-            raise Missing(f"it is not known what {form.name} returns without computing it")
+            raise missing
         return result
 
     def _form(self, func: Any) -> _Form:
@@ -210,6 +223,11 @@ class Virtual(TorchDispatchMode):
         outputs = tuple((k, a.name) for k, a in written if a.is_out)
         made = self._forms[id(func)] = _Form(func, name, is_view, where, outputs, tuple(returns))
         return made
+
+
+def _fakes() -> bool:
+    """Say whether torch itself is at work on tensors of its own that have no values."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
 
 
 NOTHING = Known(None, 0, 0, 0)
