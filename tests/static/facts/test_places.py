@@ -198,3 +198,49 @@ def test_a_default_that_is_made_here_is_told_and_no_use_of_another() -> None:
         return weighted(x, x.sum(0)) + x
     """
     assert faults(text) == ["x * w"]
+
+
+@pytest.mark.parametrize(
+    "registered", ['"scale", nn.Parameter(torch.ones(2))', 'name="scale", param=nn.Parameter(torch.ones(2))']
+)
+def test_a_parameter_is_registered_by_position_or_by_name(registered: str) -> None:
+    text = f"""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_parameter({registered})
+
+            def widen(self):
+                return self.scale * torch.ones(2)
+    """
+    assert faults(text) == ["self.scale * torch.ones(2)"]
+
+
+@pytest.mark.parametrize(("last", "told"), [("return multiply", True), ("return sum(map(multiply, rows))", False)])
+def test_a_function_that_is_returned_is_called_by_others(last: str, told: bool) -> None:
+    text = f"""
+        def product(n, rows):
+            def multiply(v):
+                return v.matmul(torch.eye(n))
+
+            {last}
+    """
+    found = Places(ModuleFacts(tree := ast.parse(IMPORTS + dedent(text)), IMPORTS + dedent(text)))
+    (inner,) = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "multiply")
+    assert found.is_given(inner, "v") is told
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return x + torch.ones(2).cuda()", True),
+        ('return x + torch.ones(2, device="cuda")', True),
+        ("return x[torch.arange(2).cuda()]", True),
+        ("x = x.cuda()\n    return x + torch.ones(2).cuda()", False),
+        ("m = torch.ones(2)\n    if x.is_cuda:\n        m = m.cuda()\n    return x.exp() * m", False),
+        ("return torch.arange(9).cuda()[x.argmax(1)]", False),
+    ],
+)
+def test_what_is_put_on_the_gpu_meets_what_may_be_elsewhere(body: str, told: bool) -> None:
+    found = Places(ModuleFacts(ast.parse(text := IMPORTS + _function(body)), text)).faults()
+    assert [fault.made.device for _, fault in found] == (["cuda"] if told else [])

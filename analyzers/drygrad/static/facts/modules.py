@@ -216,6 +216,8 @@ def _change(frame: Frame, expression: ast.expr, receiver: Object, name: str, arg
 def _register(frame: Frame, expression: ast.expr, arguments: Arguments, *, buffer: bool) -> Value:
     """``self.register_buffer("mask", tensor)`` binds ``self.mask``."""
     name, value = arguments.get("name", 0), arguments.get("tensor" if buffer else "param", 1)
+    if value is None and not buffer:
+        value = arguments.get("parameter")  # as a class of a library that has its own calls it
     owner = dotted_text(expression)
     if owner is not None and isinstance(name, Constant) and isinstance(name.value, str):
         held = replace(value, buffer=True) if buffer and isinstance(value, Tensor) else value

@@ -133,11 +133,11 @@ def _typed(scope: Scope, node: ast.Call) -> Place:
     return _made(scope, node, ranks.of_factory("Tensor", node))
 
 
-def _made(scope: Scope, node: ast.Call, rank: int) -> Place:
+def _made(scope: Scope, node: ast.Call, rank: int, device: str = "cpu") -> Place:
     if scope.minds_devices:
         return UNKNOWN
     without = scope.without[-1] if scope.without else None
-    return frozenset({Made(node, node, rank, without, owners=scope.owners())})
+    return frozenset({Made(node, node, rank, without, owners=scope.owners(), device=device)})
 
 
 def _factory(scope: Scope, call: TorchCall, node: ast.Call) -> Place:
@@ -146,6 +146,8 @@ def _factory(scope: Scope, call: TorchCall, node: ast.Call) -> Place:
     if None in keywords or "out" in keywords:
         return UNKNOWN
     device = keywords.get("device")
+    if _is_cuda(device):
+        return _made(scope, node, ranks.of_factory(call.operation, node), "cuda")
     if device is not None and not (isinstance(device, ast.Constant) and device.value is None):
         return _where(scope, device)
     if keywords.keys() & {"pin_memory", "generator"}:
@@ -154,6 +156,11 @@ def _factory(scope: Scope, call: TorchCall, node: ast.Call) -> Place:
         data = node.args[0] if node.args else keywords.get("data")
         return _of_data(scope, call, node, data, places)
     return _made(scope, node, ranks.of_factory(call.operation, node))
+
+
+def _is_cuda(device: ast.expr | None = None) -> bool:
+    """Say whether a device is written out as the current GPU."""
+    return isinstance(device, ast.Constant) and device.value == "cuda"
 
 
 def _of_data(
@@ -354,6 +361,8 @@ def _moved(scope: Scope, node: ast.Call, name: str, base: Place) -> Place:
     places = _arguments(scope, node)
     if name == "pin_memory":
         return base
+    if (name == "cuda" and not node.args and not node.keywords) or (name == "to" and _is_cuda(*node.args[:1])):
+        return _to_cuda(scope, node, base)
     if name == "cuda":
         scope.distrust(base)
     if name in ("cuda", "cpu"):
@@ -376,6 +385,17 @@ def _moved(scope: Scope, node: ast.Call, name: str, base: Place) -> Place:
     if isinstance(value, (Device, Constant)) or (isinstance(wanted, ast.Attribute) and wanted.attr == "device"):
         return _sent(scope, base, _where(scope, wanted))
     return _sent(scope, base, _with(scope.at(wanted)))
+
+
+def _to_cuda(scope: Scope, node: ast.Call, base: Place) -> Place:
+    """``.cuda()``: what is made here is on the current GPU from here on, wherever what is given may be."""
+    made = [a for a in base if isinstance(a, Made)] if not isinstance(base, Parts) else []
+    if isinstance(base, Parts) or len(made) < len(base):
+        scope.distrust(base)
+        return MOVED
+    return (
+        UNKNOWN if scope.minds_devices else frozenset(replace(a, factory=node, site=node, device="cuda") for a in made)
+    )
 
 
 def _sent(scope: Scope, base: Place, place: Place) -> Place:

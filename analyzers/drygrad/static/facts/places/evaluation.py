@@ -336,8 +336,11 @@ class Scope:
                 pass
         indices = [(part, place) for part, place in zip(parts, places, strict=True) if not isinstance(part, ast.Slice)]
         for part, place in indices:  # a CPU tensor takes no indices from elsewhere; the other way round they are copied
-            if any(made_in(base)) and all(a.rank > 0 for a in flat(place) if isinstance(a, At)):
+            on_cpu = any(made.device == "cpu" for made in made_in(base))
+            if on_cpu and all(a.rank > 0 for a in flat(place) if isinstance(a, At)):
                 self._meet(node, (node.value, base), (part, place))
+            if any(made.device == "cuda" for made in made_in(place)):
+                self._meet(node, (part, place), (node.value, base))
         tensors = [
             any(isinstance(a, (At, Made)) for a in flat(place)) or isinstance(self.value(part), Tensor)
             for part, place in zip(parts, places, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 from drygrad.static.facts.places.evaluation import Scope
-from drygrad.static.facts.places.keeping import of_parameter
+from drygrad.static.facts.places.keeping import Registration, of_parameter, registration
 from drygrad.static.facts.places.lattice import NOWHERE, UNKNOWN, Parts, Place, element_of, join, without_none
 from drygrad.static.tree import remembered, walk
 
@@ -130,19 +130,15 @@ def _augmented(scope: Scope, node: ast.AugAssign) -> None:
 
 def _expression(scope: Scope, statement: ast.stmt, node: ast.expr) -> None:
     scope.at(node)
-    match node:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id=owner), attr="register_buffer"),
-            args=[ast.Constant(value=str(name)), value, *_],
-        ) if owner == scope.receiver:
-            place = scope.places.of_buffer(scope, name, scope.at(value))
-            scope.names[f"{owner}.{name}"] = place
+    found = registration(node) if isinstance(node, ast.Call) else None
+    match found:
+        case Registration(owner=ast.Name(id=owner), name=name, value=ast.expr() as value) if owner == scope.receiver:
+            if found.buffer:
+                place = scope.places.of_buffer(scope, name, scope.at(value))
+                scope.names[f"{owner}.{name}"] = place
+            else:
+                place = of_parameter(scope, value) or UNKNOWN
             scope.stores.setdefault(name, []).append((statement, place))
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id=owner), attr="register_parameter"),
-            args=[ast.Constant(value=str(name)), value],
-        ) if owner == scope.receiver:
-            scope.stores.setdefault(name, []).append((statement, of_parameter(scope, value) or UNKNOWN))
         case _:
             pass
 

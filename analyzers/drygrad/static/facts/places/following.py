@@ -177,12 +177,7 @@ class Places:
     @cached_property
     def _inner(self) -> frozenset[ast.AST]:
         """The functions within functions, which none but these call."""
-        return frozenset(
-            inner
-            for function in self.functions
-            for inner in walk(function)
-            if inner is not function and isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef))
-        )
+        return frozenset(inner for function in self.functions for inner in _kept_within(function))
 
     @cached_property
     def _brings_back(self) -> bool:
@@ -302,6 +297,23 @@ def _copies_to_cpu(statement: ast.AST) -> Iterator[bool]:
     for node in walk(statement):
         if isinstance(node, ast.Attribute) and node.attr in ("cpu", "numpy"):
             yield True
+
+
+@remembered
+def _kept_within(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the functions within one that are not what it returns: those it calls, or hands to what calls them."""
+    nodes = list(walk(function))
+    results = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+    returned = {part.id for result in results for part in _parts_of(result) if isinstance(part, ast.Name)}
+    for node in nodes:
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node is function:
+            continue
+        if node.name not in returned or node.decorator_list:
+            yield node
+
+
+def _parts_of(result: ast.expr) -> list[ast.expr]:
+    return result.elts if isinstance(result, (ast.Tuple, ast.List)) else [result]
 
 
 def _position(made: Made) -> tuple[int, int]:

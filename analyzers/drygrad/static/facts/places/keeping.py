@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from drygrad.static.facts.places.evaluation import Scope
 from drygrad.static.facts.places.lattice import (
@@ -68,14 +69,32 @@ def stored_names(method: ast.AST) -> Iterator[str]:
 def registered_names(method: ast.AST) -> Iterator[str]:
     """Yield the parameters and buffers that a method registers by name."""
     for node in walk(method):
-        match node:
-            case ast.Call(
-                func=ast.Attribute(attr="register_buffer" | "register_parameter"),
-                args=[ast.Constant(value=str(name)), *_],
-            ):
-                yield name
-            case _:
-                pass
+        if isinstance(node, ast.Call) and (registered := registration(node)) is not None:
+            yield registered.name
+
+
+class Registration(NamedTuple):
+    """A call that gives a module a parameter or a buffer by name; the value is None where it cannot be read."""
+
+    owner: ast.expr
+    name: str
+    value: ast.expr | None
+    buffer: bool
+
+
+def registration(call: ast.Call) -> Registration | None:
+    """Return what ``self.register_buffer("mask", mask)`` registers, its arguments given either way."""
+    match call.func:
+        case ast.Attribute(value=owner, attr="register_buffer" | "register_parameter" as method):
+            keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+            named = call.args[0] if call.args else keywords.get("name")
+            values = (keywords.get(name) for name in ("tensor", "param", "parameter"))
+            value = call.args[1] if len(call.args) > 1 else next((v for v in values if v is not None), None)
+            if isinstance(named, ast.Constant) and isinstance(named.value, str):
+                return Registration(owner, named.value, value, method == "register_buffer")
+            return None
+        case _:
+            return None
 
 
 def kept(statement: ast.stmt, place: Place, method: ast.FunctionDef | ast.AsyncFunctionDef) -> Place:

@@ -24,6 +24,8 @@ _HIGH = 9
 class Made:
     """On the default device: made by ``factory``, at ``site`` (the call of a helper that knows no device, else itself).
 
+    Where ``device`` is ``cuda``, the ``factory`` is the call that puts it there.
+
     ``rank`` is the least number of its dimensions: a CPU tensor without any may meet tensors of every device.
     ``without`` is the parameter that was None where it was made; ``held`` says that an attribute of an object keeps it,
     with ``stored`` the statement; ``owners`` are names that had a tensor of the caller's at the site.
@@ -35,6 +37,7 @@ class Made:
     without: str | None = None
     stored: ast.stmt | None = None
     kept_by_init: bool = False
+    device: str = "cpu"
     owners: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -108,8 +111,8 @@ def _bounded(alternatives: frozenset[Alternative]) -> frozenset[Alternative]:
     if len(alternatives) == 1:
         return alternatives
     moves = any(isinstance(a, (At, Anywhere)) and a.moved for a in alternatives)
-    made = any(isinstance(a, Made) for a in alternatives)
-    if len(alternatives) > _MOST or (moves and made):
+    made = {a.device for a in alternatives if isinstance(a, Made)}
+    if len(alternatives) > _MOST or (moves and made) or len(made) > 1:
         return UNKNOWN
     return frozenset(a for a in alternatives if not any(_is_lower(b, a) for b in alternatives))
 
@@ -147,7 +150,7 @@ def each(place: Place, change: Callable[[Alternative], Iterable[Alternative]]) -
 
 
 def made_in(place: Place) -> Iterator[Made]:
-    """Yield the alternatives on the default device that have dimensions."""
+    """Yield the alternatives on a device that the text names that have dimensions."""
     return (a for a in flat(place) if isinstance(a, Made) and a.rank > 0)
 
 

@@ -10,9 +10,13 @@ from drygrad.static.context import Context
 from drygrad.static.editing import put_under
 from drygrad.static.facts.events import InplaceWrite
 from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import Tensor
-from drygrad.static.rules.autograd.graph import mode_is_shown
+from drygrad.static.facts.values import Tensor, is_unknown
+from drygrad.static.rules.autograd.graph import mode_is_shown, recorded
 from drygrad.static.rules.autograd.inplace import counts, spelled
+from drygrad.static.tree import walk
+
+STEPS = frozenset({"add_", "sub_", "mul_", "div_", "addcdiv_", "addcmul_"})
+"""Methods that a step of gradient descent is written with."""
 
 
 class InplaceOnLeaf(Rule):
@@ -52,6 +56,18 @@ class InplaceOnLeaf(Rule):
         Valid("@torch.no_grad()\ndef reset(layer: nn.Linear):\n    layer.weight.fill_(1)"),
         Valid(
             """
+            def step(params, rate):
+                for p in params:
+                    p.data -= rate * p.grad
+                    p.grad *= 0.5
+
+            @torch.no_grad()
+            def descend(p, rate):
+                p -= rate * p.grad
+            """
+        ),
+        Valid(
+            """
             from torchao.quantization import quantize_
 
             class Toy(nn.Module):
@@ -68,6 +84,22 @@ class InplaceOnLeaf(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            def train(model, x, rate):
+                model(x).sum().backward()
+                for p in model.parameters():
+                    p.add_(p.grad, alpha=-rate)
+            """,
+            """
+            def train(model, x, rate):
+                model(x).sum().backward()
+                for p in model.parameters():
+                    with torch.no_grad():
+                        p.add_(p.grad, alpha=-rate)
+            """,
+            severity="warning",
+        ),
         Invalid(
             "w = torch.rand(3, requires_grad=True)\n(w * w).sum().backward()\nw -= 0.1 * w.grad  # step",
             "w = torch.rand(3, requires_grad=True)\n(w * w).sum().backward()\n"
@@ -138,7 +170,39 @@ class InplaceOnLeaf(Rule):
             f"`{ctx.source_of(write.expression)}` is {view}{what}; {spelled(write)} in place raises outside "
             "torch.no_grad()" + ("" if shown else ", unless the caller has disabled gradients"),
             severity="error" if shown else "warning",
-            fixes=[_fix(write, ctx)],
+            fixes=[_fix(write.node, ctx)],
+        )
+
+    def visit_assignment(self, node: ast.AugAssign, ctx: Context) -> Iterator[Finding]:
+        """``w -= lr * w.grad``, whatever ``w`` is."""
+        yield from self._stepped(node, node.target, [node.value], ctx)
+
+    def visit_method(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        """``w.sub_(lr * w.grad)``, whatever ``w`` is."""
+        match node.func:
+            case ast.Attribute(value=written, attr=name) if name in STEPS:
+                yield from self._stepped(node, written, [*node.args, *(k.value for k in node.keywords)], ctx)
+            case _:
+                pass
+
+    def _stepped(
+        self, node: ast.AugAssign | ast.Call, written: ast.expr, added: list[ast.expr], ctx: Context
+    ) -> Iterator[Finding]:
+        """What is written with its own gradient is a leaf that has one: nothing else keeps it."""
+        text = ctx.text(written)
+        if text is None or text.endswith(".data") or not is_unknown(ctx.quantity(written)):
+            return
+        gradients = (n for value in added for n in walk(value) if isinstance(n, ast.Attribute) and n.attr == "grad")
+        if not any(ctx.text(gradient.value) == text for gradient in gradients) or recorded(ctx, node) is not True:
+            return
+        shown = mode_is_shown(ctx, node)
+        yield ctx.finding(
+            self,
+            written,
+            f"`{text}` has a gradient, so it is a leaf that requires grad: to write it in place raises outside "
+            "torch.no_grad()" + ("" if shown else ", unless the caller has switched gradients off"),
+            severity="warning",
+            fixes=[_fix(node, ctx)],
         )
 
 
@@ -156,12 +220,12 @@ def _leaf(tensor: Tensor) -> Tensor | None:
     return None
 
 
-def _fix(write: InplaceWrite, ctx: Context) -> Fix | None:
+def _fix(node: ast.AST, ctx: Context) -> Fix | None:
     """Put the statement under no_grad, where it does nothing but write."""
-    statement, torch = ctx.statement(write.node), ctx.imported_as("torch")
+    statement, torch = ctx.statement(node), ctx.imported_as("torch")
     simple = isinstance(statement, (ast.AugAssign, ast.Assign, ast.Expr))
-    written = statement is write.node or getattr(statement, "value", None) is write.node
-    written = written or (isinstance(statement, ast.Assign) and write.node in statement.targets)
+    written = statement is node or getattr(statement, "value", None) is node
+    written = written or (isinstance(statement, ast.Assign) and node in statement.targets)
     if not simple or not written or torch is None:
         return None
     edit = put_under(ctx, statement, statement, f"with {torch}.no_grad():")

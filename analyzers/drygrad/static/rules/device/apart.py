@@ -40,9 +40,9 @@ class Apart:
     tensors: frozenset[str]
 
 
-def apart(ctx: Context) -> tuple[Apart, ...]:
-    """Return what is made on the default device and meets what is elsewhere, once for each that makes it."""
-    return ctx.derived(_apart)
+def apart(ctx: Context, device: str = "cpu") -> list[Apart]:
+    """Return what is made on a device (the default one) and meets what is elsewhere, once for each that makes it."""
+    return [found for found in ctx.derived(_apart) if found.fault.made.device == device]
 
 
 def _apart(ctx: Context) -> tuple[Apart, ...]:
@@ -188,16 +188,31 @@ def repaired(found: Apart, ctx: Context) -> Fix | None:
     edit = _placed(found, f"{owner}.device", ctx)
     title = "the module" if owner.startswith("next(") else owner
     verb = "Make it on" if found.site is found.fault.made.factory else "Move it to"
-    return ctx.fix(f"{verb} the device of {title}", edit, safety="safe" if certain else "unsafe")
+    safe = certain and found.fault.made.device == "cpu"  # where there is no GPU, other code runs on than before
+    return ctx.fix(f"{verb} the device of {title}", edit, safety="safe" if safe else "unsafe")
 
 
 def _placed(found: Apart, device: str, ctx: Context) -> Edit | None:
-    site = found.site
-    is_factory = site is found.fault.made.factory and isinstance(site, ast.Call)
+    site, factory = found.site, found.fault.made.factory
+    is_factory = site is factory and isinstance(site, ast.Call)
+    if is_factory and found.fault.made.device != "cpu":
+        return _sent_elsewhere(factory, device, ctx)
     name = ctx.name(site.func) if is_factory and isinstance(site, ast.Call) else None
     if isinstance(site, ast.Call) and name is not None and not TYPED.match(name) and name != "torch.from_numpy":
         return with_keyword(ctx, site, "device", device)
     return ctx.insert_after(site, f".to({device})")
+
+
+def _sent_elsewhere(call: ast.Call, device: str, ctx: Context) -> Edit | None:
+    """Name another device in a call that names one: ``.cuda()``, ``device="cuda"``."""
+    told = next((keyword.value for keyword in call.keywords if keyword.arg == "device"), None)
+    if told is not None:
+        return ctx.replace(told, device)
+    return (
+        ctx.replace(call, f"{ctx.source_of(call.func.value)}.to({device})")
+        if isinstance(call.func, ast.Attribute)
+        else None
+    )
 
 
 def _owner(found: Apart, ctx: Context) -> tuple[str | None, bool]:

@@ -12,6 +12,7 @@ from drygrad.static.editing import as_operand
 from drygrad.static.facts.operations import FACTORIES
 from drygrad.static.facts.values import Object
 from drygrad.static.loops import is_guarded
+from drygrad.static.rules.device.apart import apart, repaired, whose
 from drygrad.static.rules.device.placement import device_expression
 from drygrad.static.syntax import calls_in, parameter_names
 
@@ -23,7 +24,9 @@ class CudaWithoutChoice(Rule):
     """
     ## What it does
     Finds `.cuda()` that no condition decides about, in a file that chooses its device by `torch.cuda.is_available()`.
-    Also `torch.empty(..., device="cuda")` in a function that makes another tensor on the device of its argument.
+    Also `torch.empty(..., device="cuda")` in a function that makes another tensor on the device of its argument, and a
+    tensor that a function or method puts on the GPU where it meets an argument, or a parameter of its module, in a
+    file that moves nothing else.
 
     ## Why is this bad?
     The file is meant to run without a GPU as well, where `cuda()` raises "Torch not compiled with CUDA enabled" or
@@ -108,7 +111,46 @@ class CudaWithoutChoice(Rule):
             """,
             at=(3, 11, 3, 61),
         ),
+        Invalid(
+            """
+            class Shift(nn.Module):
+                def forward(self, values, delay):
+                    start = torch.arange(values.size(-1)).unsqueeze(0).cuda()
+                    index = start + delay.unsqueeze(-1)
+                    return torch.gather(values.repeat(1, 2), dim=-1, index=index)
+            """,
+            """
+            class Shift(nn.Module):
+                def forward(self, values, delay):
+                    start = torch.arange(values.size(-1)).unsqueeze(0).to(delay.device)
+                    index = start + delay.unsqueeze(-1)
+                    return torch.gather(values.repeat(1, 2), dim=-1, index=index)
+            """,
+            at=(3, 16, 3, 65),
+        ),
+        Invalid(
+            "def f(x: torch.Tensor):\n    return x + torch.ones(3, device='cuda')",
+            "def f(x: torch.Tensor):\n    return x + torch.ones(3, device=x.device)",
+        ),
     ]
+
+    def visit_file(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        """What is on the current GPU and meets what is wherever others want it."""
+        found = apart(ctx, "cuda")
+        if not found or ctx.derived(_may_run_without) or _moves_others({f.fault.made.factory for f in found}, ctx):
+            return
+        for each in found:
+            made = each.fault.made.factory
+            if _owner_beside(made, ctx) is None:
+                other = ctx.source_of(each.fault.other)
+                yield ctx.finding(
+                    self,
+                    each.site,
+                    f"{_spoken(made)} puts its tensor on the current GPU, while `{other}` is where"
+                    f" {whose(each, ctx)}: elsewhere the operation on both raises",
+                    related=[("they meet here", each.fault.node)],
+                    fixes=[repaired(each, ctx)],
+                )
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         match node:
@@ -126,13 +168,8 @@ class CudaWithoutChoice(Rule):
     def _made(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         """Yield a tensor that is made on the current GPU where another is made on that of an argument."""
         told = next((k.value for k in node.keywords if k.arg == "device"), None)
-        if not isinstance(told, ast.Constant) or told.value != "cuda":
-            return
-        call, function = ctx.call(node), ctx.function(node)
-        if call is None or call.operation not in FACTORIES or function is None or _chooses_gpu(node, ctx):
-            return
-        owner = next(_owners(function), None)
-        if owner is None:
+        owner = _owner_beside(node, ctx)
+        if owner is None or told is None:
             return
         message = (
             f'"cuda" is the current GPU, but `{owner}` may be on another one; the other tensors are created on '
@@ -140,6 +177,27 @@ class CudaWithoutChoice(Rule):
         )
         fix = ctx.fix(f"Create it on the device of `{owner}`", ctx.replace(told, f"{owner}.device"))
         yield ctx.finding(self, node, message, fixes=[fix])
+
+
+def _owner_beside(node: ast.Call, ctx: Context) -> str | None:
+    """Return the argument on whose device a function makes a tensor besides the one that it makes on the GPU."""
+    told = next((k.value for k in node.keywords if k.arg == "device"), None)
+    call, function = ctx.call(node), ctx.function(node)
+    if not isinstance(told, ast.Constant) or told.value != "cuda" or function is None:
+        return None
+    if call is None or call.operation not in FACTORIES or _chooses_gpu(node, ctx):
+        return None
+    return next(_owners(function), None)
+
+
+def _spoken(made: ast.Call) -> str:
+    return "`.cuda()`" if isinstance(made.func, ast.Attribute) and made.func.attr == "cuda" else '`device="cuda"`'
+
+
+def _moves_others(made: set[ast.Call], ctx: Context) -> bool:
+    """Say whether a file puts on the GPU what it has not made: all of it runs there, by intention."""
+    functions = (node.func for node in ctx.nodes(ast.Call) if node not in made)
+    return any(isinstance(function, ast.Attribute) and function.attr == "cuda" for function in functions)
 
 
 def _owners(function: FunctionNode) -> Iterator[str]:

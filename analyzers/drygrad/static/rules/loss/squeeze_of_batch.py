@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.iteration import contained_modules
-from drygrad.static.facts.values import Constant, Object, Tensor, TorchCall
+from drygrad.static.facts.values import Constant, Object, Tensor, TorchCall, Value
 from drygrad.static.syntax import called
 
+_PRODUCTS = {"matmul": ((-2,), (-1,)), "bmm": ((-2, 1), (-1, 2))}
+"""Products of batches, with the dimensions that make a row of the first operand and a column of the second."""
 _KEEPS_FEATURES = frozenset("sigmoid tanh relu softplus exp clamp neg float dropout".split())
 
 
 class SqueezeOfBatch(Rule):
     """
     ## What it does
-    Finds `squeeze()` without a dimension on the output of a linear layer with one feature, in what a module computes.
+    Finds `squeeze()` without a dimension on the output of a linear layer with one feature, or on a product of batches
+    of which one operand was made a matrix by `unsqueeze`, in what a module computes.
 
     ## Why is this bad?
     `squeeze()` removes every dimension of size one. For a batch of one sample, such as the last one of an epoch, that
@@ -59,6 +62,30 @@ class SqueezeOfBatch(Rule):
     INVALID = [
         Invalid(
             """
+            class Attention(nn.Module):
+                def forward(self, query, keys):
+                    return torch.bmm(keys, query.unsqueeze(2)).squeeze()
+            """,
+            """
+            class Attention(nn.Module):
+                def forward(self, query, keys):
+                    return torch.bmm(keys, query.unsqueeze(2)).squeeze(-1)
+            """,
+        ),
+        Invalid(
+            """
+            class Attention(nn.Module):
+                def forward(self, weights, values):
+                    return torch.matmul(weights.unsqueeze(-2), values).squeeze()
+            """,
+            """
+            class Attention(nn.Module):
+                def forward(self, weights, values):
+                    return torch.matmul(weights.unsqueeze(-2), values).squeeze(-2)
+            """,
+        ),
+        Invalid(
+            """
             class Score(nn.Module):
                 def __init__(self):
                     super().__init__()
@@ -91,11 +118,14 @@ class SqueezeOfBatch(Rule):
         if not isinstance(owner, ast.ClassDef) or not ctx.is_module_class(owner) or _becomes_number(node, ctx):
             return
         tensor = ctx.tensor(call.operands[0])
-        if tensor is None or not _has_one_feature(tensor) or not _has_unknown_batch(tensor):
+        narrow = _narrow_dimension(tensor) if tensor is not None and _has_unknown_batch(tensor) else None
+        if narrow is None:
             return
-        edit = ctx.replace(node, f"{ctx.source_of(node)[:-2]}(-1)") if ctx.source_of(node).endswith("()") else None
+        text = ctx.source_of(node)
+        edit = ctx.replace(node, f"{text[:-2]}({narrow})") if text.endswith("()") else None
         message = "squeeze() also drops the batch dimension when the batch has one sample"
-        yield ctx.finding(self, node, message, fixes=[ctx.fix("Squeeze the last dimension only", edit, safety="safe")])
+        title = "Squeeze the last dimension only" if narrow == -1 else "Squeeze that dimension only"
+        yield ctx.finding(self, node, message, fixes=[ctx.fix(title, edit, safety="safe")])
 
 
 def _becomes_number(node: ast.Call, ctx: Context) -> bool:
@@ -106,6 +136,25 @@ def _becomes_number(node: ast.Call, ctx: Context) -> bool:
 
 def _has_unknown_batch(tensor: Tensor) -> bool:
     return tensor.shape is None or (len(tensor.shape) >= 2 and not isinstance(tensor.shape[0], int))
+
+
+def _narrow_dimension(tensor: Tensor) -> int | None:
+    """Return the dimension that surely has size one: of a feature, or of a vector that a product took for a matrix."""
+    if _has_one_feature(tensor):
+        return -1
+    origin = tensor.origin
+    if origin is None or origin.operation not in _PRODUCTS or len(origin.operands) < 2:
+        return None
+    row = _added(origin.operands[0]) in _PRODUCTS[origin.operation][0]
+    column = _added(origin.operands[1]) in _PRODUCTS[origin.operation][1]
+    return None if row == column else (-2 if row else -1)
+
+
+def _added(value: Value) -> object:
+    """Return the dimension that an ``unsqueeze`` has given an operand; None where none has."""
+    if not isinstance(value, Tensor) or not value.made_by("unsqueeze") or value.origin is None:
+        return None
+    return next((given.value for given in value.origin.operands if isinstance(given, Constant)), None)
 
 
 def _has_one_feature(tensor: Tensor) -> bool:

@@ -59,6 +59,15 @@ class LayersInPlainList(Rule):
     VALID = [
         Valid(
             """
+            class Cross(nn.Module):
+                def __init__(self, depth):
+                    super().__init__()
+                    self.parts = [nn.Linear(4, 4) for _ in range(2 * depth)]
+                    self.first, self.second = nn.ModuleList(self.parts[:depth]), nn.ModuleList(self.parts[depth:])
+            """
+        ),
+        Valid(
+            """
             class Blur(nn.Module):
                 def __init__(self, sigmas):
                     super().__init__()
@@ -398,6 +407,9 @@ def _is_handed_on(attribute: str, node: ast.ClassDef) -> bool:
 
 
 def _is_it(node: ast.expr, attribute: str) -> bool:
+    """Say whether an expression is ``self.layers``, or some of them: ``self.layers[:2]``."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        node = node.value
     return isinstance(node, ast.Attribute) and node.attr == attribute
 
 
