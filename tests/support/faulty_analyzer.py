@@ -16,6 +16,7 @@ from pathlib import Path
 from drygrad.model import Edit, Finding, Fix, Related, Severity
 from drygrad.settings import Settings
 from drygrad.static.engine import Analysis
+from drygrad.static.facts.linked import Links
 from drygrad.static.source import Source, SourceError
 
 CODES: dict[str, tuple[str, Severity]] = {
@@ -33,6 +34,7 @@ class FaultyAnalyzer:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.known: Mapping[str, tuple[str, ...]] = {}
+        self.links: Links | None = None
 
     def check(self, source: Source) -> Analysis:
         if "slow()" in source.text:

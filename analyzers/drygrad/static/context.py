@@ -32,6 +32,10 @@ Loop = ast.For | ast.AsyncFor | ast.While
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
 
+class ElsewhereError(Exception):
+    """A rule has asked for what is around a node of another file."""
+
+
 class Context:
     """One file under analysis, as the rules see it."""
 
@@ -199,7 +203,8 @@ class Context:
         """Return the innermost statement around a node, or the node itself."""
         while not isinstance(node, ast.stmt):
             parent = self.parent(node)
-            assert parent is not None, "every expression stands in a statement"
+            if parent is None:
+                raise ElsewhereError
             node = parent
         return node
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 
 from drygrad.model import Finding
 from drygrad.settings import Settings, Version
 from drygrad.static import suppression
-from drygrad.static.context import Context
+from drygrad.static.context import Context, ElsewhereError
+from drygrad.static.facts.linked import FIRST_LINE, Links
 from drygrad.static.facts.module import ModuleFacts
-from drygrad.static.registry import Subscriptions, all_rules
+from drygrad.static.registry import Subscriptions, Visitor, all_rules
 from drygrad.static.silence import OwnContext, Silence, Silent
 from drygrad.static.source import Source, SourceError
 from drygrad.static.tree import Nodes, Statement, Tree
@@ -33,11 +35,15 @@ class Analysis:
 
 
 class Analyzer:
-    """Checks one document, version after version, and reuses what an edit did not touch."""
+    """Checks one document, version after version, and reuses what an edit did not touch.
+
+    ``links`` leads to what other files of the project define, as far as the caller knows.
+    """
 
     def __init__(self, settings: Settings | None = None, known: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self.settings = settings or Settings()
         self.known: Mapping[str, tuple[str, ...]] = known or {}
+        self.links: Links | None = None
         self._tree: Tree | None = None
         self._facts: ModuleFacts | None = None
         self._silence = Silence()
@@ -59,10 +65,10 @@ class Analyzer:
         if "torch" not in source.text and "lightning" not in source.text:
             return Analysis(source, suppression.apply(source, tree.module, (), self.settings))
         try:
-            facts = ModuleFacts(tree.module, source.text, self.known, facts)
+            facts = ModuleFacts(tree.module, source.text, self.known, facts, self.links)
             context, wanted = Context(tree, facts, self.settings), subscriptions(self.settings)
             silence = self._silence if last is not None else None  # who checks once need not remember
-            found = _distinct(_visit(context, tree, wanted, silence))
+            found = _distinct(_here(_visit(context, tree, wanted, silence)))
         except RecursionError:
             return Analysis(source, error=SourceError("cannot analyse: an expression is nested too deeply"))
         self._tree, self._facts = tree, facts
@@ -92,17 +98,27 @@ def _visit(context: Context, tree: Tree, wanted: Subscriptions, silence: Silence
             yield from _offer_anew(statement, context, wanted, silence.of(statement, context.facts))
     for call in context.facts.recording.calls.values():
         for visitor in by_operation.get(call.operation, ()):
-            yield from visitor(call.node, context) or ()
+            with suppress(ElsewhereError):
+                yield from visitor(call.node, context) or ()
     for event in context.facts.recording.events.values():
         for visitor in by_type.get(type(event), ()):
-            yield from visitor(event, context) or ()
+            with suppress(ElsewhereError):
+                yield from visitor(event, context) or ()
 
 
 def _offer(nodes_of: Nodes, context: Context, wanted: Subscriptions) -> Iterator[Finding]:
     for kind, nodes in nodes_of.items():
         for visitor in wanted.by_type.get(kind, ()):
-            for node in nodes:
-                yield from visitor(node, context) or ()
+            yield from _found(visitor, nodes, context)
+
+
+def _found(visitor: Visitor, nodes: Iterable[ast.AST], context: Context) -> Iterator[Finding]:
+    """Yield what a visitor finds in nodes, up to where one leads it to what is around a node of another file."""
+    for node in nodes:
+        try:  # which costs nothing, other than a context manager at every node
+            yield from visitor(node, context) or ()
+        except ElsewhereError:
+            continue
 
 
 def _offer_anew(
@@ -114,10 +130,19 @@ def _offer_anew(
             if (kind, visitor) in silent:
                 continue
             own = OwnContext(context, statement)
-            found = [finding for node in nodes for finding in visitor(node, own) or ()]
+            found = list(_found(visitor, nodes, own))
             if not found and not own.left:
                 silent.add((kind, visitor))
             yield from found
+
+
+def _here(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings in this file, without what leads to others: a check of those tells of them."""
+    for finding in findings:
+        if finding.span.start.line < FIRST_LINE:
+            related = tuple(place for place in finding.related if place.span.start.line < FIRST_LINE)
+            fixes = tuple(fix for fix in finding.fixes if all(e.span.start.line < FIRST_LINE for e in fix.edits))
+            yield replace(finding, related=related, fixes=fixes)
 
 
 def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:

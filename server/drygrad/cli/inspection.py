@@ -17,6 +17,7 @@ from drygrad.model import Finding, Fix, Related, Span
 from drygrad.notebook import Notebook, in_cells, is_editable
 from drygrad.settings import Settings
 from drygrad.static.engine import Analysis, Analyzer
+from drygrad.static.lookup.library import library_of
 from drygrad.static.lookup.probing import noting
 from drygrad.static.rules.reports.syntax_error import SyntaxErrorInText
 from drygrad.static.source import Source, SourceError, SourceSyntaxError, decode, encode
@@ -156,13 +157,16 @@ class _Check:
 
     def _analysis(self, source: Source) -> Analysis:
         """Check a text; once more with what other files tell of the names that it imports, where they tell anything."""
+        job = self.job
+        path = job.path.absolute()
+        self._analyzer.links = library_of(job.root, job.site_packages).links(path)
         analysis = self._analyzer.check(source)
         if not analysis.questions:
             return analysis
         from drygrad.static.lookup.ancestry import ancestry_of  # noqa: PLC0415 - most files ask nothing
         from drygrad.static.lookup.client import Place, look_up  # noqa: PLC0415
 
-        place = Place(self.job.path.absolute(), self.job.root, self.job.site_packages)
+        place = Place(path, job.root, job.site_packages)
         answers = look_up(place, analysis.questions)
         self._is_complete = answers.keys() >= {*analysis.questions}
         learned = self._analyzer.learn(ancestry_of(answers))

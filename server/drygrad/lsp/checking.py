@@ -13,15 +13,17 @@ from drygrad.lsp.modules import Module, Part
 from drygrad.lsp.shifting import shifted
 from drygrad.model import Finding
 from drygrad.static.engine import Analysis
+from drygrad.static.facts.linked import Links
 from drygrad.static.source import Source, SourceError
 
 log = logging.getLogger(__name__)
 
 
 class Analyzes(Protocol):
-    """What checks one document, version after version; ``known`` tells it what imported names are."""
+    """What checks one document, version after version; ``known`` and ``links`` tell it what imported names are."""
 
     known: Mapping[str, tuple[str, ...]]
+    links: Links | None
 
     def check(self, source: Source) -> Analysis:
         """Return the findings of a version."""
@@ -75,6 +77,7 @@ class Checker:
         self._good: dict[str, Shown] = {}
         self._make_analyzer = make_analyzer
         self._known: Mapping[str, tuple[str, ...]] = {}
+        self._links: Links | None = None
         self._analyzer: Analyzes | None = None
         self._has_analyzer = False
         self._timer: asyncio.Handle | None = None
@@ -98,9 +101,12 @@ class Checker:
         self._make_analyzer, self._has_analyzer = make_analyzer, False
         self.edited(0)
 
-    def learn(self, known: Mapping[str, tuple[str, ...]]) -> None:
+    def learn(self, known: Mapping[str, tuple[str, ...]], links: Links | None = None) -> None:
         """Take an answer to the ``questions`` of the last result, and check again if it says something new."""
         changed = any(self._known.get(name, ()) != answer for name, answer in known.items())
+        if links is not None and (links.leads or self._links is not None):
+            changed = changed or self._links is None or self._links.version != links.version
+            self._links = links
         self._known = {**self._known, **known}
         if changed:
             self.edited(0)
@@ -159,7 +165,7 @@ class Checker:
             self._analyzer, self._has_analyzer = self._make_analyzer(), True
         if self._analyzer is None:
             return Analysis(module.source)
-        self._analyzer.known = self._known
+        self._analyzer.known, self._analyzer.links = self._known, self._links
         return self._analyzer.check(module.source)
 
     def _show(self, module: Module, analysis: Analysis) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,14 +53,17 @@ class ImportedNames:
     async def _answer(self, checker: Checker, names: Iterable[str]) -> None:
         from drygrad.static.lookup.ancestry import ancestry_of  # noqa: PLC0415 - not needed to start
         from drygrad.static.lookup.client import LookupClient  # noqa: PLC0415
+        from drygrad.static.lookup.library import library_of  # noqa: PLC0415
 
         place = self._place(checker.uri)
         if place is None:
             return
         self._client = self._client or LookupClient()
         answers = await self._client.ask(place, names)
+        library = library_of(place.root, place.interpreter_paths)
+        links = await asyncio.to_thread(library.links, place.path, [*self._asked.get(checker, ())])
         if not checker.closed:
-            checker.learn(ancestry_of(answers))
+            checker.learn(ancestry_of(answers), links)
 
     def _chosen(self, uri: str) -> str | None:
         """Return the interpreter that the editor names."""

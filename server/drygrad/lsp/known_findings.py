@@ -19,11 +19,11 @@ class WithBaseline:
 
     def __init__(self, analyzer: Analyzes, baseline: Baseline, path: Path) -> None:
         self._analyzer, self._baseline, self._path = analyzer, baseline, path
-        self.known = analyzer.known
+        self.known, self.links = analyzer.known, analyzer.links
 
     def check(self, source: Source) -> Analysis:
         """Return the new findings of a version."""
-        self._analyzer.known = self.known
+        self._analyzer.known, self._analyzer.links = self.known, self.links
         analysis = self._analyzer.check(source)
         new = self._baseline.unknown(self._path, keys_of(source, analysis.findings))
         return replace(analysis, findings=tuple(f for f, is_new in zip(analysis.findings, new, strict=True) if is_new))

@@ -208,10 +208,10 @@ class WithRuns:
 
     def __init__(self, analyzer: Analyzes, memory: RunMemory) -> None:
         self._analyzer, self._memory = analyzer, memory
-        self.known = analyzer.known
+        self.known, self.links = analyzer.known, analyzer.links
 
     def check(self, source: Source) -> Analysis:
         """Return the findings of a version."""
-        self._analyzer.known = self.known
+        self._analyzer.known, self._analyzer.links = self.known, self.links
         analysis = self._analyzer.check(source)
         return replace(analysis, findings=self._memory.look(analysis))

@@ -124,6 +124,9 @@ def _call_reference(frame: Frame, node: ast.Call, name: str, arguments: Argument
     if name == "copy.deepcopy" and arguments.positional:
         original = arguments.positional[0]
         return replace(original, node=node) if isinstance(original, Object) and original.is_module else original
+    linked = frame.module.linked(name)
+    if linked is not None:
+        return apply(frame, node, linked, arguments)
     ancestry = frame.module.ancestry(name)
     if ancestry:
         return Object(ancestry[0], node, arguments, bases=ancestry[1:])

@@ -18,6 +18,7 @@ from drygrad.static.facts.calls import join_arguments
 from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
 from drygrad.static.facts.interval import ANY
+from drygrad.static.facts.linked import LinkedScope, Links, anchored, home_of, is_elsewhere, names_around
 from drygrad.static.facts.mentions import mentions_of, united
 from drygrad.static.facts.notes import Body, CallSite, Derivations, Ground, Notes, Outcome
 from drygrad.static.facts.receivers import adopt_attributes, bound, is_static, self_name, settled_as
@@ -45,6 +46,9 @@ MAX_DEPTH = 8
 """Calls are followed so deep; a model of blocks of layers needs five."""
 MAX_FOLLOWED = 2_000
 """Calls followed in one file, so that no file keeps the server busy."""
+MAX_DEPTH_ELSEWHERE = 4
+MAX_FOLLOWED_ELSEWHERE = 60
+"""The same for calls of functions of other files, which hardly ever tell more deep down."""
 MAX_MEMO = 6
 """Outcomes kept of one function; a call with other arguments is followed again."""
 MAX_CALLERS = 12
@@ -53,7 +57,9 @@ _GENERIC = Arguments(complete=False)
 
 
 _BUILTINS = frozenset(dir(builtins))
-_WELL_KNOWN = frozenset({"torch", "builtins", "numpy"}) | sys.stdlib_module_names
+WELL_KNOWN = frozenset({"torch", "builtins", "numpy"}) | sys.stdlib_module_names
+OTHERS = "<"
+"""How names begin that another file imports: ``<path>`` and then the name as that file writes it."""
 
 
 class ModuleFacts:
@@ -62,8 +68,10 @@ class ModuleFacts:
     ``known`` tells what the file alone cannot: imported names to the full names of the class (and its bases) that they
     are, or that calling them gives.
     ``previous`` are the facts of the version before; what they found out about functions whose nodes are still the
-    same, and all that these read, is taken over.
+    same, and all that these read, is taken over. ``links`` leads to what other files of the project define.
     """
+
+    scope: LinkedScope | None = None
 
     def __init__(
         self,
@@ -71,10 +79,12 @@ class ModuleFacts:
         text: str,
         known: Mapping[str, tuple[str, ...]] | None = None,
         previous: ModuleFacts | None = None,
+        links: Links | None = None,
     ) -> None:
         self.tree = tree
         self.evaluate = expressions.evaluate
         self.known = known or {}
+        self.links = links
         self.recording = Recording()
         self.notes = Notes()
         self.has_star_import = False
@@ -95,16 +105,21 @@ class ModuleFacts:
         self._mentions = mentions_of(tree, previous._mentions if previous is not None else {})
         self._reassigned = united(mentions.reassigned for mentions in self._mentions.values())
         self._active: list[ast.AST] = []
-        self._followed = 0
-        self._main = Frame(self, State({}), recording=self.recording)
+        self._followed = [0, 0]
+        self._main = Frame(self, State({}), scope=self.scope, recording=self.recording)
         execute_block(self._main, tree.body)
-        self._evaluate_functions()
+        self.evaluate_functions()
         self._previous = None
 
     @property
     def globals(self) -> dict[str, Value]:
         """The names of the module, as far as it has been executed."""
         return self._main.state.names
+
+    @property
+    def links_version(self) -> object:
+        """What tells the state of the other files that the facts rest on from another."""
+        return self.links.version if self.links is not None else None
 
     @property
     def questions(self) -> frozenset[str]:
@@ -135,6 +150,8 @@ class ModuleFacts:
     ) -> Class:
         """Make the class of a class statement whose body has been executed."""
         inherited = [Reference(a) for b in bases if isinstance(b, Reference) for a in self.ancestry(b.name) or ()]
+        if self.scope is not None:
+            bases = tuple((self.linked(b.name) or b) if isinstance(b, Reference) else b for b in bases)
         owned: dict[str, Value] = {}
         cls = Class(node.name, node, (*bases, *inherited), owned)
         for name, member in members.items():
@@ -150,9 +167,19 @@ class ModuleFacts:
 
         None where nobody has told yet, or the name is of another nature; the name becomes a question.
         """
-        if name not in self.known and name.partition(".")[0] not in _WELL_KNOWN:
+        if name not in self.known and name.partition(".")[0] not in WELL_KNOWN and not name.startswith(OTHERS):
             self.notes.questions.add(name)
         return self.known.get(name)
+
+    def imported(self, name: str) -> str:
+        """Return the name that stands for what an import of the file brings."""
+        return name
+
+    def linked(self, name: str) -> Value | None:
+        """Return the function or class of another file that an imported name stands for, as far as it is known."""
+        if self.links is None or name.partition(".")[0] in WELL_KNOWN:
+            return None
+        return self.links.find(name)
 
     def star_import(self) -> None:
         """``from package import *``: from here on, a name that nothing binds may come from there."""
@@ -174,15 +201,17 @@ class ModuleFacts:
         assert made.cls is not None
         self.notes.instances.append(made)
         known = self.instances[made.cls.node]
-        if made not in known and len(known) < MAX_CALLERS:
+        if made not in known and len(known) < MAX_CALLERS and not is_elsewhere(made.cls.node):
             known.append(made)
 
     def attribute(self, owner: Object, name: str) -> Value | None:
         """Return an attribute of an object; None where nothing tells."""
         held = self._attribute(owner, name)
+        if held is not None and owner.cls is not None and is_elsewhere(owner.cls.node):
+            held = anchored(held, None)
         if isinstance(held, Tensor):  # an object's state may have been filled since, and is no data
             held = replace(held, range=ANY)
-        if self.freezes and isinstance(held, Tensor) and held.parameter:
+        if isinstance(held, Tensor) and held.parameter and (self.freezes or _freezes_elsewhere(owner)):
             return replace(held, requires_grad=None)
         return held
 
@@ -192,14 +221,15 @@ class ModuleFacts:
         member = owner.cls.member(name)
         if isinstance(member, Function):
             return bound(member, owner)
-        if self._is_reassigned(name):
+        if self._is_reassigned(name, owner.cls):
             return UNKNOWN
         held = self.attributes(owner).get(name)
         if held is None:
             return None if has_fields(owner.cls) else member
-        if isinstance(held, Sequence) and self._is_reassigned(f"{name}[]"):
+        if isinstance(held, Sequence) and self._is_reassigned(f"{name}[]", owner.cls):
             return Sequence(held.kind)
-        if isinstance(held, Object) and iteration.contained_modules(held) and self._is_reassigned(f"{name}[]"):
+        held_modules = isinstance(held, Object) and iteration.contained_modules(held)
+        if held_modules and self._is_reassigned(f"{name}[]", owner.cls):
             return UNKNOWN
         return moved_with(owner, held)
 
@@ -229,11 +259,12 @@ class ModuleFacts:
             return moved_with(owner, held.items[index.value]) if inside else UNKNOWN
         return moved_with(owner, element_of(held))
 
-    def _is_reassigned(self, attribute: str) -> bool:
+    def _is_reassigned(self, attribute: str, owner: Class | None = None) -> bool:
         """Say whether an attribute of this name is assigned anywhere outside an ``__init__``."""
         answer = attribute in self._reassigned
         self.notes.reads[f".{attribute}"] = Constant(answer)
-        return answer
+        homes = [home_of(cls) for cls in owner.lineage()] if owner is not None else []
+        return answer or any(home is not None and attribute in home._reassigned for home in homes)
 
     # -- functions -----------------------------------------------------------------------------------------------
 
@@ -241,8 +272,10 @@ class ModuleFacts:
         """Return the result of a call to a function of the file, evaluated with these arguments."""
         grad, autocast = frame.state.grad, frame.state.autocast
         self._note_call(function, CallSite(node, arguments, function.receiver, grad, autocast))
-        if function.node in self._active or frame.depth >= MAX_DEPTH or self._followed >= MAX_FOLLOWED:
-            self.notes.truncated = True
+        elsewhere = is_elsewhere(function.node)
+        deepest, most = (MAX_DEPTH_ELSEWHERE, MAX_FOLLOWED_ELSEWHERE) if elsewhere else (MAX_DEPTH, MAX_FOLLOWED)
+        if function.node in self._active or frame.depth >= deepest or self._followed[elsewhere] >= most:
+            self.notes.truncated = self.notes.truncated or not elsewhere or self._followed[elsewhere] >= most
             return UNKNOWN
         outcome = self._outcome(function, arguments, grad, autocast, frame.depth + 1)
         if outcome.ran_backward:
@@ -250,9 +283,12 @@ class ModuleFacts:
             frame.ran_backward = True
         if frame.function is not None and frame.function.receiver is not None:
             adopt_attributes(frame, frame.function, outcome)
-        return given_back(frame, outcome.result, arguments, node)
+        result = anchored(outcome.result, node) if elsewhere else outcome.result
+        return given_back(frame, result, arguments, node)
 
     def _note_call(self, function: Function, site: CallSite) -> None:
+        if is_elsewhere(function.node):
+            return
         self.notes.sites.append((function, site))
         known = self.callers[function.node]
         if site not in known and len(known) < MAX_CALLERS:
@@ -264,7 +300,7 @@ class ModuleFacts:
         known = self._known_outcome(function, arguments, grad, autocast)
         if known is not None:
             return known
-        self._followed += 1
+        self._followed[is_elsewhere(function.node)] += 1
         with self._noting() as notes:
             outcome = self._run(function, arguments, grad, autocast, notes, depth=depth)
         if len(self._outcomes[function.node]) < MAX_MEMO:
@@ -299,9 +335,8 @@ class ModuleFacts:
         recording: Recording | None = None,
         depth: int = 0,
     ) -> Outcome:
-        scope = function.scope
-        names = {**(scope.scope or {}), **scope.state.names} if isinstance(scope, Frame) else None
         state = State({}, grad, autocast)
+        names = names_around(function.scope)
         frame = Frame(self, state, scope=names, function=function, recording=recording, depth=depth)
         calls.bind_parameters(frame, function, arguments)
         contexts.enter_decorators(frame, function.node)
@@ -339,8 +374,8 @@ class ModuleFacts:
 
     def _is_alike(self, previous: ModuleFacts) -> bool:
         """Say whether what holds for the whole file is as it was."""
-        mine = (self.default_device, self.default_dtype, self.known)
-        return mine == (previous.default_device, previous.default_dtype, previous.known)
+        mine, theirs = ((f.default_device, f.default_dtype, f.known, f.links_version) for f in (self, previous))
+        return mine == theirs
 
     def _still_holds(self, notes: Notes) -> bool:
         """Say whether all that an evaluation of the version before read is unchanged."""
@@ -366,7 +401,7 @@ class ModuleFacts:
 
     # -- every function on its own -------------------------------------------------------------------------------
 
-    def _evaluate_functions(self) -> None:
+    def evaluate_functions(self) -> None:
         """Evaluate every body once on its own: those that nobody in the file calls first, then their callees."""
         named = united(mentions.names for mentions in self._mentions.values())
         variables = united(mentions.variables for mentions in self._mentions.values())
@@ -376,9 +411,9 @@ class ModuleFacts:
             waiting.update((f.node, f) for f, _ in self.functions[seen:] if f.node not in self._bodies)
             seen, known_calls = len(self.functions), len(self.callers)
             for function in [f for f in waiting.values() if self._is_root(f, variables if f.owner is None else named)]:
-                self._evaluate_at_home(waiting.pop(function.node))
+                self.evaluate_at_home(waiting.pop(function.node))
             while waiting and len(self.callers) == known_calls and len(self.functions) == seen:
-                self._evaluate_at_home(waiting.pop(next(iter(waiting))))
+                self.evaluate_at_home(waiting.pop(next(iter(waiting))))
             if not waiting and len(self.functions) == seen:
                 return
 
@@ -388,7 +423,8 @@ class ModuleFacts:
             return True
         return function.node in self.callers or function.node.name not in named
 
-    def _evaluate_at_home(self, function: Function) -> None:
+    def evaluate_at_home(self, function: Function) -> None:
+        """Evaluate a body on its own, with what is known of its callers."""
         sites = self.callers.get(function.node, [])
         if function.owner is not None and not is_static(function):
             function = replace(function, receiver=self._receiver(function, sites))
@@ -424,6 +460,10 @@ class ModuleFacts:
         known = self.instances.get(function.owner.node, [])
         return join_arguments(made.arguments for made in known) if known else _GENERIC
 
+    def is_called(self, function: ast.AST) -> bool:
+        """Say whether a function has callers that are known."""
+        return function in self.callers
+
     def body_of(self, function: ast.AST) -> Body | None:
         """Return what evaluating a function's body has found out; None where it was not evaluated."""
         return self._bodies.get(function)
@@ -445,6 +485,11 @@ class ModuleFacts:
             joined = join_all(instances)
             return replace(joined, device=None) if isinstance(joined, Object) else joined
         return Object(function.owner.name, None, _GENERIC, function.owner)
+
+
+def _freezes_elsewhere(owner: Object) -> bool:
+    homes = [home_of(cls) for cls in owner.cls.lineage()] if owner.cls is not None else []
+    return any(home is not None and home.freezes for home in homes)
 
 
 Mode = TypeVar("Mode")

@@ -27,6 +27,7 @@ from drygrad.static.facts.values import (
 _CHANGES_MODULE = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_", *CASTS})
 _WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel"})
 """Modules that send their inputs to the device of the module that they hold."""
+_CHANGES_PARTS = frozenset({"append", "add_module", "register_module", "extend", "insert", "pop"})
 _PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "named_buffers"})
 
 
@@ -180,8 +181,8 @@ def method(
         return _register(frame, expression, arguments, buffer=False)
     if receiver.type.endswith("GradScaler") and name == "scale" and arguments.positional:
         return arguments.positional[0]
-    if receiver.type == "torch.nn.Sequential" and name == "append":
-        rebind(frame, expression, UNKNOWN)
+    if receiver.type == "torch.nn.Sequential" and name in _CHANGES_PARTS:
+        rebind(frame, expression, replace(receiver, arguments=Arguments(complete=False)))
     forget_mutable(frame, node)
     return UNKNOWN
 

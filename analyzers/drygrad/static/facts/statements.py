@@ -151,10 +151,10 @@ def _continue(frame: Frame, node: ast.Continue) -> bool:
 def _import(frame: Frame, node: ast.Import) -> None:
     for alias in node.names:
         if alias.asname:
-            frame.bind(alias.asname, Reference(canonical(alias.name)))
+            frame.bind(alias.asname, Reference(frame.module.imported(canonical(alias.name))))
         else:
             root = alias.name.split(".")[0]
-            frame.bind(root, Reference(root))
+            frame.bind(root, Reference(frame.module.imported(root)))
 
 
 def _import_from(frame: Frame, node: ast.ImportFrom) -> None:
@@ -164,9 +164,8 @@ def _import_from(frame: Frame, node: ast.ImportFrom) -> None:
             frame.module.star_import()
             continue
         separator = "" if package.endswith(".") or not package else "."
-        frame.bind(
-            alias.asname or alias.name, torch_calls.dtype_or_reference(canonical(f"{package}{separator}{alias.name}"))
-        )
+        name = frame.module.imported(canonical(f"{package}{separator}{alias.name}"))
+        frame.bind(alias.asname or alias.name, torch_calls.dtype_or_reference(name))
 
 
 def _function(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -174,7 +173,7 @@ def _function(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Non
         evaluate(frame, decorator)
     for default in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
         evaluate(frame, default)
-    function = Function(node, scope=frame if frame.function else None)
+    function = Function(node, scope=frame if frame.function else frame.module.scope)
     frame.module.add_function(function, frame)
     frame.bind(node.name, function)
 

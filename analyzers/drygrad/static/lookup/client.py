@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +14,7 @@ from drygrad.static.lookup.answers import UNKNOWN, Answer
 from drygrad.static.lookup.dependents import Dependent
 from drygrad.static.lookup.helper import Helper, HelperError, helper_command
 from drygrad.static.lookup.light import look_up_light
-from drygrad.static.lookup.modules import Modules
+from drygrad.static.lookup.modules import modules_of
 from drygrad.static.lookup.users import User
 
 log = logging.getLogger(__name__)
@@ -246,12 +245,7 @@ def _dependents_in(reply: dict[str, Any]) -> list[Dependent]:
         raise HelperError(f"it answered something else: {error}") from error
 
 
-@lru_cache(maxsize=8)
-def _modules(root: Path, interpreter_paths: tuple[str, ...]) -> Modules:
-    return Modules(root, interpreter_paths)
-
-
 def look_up(place: Place, names: Iterable[str], timeout: float = 1.0) -> dict[str, Answer]:
     """Answer in this process, by the light look-up alone; what the time does not suffice for is left out."""
-    results = look_up_light(_modules(place.root, place.interpreter_paths), place.path, list(names), timeout)
+    results = look_up_light(modules_of(place.root, place.interpreter_paths), place.path, list(names), timeout)
     return {name: result.answer for name, result in results.items()}

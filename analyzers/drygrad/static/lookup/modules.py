@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from drygrad.files import read_file
@@ -108,6 +109,12 @@ class Modules:
         if len(self._outlines) > KEPT_OUTLINES:
             self._outlines.popitem(last=False)
         return known[1]
+
+
+@lru_cache(maxsize=8)
+def modules_of(root: Path, interpreter_paths: tuple[str, ...]) -> Modules:
+    """Return what finds the modules of a project, the same for all its files."""
+    return Modules(root, interpreter_paths)
 
 
 def module_at(path: Path) -> Module:

@@ -43,6 +43,16 @@ def _stamp(path: Path) -> Stamp | None:
     return _FOLDER if stat.S_ISDIR(state.st_mode) else (state.st_mtime_ns, state.st_size)
 
 
+def is_noting() -> bool:
+    """Say whether somebody collects what is probed."""
+    return _noted.get() is not None
+
+
+def unnoted_stamp(path: Path) -> Stamp | None:
+    """Return how a file is known again, as something that no answer rests on yet."""
+    return _stamp(path)
+
+
 def is_file(path: Path) -> bool:
     """Say whether there is such a file."""
     return stamp(path) not in (None, _FOLDER)

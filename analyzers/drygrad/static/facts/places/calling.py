@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from drygrad.static.facts.linked import home_of
 from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS, VIEWS
 from drygrad.static.facts.places import given, meeting, ranks
 from drygrad.static.facts.places.lattice import (
@@ -50,12 +51,14 @@ def called(scope: Scope, node: ast.Call) -> Place:
             return _of_numpy(scope, node, numbers=name.startswith("math."))
         case Dtype():  # what ``torch.LongTensor`` is to the interpretation
             return _typed(scope, node)
+        case Reference(name=name) if isinstance(linked := scope.places.facts.linked(name), Function):
+            return scope.places.follow(scope, linked, node)
         case Function():
             return scope.places.follow(scope, value, node)
         case Object(cls=Class() as cls):
             forward = cls.member("forward" if value.is_module else "__call__")
             if isinstance(forward, Function):
-                return scope.places.follow(scope, replace(forward, receiver=value), node)
+                return _of_object(scope, replace(forward, receiver=value), node)
         case _:
             pass
     call = scope.places.facts.recording.calls.get(node)
@@ -67,6 +70,14 @@ def called(scope: Scope, node: ast.Call) -> Place:
         return _method(scope, node, node.func, call)
     places = _arguments(scope, node)
     return _of_unknown_module(scope, node, node.func, places)
+
+
+def _of_object(scope: Scope, forward: Function, node: ast.Call) -> Place:
+    """What an object gives that is called: what its class in another file leaves open is as of any module."""
+    place = scope.places.follow(scope, forward, node)
+    if place != UNKNOWN or home_of(forward) is None:
+        return place
+    return _of_unknown_module(scope, node, node.func, _arguments(scope, node))
 
 
 def _arguments(scope: Scope, node: ast.Call) -> list[tuple[ast.expr, Place]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from drygrad.static.facts.linked import home_of, is_elsewhere
 from drygrad.static.facts.notes import Ground
 from drygrad.static.facts.places import flow, given, meeting
 from drygrad.static.facts.places.evaluation import Scope
@@ -155,8 +156,8 @@ class Places:
         return Summary(result, *found, scope.stores, shown, tuple(scope.calls.values()))
 
     def is_called(self, node: ast.AST) -> bool:
-        """Say whether the file calls a function."""
-        return node in self.facts.callers
+        """Say whether anybody who is known calls a function."""
+        return self.facts.is_called(node)
 
     def is_given(self, node: ast.AST, root: str, deepest: int = 4) -> bool:
         """Say whether others than the file decide where a parameter of a function is.
@@ -192,17 +193,20 @@ class Places:
         keywords = {k.arg: scope.at(k.value) for k in call.keywords}
         if isinstance(function.node, ast.Lambda):
             return UNKNOWN
-        summary = self.summary(function.node)
+        home = home_of(function)
+        summary = self.summary(function.node) if home is None else home.summary(function.node)
         hidden = None in keywords or any(isinstance(a, ast.Starred) for a in call.args)
         bound = _bound(function, arguments, {k: v for k, v in keywords.items() if k is not None}, hidden=hidden)
         scope.calls[call] = (function.node, bound)
         own = _is_own(scope, function, call)
         knows = own and self.is_module(function.owner)
-        local = _Call(scope, call, bound, own, knows or bool(_tensor_parameters(function.node, summary)))
+        knows = knows or bool(_tensor_parameters(function.node, summary))
+        local = _Call(scope, call, bound, own, knows, elsewhere=home is not None)
         for meet in summary.open:
             left, right = local.here(meet.left), local.here(meet.right)
             if meets(left, right, lambda _: True):
-                scope.meets[meet.node, meet.other, call] = replace(meet, left=left, right=right)
+                here = replace(meet, left=left, right=right)
+                scope.meets[meet.node, meet.other, call] = here if home is None else _at_call(here, call, scope)
         if own:
             self._adopt(scope, summary, local)
         return local.here(summary.result)
@@ -405,6 +409,13 @@ def _is_own(scope: Scope, function: Function, call: ast.Call) -> bool:
             return False
 
 
+def _at_call(meet: Meet, call: ast.Call, scope: Scope) -> Meet:
+    """Return a meeting in another file as one at the call, of the arguments that are there."""
+    given = [a.value if isinstance(a, ast.Starred) else a for a in (*call.args, *(k.value for k in call.keywords))]
+    other = next((a for a in given if flat(scope.at(a)) & flat(meet.right)), call)
+    return replace(meet, node=call, operand=call, other=other)
+
+
 @dataclass(frozen=True)
 class _Call:
     """How what a function has found out reads at a call of it."""
@@ -414,6 +425,7 @@ class _Call:
     bound: Mapping[str, Place | None]
     own: bool
     knows_device: bool
+    elsewhere: bool = False
 
     def here(self, place: Place) -> Place:
         """Return a place of the function in terms of its caller."""
@@ -446,9 +458,12 @@ class _Call:
             handed = self.bound[name]
             if handed is not None and handed != NOWHERE:
                 return ()
-        if self.scope.minds_devices:
+        if self.scope.minds_devices or (self.elsewhere and a.stored is not None):
             return (Anywhere(),)
         without = self.scope.without[-1] if self.scope.without else None
+        if self.elsewhere and is_elsewhere(a.factory):
+            owners = self.scope.owners()
+            return (replace(a, factory=self.node, site=self.node, without=without, owners=owners),)
         if self.knows_device or a.stored is not None:
             return (replace(a, without=without),)
         return (replace(a, site=self.node, without=without, owners=self.scope.owners()),)

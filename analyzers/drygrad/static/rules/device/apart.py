@@ -187,7 +187,8 @@ def repaired(found: Apart, ctx: Context) -> Fix | None:
         return None
     edit = _placed(found, f"{owner}.device", ctx)
     title = "the module" if owner.startswith("next(") else owner
-    verb = "Make it on" if found.site is found.fault.made.factory else "Move it to"
+    made_here = found.site is found.fault.made.factory and (ctx.name(found.fault.made.factory.func) or "")
+    verb = "Make it on" if made_here and made_here.startswith("torch.") else "Move it to"
     safe = certain and found.fault.made.device == "cpu"  # where there is no GPU, other code runs on than before
     return ctx.fix(f"{verb} the device of {title}", edit, safety="safe" if safe else "unsafe")
 
@@ -198,7 +199,8 @@ def _placed(found: Apart, device: str, ctx: Context) -> Edit | None:
     if is_factory and found.fault.made.device != "cpu":
         return _sent_elsewhere(factory, device, ctx)
     name = ctx.name(site.func) if is_factory and isinstance(site, ast.Call) else None
-    if isinstance(site, ast.Call) and name is not None and not TYPED.match(name) and name != "torch.from_numpy":
+    takes_device = name is not None and name.startswith("torch.") and name != "torch.from_numpy"
+    if isinstance(site, ast.Call) and name is not None and takes_device and not TYPED.match(name):
         return with_keyword(ctx, site, "device", device)
     return ctx.insert_after(site, f".to({device})")
 
