@@ -199,8 +199,8 @@ class InplaceOnLeaf(Rule):
         yield ctx.finding(
             self,
             written,
-            f"`{text}` has a gradient, so it is a leaf that requires grad: to write it in place raises outside "
-            "torch.no_grad()" + ("" if shown else ", unless the caller has switched gradients off"),
+            f"`{text}` has a gradient, so it is a leaf that requires grad; writing it in place raises outside "
+            "torch.no_grad()" + ("" if shown else ", unless the caller has disabled gradients"),
             severity="warning",
             fixes=[_fix(node, ctx)],
         )

@@ -146,8 +146,8 @@ class CudaWithoutChoice(Rule):
                 yield ctx.finding(
                     self,
                     each.site,
-                    f"{_spoken(made)} puts its tensor on the current GPU, while `{other}` is where"
-                    f" {whose(each, ctx)}: elsewhere the operation on both raises",
+                    f"{_spoken(made)} puts its tensor on the current GPU; `{other}` is where {whose(each, ctx)}, and"
+                    " where that is another device, the operation on both raises",
                     related=[("they meet here", each.fault.node)],
                     fixes=[repaired(each, ctx)],
                 )
