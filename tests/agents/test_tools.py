@@ -134,7 +134,7 @@ def in_session(*given: str) -> Callable[[Test], Callable[..., Coroutine[Any, Any
 @in_session()
 async def test_the_tools_say_what_they_take_and_whether_they_write(reader: Agent) -> None:
     tools = await reader.tools()
-    assert list(tools) == ["check", "run", "experiments", "fix", "explain"]
+    assert list(tools) == ["check", "run", "experiments", "fix", "forecast", "explain"]
     writing = [name for name, tool in tools.items() if tool.annotations and not tool.annotations.read_only_hint]
     assert writing == ["fix"]
     for tool in tools.values():
@@ -162,6 +162,7 @@ async def test_what_runs_shares_a_worker_that_stays_warm(agent: Agent) -> None:
     await fixes_what_was_tried_and_writes_where_it_is_told_to(agent)
     await tells_what_held_and_what_was_not_tried(agent)
     assert not any("starting the worker" in message for message in agent.messages)
+    await forecasts_what_it_takes(agent)
 
 
 async def finds_with_inputs_what_no_text_shows(agent: Agent) -> None:
@@ -196,6 +197,17 @@ async def tells_what_held_and_what_was_not_tried(agent: Agent) -> None:
     assert {tried["outcome"] for tried in run["experiments"]} >= {"held", "not-tried"}
 
 
+async def forecasts_what_it_takes(agent: Agent) -> None:
+    given = "self=Net(4096), x=torch.randn(4096, 8)"
+    answer = await agent("forecast", target="train.py::Net.forward", inputs=given, gpu="1GiB")
+    (told,) = answer.structured_content["forecasts"]
+    assert told["outcome"] == "passed", told
+    assert told["forecast"]["fits"] is True
+    assert told["forecast"]["peak_allocated"] >= 4 * 4096 * 4096
+    assert "train.py::Net.forward" in words(answer)
+    assert "unheard of" in await agent.refused("forecast", target="train.py", gpu="unheard of")
+
+
 @in_session()
 async def test_rules_are_explained(reader: Agent) -> None:
     answer = await reader("explain", code="dg101")
@@ -221,7 +233,7 @@ async def test_what_is_wrong_with_a_call_is_told_to_the_model(agent: Agent) -> N
 
 @in_session()
 async def test_nothing_runs_where_the_user_has_not_allowed_it(reader: Agent) -> None:
-    for tool in ("run", "experiments", "fix"):
+    for tool in ("run", "experiments", "fix", "forecast"):
         told = await reader.refused(tool, target="train.py::overwrites")
         assert "drygrad mcp --trust" in told
     fixed = await reader("fix", target="train.py", run=False)

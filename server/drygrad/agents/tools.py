@@ -78,15 +78,32 @@ def _file_of(target: str) -> str:
     return name
 
 
+async def _forecast(work: Work, given: Given, progress: Progress) -> Answer:
+    target, words = _asked(given)
+    gpu = [f"--gpu={given['gpu']}"] if given.get("gpu") else []
+    what_if = ["--what-if"] if given.get("what_if") else []
+    text, data = await work.forecast(target, [*gpu, *what_if, *_options(given)], words, progress)
+    return Answer(text, data)
+
+
 async def _ran(work: Work, given: Given, options: list[str], progress: Progress) -> Done:
+    target, words = _asked(given)
+    return await work.run(target, [*options, *_options(given)], words, progress)
+
+
+def _asked(given: Given) -> tuple[str | None, list[str] | None]:
+    """Return what is to be run, and the words behind it; Failure where that is nothing, or two things."""
     target, command, arguments = given.get("target"), given.get("command"), given.get("arguments")
     if command is not None and (target or arguments is not None):
         raise Failure("`command` is a whole command line: leave out `target` and `arguments`")
     if command is None and not target:
         raise Failure("name what is to be run: `target`, or `command`")
-    names = {"inputs": "inputs", "device": "device", "timeout": "timeout", "ranks": "ranks"}
-    set_here = [f"--{option}={given[name]}" for name, option in names.items() if given.get(name) is not None]
-    return await work.run(target, [*options, *set_here], command if command is not None else arguments, progress)
+    return target, command if command is not None else arguments
+
+
+def _options(given: Given) -> list[str]:
+    names = ("inputs", "device", "timeout", "ranks")
+    return [f"--{name}={given[name]}" for name in names if given.get(name) is not None]
 
 
 async def _explain(_: Work, given: Given, __: Progress) -> Answer:
@@ -214,6 +231,30 @@ TOOLS = (
         _report_with(fixed={"type": "integer"}, diff={"type": "string"}),
         _fix,
         writes=True,
+    ),
+    Tool(
+        "forecast",
+        "Forecast what a job takes on a GPU",
+        "Traces a function, script or launch command at its real size, without the memory and arithmetic of a GPU, and "
+        "tells the peak of its memory by phase, line and kind, whether it fits on a GPU, and what first does not. Use "
+        "it before a job is launched, and to choose a batch size.",
+        _inputs(
+            {
+                "target": _TARGET,
+                **{name: _CONDITIONS[name] for name in ("inputs", "arguments", "command", "timeout")},
+                "gpu": {"type": "string", "description": "The GPU, e.g. `H100-80GB`, `rtx4090`, or a size: `24GiB`."},
+                "what_if": {
+                    "type": "boolean",
+                    "description": "Trace it again with what could take less memory (false).",
+                },
+            }
+        ),
+        {
+            "type": "object",
+            "properties": {"version": {"type": "integer"}, "forecasts": {"type": "array", "items": {"type": "object"}}},
+            "required": ["version", "forecasts"],
+        },
+        _forecast,
     ),
     Tool(
         "explain",

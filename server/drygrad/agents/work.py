@@ -12,6 +12,7 @@ from typing import Any
 from drygrad.cli.arguments import parsed
 from drygrad.cli.check import planned
 from drygrad.cli.errors import Failure
+from drygrad.cli.forecast import VERSION, entry, forecast_by, text_of, the_one
 from drygrad.cli.formats import json as json_format
 from drygrad.cli.inspection import Job, inspect
 from drygrad.cli.report import FileResult, Report
@@ -20,6 +21,7 @@ from drygrad.cli.run import report_by
 from drygrad.cli.run_files import File, files_of
 from drygrad.cli.run_progress import Progress
 from drygrad.cli.running import Runner
+from drygrad.cli.terminal import plain
 from drygrad.cli.walk import Projects
 from drygrad.dryrun.capacity import parallel_runs
 from drygrad.dryrun.lane import in_turn
@@ -80,16 +82,35 @@ class Work:
     ) -> Done:
         """Run functions or programs under instruments. Failure where they cannot be run."""
         self._consent()
-        named = [self._target(target)] if target else []
-        chosen = [f"--python={self._arguments.python}"] if self._arguments.python else []
-        behind = ["--", *words] if words is not None else []
-        arguments = parsed(["run", *chosen, *options, "--no-progress", *named, *behind])
-        arguments.launcher = self._arguments.launcher
+        arguments = self._parsed("run", target, options, words)
         projects = Projects()
         files = await in_turn(self._files, arguments, projects)
         self._runs = self._runs or DryRuns(parallel=parallel_runs())
         report = await report_by(Runner(arguments, self._runs), files, arguments, projects, progress)
         return Done(report, _broken(projects))
+
+    async def forecast(
+        self, target: str | None, options: Sequence[str], words: Sequence[str] | None, progress: Progress
+    ) -> tuple[str, dict[str, Any]]:
+        """Forecast what a program takes on a GPU; return it in words and as JSON. Failure where that cannot be."""
+        self._consent()
+        arguments = self._parsed("forecast", target, options, words)
+        file = the_one(await in_turn(self._files, arguments, Projects()))
+        self._runs = self._runs or DryRuns(parallel=parallel_runs())
+        outcomes, what_if = await forecast_by(Runner(arguments, self._runs), file, arguments, progress)
+        text = "\n".join(text_of(file, outcome, what_if, colour=False) for outcome in outcomes)
+        told = [entry(file, outcome, what_if) for outcome in outcomes]
+        return plain(text), {"version": VERSION, "forecasts": told}
+
+    def _parsed(
+        self, command: str, target: str | None, options: Sequence[str], words: Sequence[str] | None
+    ) -> argparse.Namespace:
+        named = [self._target(target)] if target else []
+        chosen = [f"--python={self._arguments.python}"] if self._arguments.python else []
+        behind = ["--", *words] if words is not None else []
+        arguments = parsed([command, *chosen, *options, "--no-progress", *named, *behind])
+        arguments.launcher = self._arguments.launcher
+        return arguments
 
     def _consent(self) -> None:
         if not self._arguments.trust:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Iterable
 
 from drygrad.dryrun.forecasting import forecast_json, forecast_of
 from drygrad.dryrun.merge import Record
@@ -19,7 +20,7 @@ from .formats import wants_colour
 from .formats.forecast import block
 from .formats.what_if import table
 from .run_files import File, files_of
-from .run_progress import drawing
+from .run_progress import Progress, drawing
 from .running import Runner
 from .terminal import coloured, plain
 from .walk import Projects
@@ -30,22 +31,26 @@ VERSION = 1
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit status: 1 where it does not fit on the GPU that was named."""
     projects = Projects()
-    gpu = _gpu(arguments.gpu)
-    files = [*files_of(arguments, projects)]
-    if len(files) != 1:
-        raise Failure("a forecast is made of one function or one script: name it")
-    file = files[0]
+    file = the_one(files_of(arguments, projects))
     for problem in (str(problem) for project in projects.all for problem in project.problems):
         complain(problem)
-    outcomes, what_if = asyncio.run(_outcomes(file, gpu, arguments))
+    outcomes, what_if = asyncio.run(_outcomes(file, arguments))
     if arguments.output_format == "json":
-        told = [_entry(file, outcome, what_if) for outcome in outcomes]
+        told = [entry(file, outcome, what_if) for outcome in outcomes]
         sys.stdout.write(json.dumps({"version": VERSION, "forecasts": told}, indent=1) + "\n")
     else:
         colour = wants_colour(sys.stdout)
-        text = "\n".join(_text(file, outcome, what_if, colour=colour) for outcome in outcomes)
+        text = "\n".join(text_of(file, outcome, what_if, colour=colour) for outcome in outcomes)
         sys.stdout.write(coloured(text) if colour else plain(text))
     return _status(outcomes)
+
+
+def the_one(files: Iterable[File]) -> File:
+    """Return the one file that a forecast is made of. Failure where there are several, or none."""
+    given = [*files]
+    if len(given) != 1:
+        raise Failure("a forecast is made of one function or one script: name it")
+    return given[0]
 
 
 def _gpu(name: str | None) -> Gpu | None:
@@ -57,33 +62,42 @@ def _gpu(name: str | None) -> Gpu | None:
         raise Failure(f"--gpu: {error}") from error
 
 
-async def _outcomes(
-    file: File, gpu: Gpu | None, arguments: argparse.Namespace
-) -> tuple[list[Record | Missing], list[Row]]:
-    target = next((each for each in file.targets if not file.whole or each.function is None), None)
-    if target is None:
-        raise Failure(f"{file.shown} runs nothing by itself: name a function, as in {file.shown}::NAME")
+Forecasts = tuple[list[Record | Missing], list[Row]]
+
+
+async def _outcomes(file: File, arguments: argparse.Namespace) -> Forecasts:
     runner = Runner(arguments)
     try:
         async with drawing(wanted=arguments.progress) as progress:
-            progress.expect(1)
-            progress.begin(target_name(file.shown, target))
-            found = await runner.forecast(file, target, gpu, progress)
-            first = found[0]
-            if not arguments.what_if or isinstance(first, Missing):
-                return found, []
-            return found, await runner.what_if(file, first, progress)
+            return await forecast_by(runner, file, arguments, progress)
     finally:
         await runner.close()
 
 
-def _entry(file: File, outcome: Record | Missing, what_if: list[Row]) -> dict[str, object]:
+async def forecast_by(runner: Runner, file: File, arguments: argparse.Namespace, progress: Progress) -> Forecasts:
+    """Trace a file's function or script; with what could be different, where that is asked for. Failure."""
+    gpu = _gpu(arguments.gpu)
+    target = next((each for each in file.targets if not file.whole or each.function is None), None)
+    if target is None:
+        raise Failure(f"{file.shown} runs nothing by itself: name a function, as in {file.shown}::NAME")
+    progress.expect(1)
+    progress.begin(target_name(file.shown, target))
+    found = await runner.forecast(file, target, gpu, progress)
+    first = found[0]
+    if not arguments.what_if or isinstance(first, Missing):
+        return found, []
+    return found, await runner.what_if(file, first, progress)
+
+
+def entry(file: File, outcome: Record | Missing, what_if: list[Row]) -> dict[str, object]:
+    """Return a forecast as machines read it."""
     if isinstance(outcome, Missing):
         return {**missing_json(outcome, file.shown), "forecast": None}
     return forecast_json(outcome, file.shown, what_if)
 
 
-def _text(file: File, outcome: Record | Missing, what_if: list[Row], *, colour: bool) -> str:
+def text_of(file: File, outcome: Record | Missing, what_if: list[Row], *, colour: bool) -> str:
+    """Return a forecast for people."""
     if isinstance(outcome, Missing):
         return f"{target_name(file.shown, outcome.target)}: no forecast: {outcome.message}\n"
     told = block(outcome, file.shown, file.source.lines, coloured=colour)
