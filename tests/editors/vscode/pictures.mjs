@@ -85,7 +85,8 @@ const TRAIN = `${READER}    def forward(self, tokens):
 def training_step(tokens, labels, device="cuda"):
     model = Reader().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-    scores = model(tokens.to(device))
+    scores = torch.exp(model(tokens.to(device)))
+    scores.clamp_(max=30)
     loss = F.cross_entropy(scores, labels.to(device))
     loss.backward()
     norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -145,7 +146,7 @@ async function showHover(window, line, column, room, expected) {
 async function hover(session) {
     await session.step("a squiggle with its hover", async () => {
         const window = await editor(session, "classifier.py", { width: 900, height: 520 });
-        await showHover(window, 27, 40, 6, "Why");
+        await showHover(window, 27, 40, 6, "softmax-before");
         await take(window, "editor");
         await session.close(window);
     });
@@ -184,7 +185,7 @@ async function lensAndShapes(session) {
     });
 }
 
-const PANEL = { width: 1740, height: 700 };
+const PANEL = { width: 1740, height: 560 };
 const MARGIN = 14; // half of what is between two sections
 
 // Make the window so high that the panel's page need not scroll.
@@ -202,9 +203,10 @@ const panel = (theme, name) => async (session) => {
     await session.step(`the result panel, ${theme}`, async () => {
         const window = await editor(session, "train.py", PANEL);
         await window.pressLens("def training_step", "Dry-run");
-        await window.untilLens("def training_step", "✓");
+        await window.untilLens("def training_step", "✗");
         await window.command("drygrad: Show Last Result");
-        await window.panel.locator("h2", { hasText: "Inputs" }).waitFor();
+        await window.panel.getByRole("button", { name: "verified" }).first().waitFor();
+        await session.shot(window, `${name}-window`);
         await wholePage(window);
         const tab = window.page.locator(".tab", { hasText: "Dry run:" });
         const group = window.page.locator(".editor-group-container", { has: tab });

@@ -91,6 +91,8 @@ def _run() -> Schema:
             "seconds": _NUMBER_OR_NONE,
             "peak_memory_bytes": _WHOLE_OR_NONE,
             "peak_by_phase": {"type": "object", "additionalProperties": _WHOLE},
+            "memory_by_line": _list(_object({"path": _TEXT, "line": _WHOLE, "bytes": _WHOLE, "what": _TEXT})),
+            "gradients": _list(_object({"name": _TEXT, "norm": _NUMBER_OR_NONE, "shape": _list(_WHOLE)})),
             "syncs": _list(_object({"path": _TEXT, "line": _WHOLE, "kind": _TEXT, "op": _TEXT, "count": _WHOLE})),
             "shapes": _list(_object(shape)),
             "experiments": _list(_object(relation)),
