@@ -46,6 +46,7 @@ The result panel says of a run what has held, what is broken and where, and what
 broken at line 15; eight held; padding is silent was not tried, for none of its inputs is marked as padded.">
 </picture>"""
 MANIFEST = Path("editor-client", "vscode", "package.json")
+NAMES = MANIFEST.with_name("package.nls.json")
 EDITOR_ONLY = frozenset({"trusted"})
 """Settings that the extension fills in by itself."""
 NOTE = "<!-- Made by `make docs`; do not edit. -->\n\n"
@@ -55,7 +56,7 @@ def pages() -> dict[Path, str]:
     """Return the text of every page by its path below ``docs``."""
     rules = all_rules()
     made = {Path("rules", f"{rule.code}.md"): NOTE + page(rule) + pictures(rule) for rule in rules}
-    extension = {Path("..", MANIFEST): manifest()}
+    extension = {Path("..", MANIFEST): manifest(), Path("..", NAMES): names()}
     schemas = {
         Path("report.schema.json"): _json(report_schema()),
         Path("settings.schema.json"): _json(settings_schema()),
@@ -167,17 +168,32 @@ def manifest() -> str:
     """Return the extension's package.json with the settings of the table; its own settings stay behind them."""
     data = json.loads((DOCS.parent / MANIFEST).read_text(encoding="utf-8"))
     configuration = data["contributes"]["configuration"]
-    offered = {f"drygrad.{o.editor_name}": o for o in OPTIONS if o.stands_in("editor") and o.name not in EDITOR_ONLY}
+    offered = {f"drygrad.{option.editor_name}": option for option in _offered()}
     own = {name: value for name, value in configuration["properties"].items() if "x-own" in value}
     configuration["properties"] = {name: _property(option) for name, option in offered.items()} | own
     return _json(data)
 
 
+def names() -> str:
+    """Return the extension's texts by their keys, in English: those of the table's settings behind its own."""
+    data: dict[str, str] = json.loads((DOCS.parent / NAMES).read_text(encoding="utf-8"))
+    table = {f"setting.{option.editor_name}": _text(option) for option in _offered()}
+    return _json({key: text for key, text in data.items() if key not in table} | table)
+
+
+def _offered() -> list[Option]:
+    return [option for option in OPTIONS if option.stands_in("editor") and option.name not in EDITOR_ONLY]
+
+
+def _text(option: Option) -> str:
+    unit = f" In {option.kind}." if option.kind in ("seconds", "milliseconds", "GiB") else ""
+    return option.description + unit
+
+
 def _property(option: Option) -> dict[str, Any]:
     path = option.name in ("interpreter", "launcher")
     scope = "machine-overridable" if path else "resource" if option.scope == "both" else "window"
-    unit = f" In {option.kind}." if option.kind in ("seconds", "milliseconds", "GiB") else ""
-    described = {**option.schema, "scope": scope, "markdownDescription": option.description + unit}
+    described = {**option.schema, "scope": scope, "markdownDescription": f"%setting.{option.editor_name}%"}
     default = getattr(EditorSettings(), option.attribute, None)
     if isinstance(default, float) and default.is_integer():
         default = int(default)  # as npm writes it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
@@ -120,3 +121,13 @@ def test_the_readme_names_commands_that_exist() -> None:
     blocks = re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     named = set(re.findall(r"^drygrad (\w+)", "\n".join(blocks), re.MULTILINE))
     assert {"check", "doctor"} <= named <= set(re.findall(r"\w+", run_program("--help", cwd=ROOT).out))
+
+
+def test_each_text_of_the_extension_has_a_key_that_is_used_and_translations_have_no_others() -> None:
+    folder = ROOT / "editor-client" / "vscode"
+    manifest = (folder / "package.json").read_text(encoding="utf-8")
+    texts: dict[str, str] = json.loads((folder / "package.nls.json").read_text(encoding="utf-8"))
+    assert set(re.findall(r'"%([\w.]+)%"', manifest)) == set(texts)
+    assert not re.search(r'"(title|markdownDescription|description)": "(?!%|drygrad")', manifest)
+    for translation in folder.glob("package.nls.*.json"):
+        assert set(json.loads(translation.read_text(encoding="utf-8"))) <= set(texts)

@@ -7,7 +7,7 @@ import { Environments } from "./environments";
 import { NEUTRAL } from "./neutral";
 
 const run = promisify(execFile);
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 30_000; // a busy machine takes its time
 
 const RECENT = "import sys; print(sys.executable) if sys.version_info >= (3, 10) else sys.exit(1)";
 const HAS_SERVER = `import importlib.util as u; u.find_spec("drygrad.cli.main") or exit(1); ${RECENT}`;

@@ -82,6 +82,13 @@ describe("the status item", () => {
 });
 
 describe("the manifest", () => {
+    it("has its texts from the file of names", () => {
+        const { contributes } = extension().packageJSON;
+        const titles = contributes.commands.map(({ title }: { title: string }) => title);
+        assert(titles.includes("Dry-Run Function"), titles.join());
+        assert(!JSON.stringify(contributes).includes('"%'));
+    });
+
     it("contributes what the walkthrough and the menus name", () => {
         const { contributes } = extension().packageJSON;
         const commands = contributes.commands.map(({ command }: { command: string }) => command);
