@@ -200,10 +200,14 @@ class RuleDocumentation:
         return first_sentence(self.sections.get("What it does", ""))
 
 
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a text."""
-    paragraph = " ".join(text.split("\n\n", maxsplit=1)[0].split())
-    return re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0]
+def first_sentence(text: str, room: int = 0) -> str:
+    """Return the first sentence of a text, and those of its paragraph for which there is room."""
+    first, *others = re.split(r"(?<=\.)\s", " ".join(text.split("\n\n", maxsplit=1)[0].split()))
+    for sentence in others:
+        if len(first) + 1 + len(sentence) > room or sentence.endswith(":"):
+            break
+        first += f" {sentence}"
+    return first
 
 
 @cache

@@ -5,6 +5,9 @@ from __future__ import annotations
 from drygrad.addresses import page_at
 from drygrad.model import Rule, first_sentence
 
+ROOM = 180
+"""Characters of a hover's second paragraph, which are two lines."""
+
 
 def page_of(code: str) -> str:
     """Return the address of a rule's page."""
@@ -32,7 +35,7 @@ def hover_of(code: str, *, markdown: bool, whole: bool = False) -> str | None:
     sections = rule.documentation().sections
     title = f"**[{rule.code}]({page_of(rule.code)})** {rule.name}" if markdown else f"{rule.code}: {rule.name}"
     if not whole:
-        why = first_sentence(sections.get("Why is this bad?", "") or sections.get("What it does", ""))
+        why = first_sentence(sections.get("Why is this bad?", "") or sections.get("What it does", ""), ROOM)
         return f"{title}\n\n{why}" if markdown else f"{title}\n\n{why}\n{page_of(rule.code)}"
     parts = [title]
     for heading, text in sections.items():
