@@ -114,12 +114,26 @@ class LearnableAttributeNotParameter(Rule):
             class Gate(nn.Module):
                 def __init__(self, dim, device):
                     super().__init__()
-                    self.scale = nn.Parameter(torch.ones(dim))
+                    self.scale = nn.Parameter(torch.ones(dim).to(device))
 
                 def forward(self, x):
                     return x * self.scale
             """,
             at=(4, 8, 4, 18),
+        ),
+        Invalid(
+            """
+            class Gate(nn.Module):
+                def __init__(self, start):
+                    super().__init__()
+                    self.scale = nn.Parameter(start + torch.ones(3), requires_grad=True).half()
+            """,
+            """
+            class Gate(nn.Module):
+                def __init__(self, start):
+                    super().__init__()
+                    self.scale = nn.Parameter((start + torch.ones(3)).half(), requires_grad=True)
+            """,
         ),
         Invalid(
             """
@@ -241,12 +255,18 @@ def _moved_parameter(value: ast.expr | None, ctx: Context) -> ast.Attribute | No
 
 
 def _fix_moved(moved: ast.Attribute, value: ast.expr | None, ctx: Context) -> Fix | None:
-    """Leave the conversion to the module, which converts its parameters together."""
-    if value is None:
+    """Convert the tensor before it becomes the parameter: the rest of the module may be moved part by part, too."""
+    if value is None or not isinstance(moved.value, ast.Call) or not moved.value.args:
         return None
+    tensor = moved.value.args[0]
     span = Span(ctx.source.end(moved.value), ctx.source.end(value))
     text = ctx.source.slice(span)
-    return ctx.fix(f"Let the module handle `{moved.attr}`", None if "#" in text else Edit(span, ""))
+    if "#" in text or isinstance(tensor, ast.Starred):
+        return None
+    atom = isinstance(tensor, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    opened = [] if atom else [ctx.insert_before(tensor, "(")]
+    inside = ctx.insert_after(tensor, text if atom else f"){text}")
+    return ctx.fix(f"Call `{moved.attr}` inside `nn.Parameter`", *opened, inside, Edit(span, ""))
 
 
 def _is_learnable(tensor: Tensor) -> bool:
