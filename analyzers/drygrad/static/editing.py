@@ -43,6 +43,8 @@ def as_buffer(ctx: Context, statement: ast.stmt | None, *, saved: bool = False) 
     match statement:
         case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
             pass
+        case ast.AnnAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name), value=ast.expr() as value):
+            pass
         case _:
             return None
     before = [s for s in init.body if s.lineno < statement.lineno] if isinstance(init, ast.FunctionDef) else []

@@ -26,6 +26,8 @@ _ON_CPU = re.compile(
 _CPU_CLASSES = re.compile(r"Dataset|DataModule|DataLoader|Sampler|Collat|Tokenizer|TestCase|^Test")
 _SPEAKS_OF_DEVICES = re.compile(r"cuda|device|gpu|accelerat|lightning", re.IGNORECASE)
 _FORWARD = frozenset({"forward", "__call__"})
+_PLAIN = frozenset({"int", "float", "bool", "str", "len", "list", "tuple", "dict", "set", "range", "min", "max", "sum"})
+"""Calls that make neither parameters nor modules."""
 _TO_CPU = frozenset({"cpu", "to"})
 _CPU_PACKAGES = ("matplotlib", "PIL", "cv2", "seaborn", "plotly", "skimage", "librosa", "soundfile")
 
@@ -171,10 +173,10 @@ def _gives_cpu(call: ast.Call, ctx: Context) -> bool:
     return bool(known) and all(device == "cpu" for device in known)
 
 
-def by_init(found: Apart) -> ast.Assign | None:
+def by_init(found: Apart) -> ast.Assign | ast.AnnAssign | None:
     """Return the statement of ``__init__`` that keeps the tensor; None where it is made later on."""
     stored = found.fault.made.stored
-    return stored if found.fault.made.kept_by_init and isinstance(stored, ast.Assign) else None
+    return stored if found.fault.made.kept_by_init and isinstance(stored, (ast.Assign, ast.AnnAssign)) else None
 
 
 # -- repairs ------------------------------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ def _owner(found: Apart, ctx: Context) -> tuple[str | None, bool]:
     else:
         names = [*found.fault.made.owners]
     parameters = [name for name in names if here is not None and name in parameter_names(here)]
-    tensors = [name for name in parameters if name in found.tensors]
+    tensors = [name for name in parameters if name in found.tensors and not _is_gone_through(name, here)]
     beside = [name for name in met if name in names and (name in tensors or name not in parameters)]
     ordered = [*(name for name in beside if name in tensors), *tensors, *beside]
     if ordered:
@@ -237,7 +239,21 @@ def _owner(found: Apart, ctx: Context) -> tuple[str | None, bool]:
     kept = _replaced_buffer(found.site, ctx) if isinstance(found.site, ast.Call) else None
     if kept is not None:
         return kept, True
-    return (None, False) if not _is_method(here, ctx) else ("next(self.parameters())", False)
+    return ("next(self.parameters())", False) if _has_parameters(here, ctx) else (None, False)
+
+
+def _is_gone_through(name: str, function: ast.AST | None) -> bool:
+    """Say whether a function takes the items of what it is given one by one, as it does with a list of tensors."""
+    loops = (n for n in walk(function) if isinstance(n, (ast.For, ast.comprehension))) if function is not None else ()
+    return any(isinstance(n, ast.Name) and n.id == name for loop in loops for n in _gone_through(loop.iter))
+
+
+def _gone_through(iterated: ast.expr) -> list[ast.expr]:
+    match iterated:
+        case ast.Call(func=ast.Name(id="zip" | "enumerate" | "reversed"), args=args):
+            return args
+        case _:
+            return [iterated]
 
 
 def _is_own_parameter(found: Apart, ctx: Context) -> bool:
@@ -266,9 +282,31 @@ def _replaced_buffer(site: ast.expr, ctx: Context) -> str | None:
             return None
 
 
-def _is_method(node: ast.AST | None, ctx: Context) -> bool:
-    cls = ctx.parent(node) if node is not None else None
-    return isinstance(cls, ast.ClassDef) and ctx.is_module_class(cls)
+def _has_parameters(method: ast.AST | None, ctx: Context) -> bool:
+    """Say whether a method belongs to a module that may have parameters by the time it is called."""
+    cls = ctx.parent(method) if method is not None else None
+    if not isinstance(cls, ast.ClassDef) or not ctx.is_module_class(cls) or getattr(method, "name", "") == "__init__":
+        return False
+    inherits = any(ctx.name(base) != "torch.nn.Module" for base in cls.bases)
+    return inherits or any(_may_register(statement, ctx) for statement in walk(cls))
+
+
+def _may_register(node: ast.AST, ctx: Context) -> bool:
+    """Say whether a node may give its object a parameter, or a module that has some."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="register_parameter" | "add_module" | "register_module")):
+            return True
+        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=value):
+            pass
+        case ast.AnnAssign(target=ast.Attribute(value=ast.Name(id="self")), value=ast.expr() as value):
+            pass
+        case _:
+            return False
+    tensor = ctx.tensor(value)
+    if tensor is not None:
+        return tensor.parameter
+    plain = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _PLAIN
+    return isinstance(value, (ast.Call, ast.IfExp)) and not plain
 
 
 def whose(found: Apart, ctx: Context) -> str:

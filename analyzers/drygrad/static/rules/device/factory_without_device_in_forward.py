@@ -182,6 +182,47 @@ class FactoryWithoutDeviceInForward(Rule):
     ]
     INVALID = [
         Invalid(
+            """
+            class Combination(nn.Module):
+                def __init__(self, n: int):
+                    super().__init__()
+                    self.weights = nn.Parameter(torch.ones(n))
+
+                def forward(self, inputs):
+                    out = 0
+                    for x, w in zip(inputs, self.weights):
+                        out = out + w * torch.FloatTensor(x)
+                    return out
+            """,
+            """
+            class Combination(nn.Module):
+                def __init__(self, n: int):
+                    super().__init__()
+                    self.weights = nn.Parameter(torch.ones(n))
+
+                def forward(self, inputs):
+                    out = 0
+                    for x, w in zip(inputs, self.weights):
+                        out = out + w * torch.FloatTensor(x).to(w.device)
+                    return out
+            """,
+        ),
+        Invalid(
+            """
+            class Grid(nn.Module):
+                def __init__(self, stop: int):
+                    super().__init__()
+                    self.stop = stop
+
+                def forward(self, points: torch.Tensor):
+                    centers = self.cells()
+                    return torch.sum((points.unsqueeze(1) - centers) ** 2, dim=-1)
+
+                def cells(self):
+                    return torch.arange(self.stop).reshape(-1, 1)
+            """,
+        ),
+        Invalid(
             "def f(x: torch.Tensor):\n    return x + torch.ones(3)",
             "def f(x: torch.Tensor):\n    return x + torch.ones(3, device=x.device)",
         ),

@@ -256,6 +256,28 @@ class TensorAttributeNotBuffer(Rule):
                     return scores.masked_fill(mask, float("-inf"))
             """,
         ),
+        Invalid(
+            """
+            class Shift(nn.Module):
+                def __init__(self, size: int):
+                    super().__init__()
+                    self.offset: torch.Tensor = torch.zeros((size,))
+                    self.layer = nn.Linear(size, size)
+
+                def forward(self, x):
+                    return self.layer(x) + self.offset
+            """,
+            """
+            class Shift(nn.Module):
+                def __init__(self, size: int):
+                    super().__init__()
+                    self.register_buffer("offset", torch.zeros((size,)), persistent=False)
+                    self.layer = nn.Linear(size, size)
+
+                def forward(self, x):
+                    return self.layer(x) + self.offset
+            """,
+        ),
     ]
 
     def visit_file(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
@@ -276,10 +298,11 @@ class TensorAttributeNotBuffer(Rule):
                 yield self._of_distribution(statement, use, ctx)
                 break
 
-    def _finding(self, statement: ast.Assign, fault: Fault, ctx: Context) -> Finding:
-        target = statement.targets[0]
+    def _finding(self, statement: ast.Assign | ast.AnnAssign, fault: Fault, ctx: Context) -> Finding:
+        target = statement.target if isinstance(statement, ast.AnnAssign) else statement.targets[0]
         text = ctx.source_of(target)
-        kind = "is a plain tensor" if ctx.tensor(statement.value) is not None else "holds plain tensors"
+        tensor = ctx.tensor(statement.value) if statement.value is not None else None
+        kind = "is a plain tensor" if tensor is not None else "holds plain tensors"
         return ctx.finding(
             self,
             target,
@@ -325,8 +348,8 @@ def _is_made(tensor: Tensor | None) -> bool:
     return tensor is not None and tensor.device == "cpu" and tensor.shape != () and tensor.made_by(*MAKERS)
 
 
-def _fix(statement: ast.Assign, ctx: Context) -> Fix | None:
-    tensor = ctx.tensor(statement.value)
+def _fix(statement: ast.Assign | ast.AnnAssign, ctx: Context) -> Fix | None:
+    tensor = ctx.tensor(statement.value) if statement.value is not None else None
     if tensor is None:
         return None
     return ctx.fix("Register it as a buffer", as_buffer(ctx, statement), safety=_safety(tensor))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.conversions import converted, is_written
 from drygrad.static.editing import with_keyword
@@ -184,6 +184,13 @@ class TensorsOnDifferentDevices(Rule):
             severity="warning",
         ),
         Invalid(
+            "def single(x, shape, device):\n    x = torch.rand(shape, device=device)\n"
+            "    return torch.where(x > 0.5, torch.ones(shape), torch.zeros(shape))",
+            "def single(x, shape, device):\n    x = torch.rand(shape, device=device)\n"
+            "    return torch.where(x > 0.5, torch.ones(shape, device=device), torch.zeros(shape, device=device))",
+            severity="warning",
+        ),
+        Invalid(
             """
             def train(model, loader, optimizer, device):
                 model.to(device)
@@ -250,6 +257,7 @@ class TensorsOnDifferentDevices(Rule):
         if wrong is None or belongs_to_module(wrong, ctx) or is_expected(event.node, ctx):
             return
         other = next(o for o in operands if o.device != wrong.device)
+        beside = [o for o in operands if o.device == wrong.device and o is not wrong and o.device == "cpu"]
         chosen = next((o.device for o in operands if o.device[0] == "$" or o.device == "auto"), other.device)
         message = (
             f"{event.operation} gets `{ctx.source_of(wrong.node)}` on {spoken(wrong.device)} and "
@@ -260,7 +268,7 @@ class TensorsOnDifferentDevices(Rule):
             wrong.node,
             message,
             severity=None if event.certain and "auto" not in event.devices else "warning",
-            fixes=[self._fix(wrong, other, ctx)],
+            fixes=[self._fix(wrong, other, beside, ctx)],
         )
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
@@ -288,7 +296,8 @@ class TensorsOnDifferentDevices(Rule):
             fixes=[ctx.fix(f"Move `{target.id}` too", edit, safety="safe")],
         )
 
-    def _fix(self, wrong: Operand, other: Operand, ctx: Context) -> Fix | None:
+    def _fix(self, wrong: Operand, other: Operand, beside: list[Operand], ctx: Context) -> Fix | None:
+        """Move the operand that is told, and those beside it that would raise next."""
         loop = loader_loop(wrong.node, ctx)
         device = device_expression(other.device, wrong.node, ctx)
         if loop is not None and device is not None and _is_untouched(wrong.node, loop):
@@ -299,10 +308,9 @@ class TensorsOnDifferentDevices(Rule):
             device = f"{other.node.id}.device"
         if device is None:
             return None
-        title = f"Move it to {spoken(other.device)}"
-        if isinstance(wrong.node, ast.Call) and is_plain_factory(ctx.call(wrong.node)):
-            return ctx.fix(title, with_keyword(ctx, wrong.node, "device", device), safety="safe")
-        return ctx.fix(title, converted(ctx, wrong.node, f"to({device})"), safety="safe")
+        title = f"Move {'them' if beside else 'it'} to {spoken(other.device)}"
+        edits = [_moved(operand.node, device, ctx) for operand in (wrong, *beside)]
+        return ctx.fix(title, *edits, safety="safe")
 
     def _moved_to_target(self, target: ast.expr, other: ast.expr, ctx: Context) -> Fix | None:
         """Move the other operand of a write in place: what is written stays where it is, as what it is."""
@@ -310,6 +318,12 @@ class TensorsOnDifferentDevices(Rule):
             return None
         moved = converted(ctx, other, f"to({target.id}.device)")
         return ctx.fix(f"Move it to the device of `{target.id}`", moved, safety="safe")
+
+
+def _moved(node: ast.expr, device: str, ctx: Context) -> Edit | None:
+    if isinstance(node, ast.Call) and is_plain_factory(ctx.call(node)):
+        return with_keyword(ctx, node, "device", device)
+    return converted(ctx, node, f"to({device})")
 
 
 def _is_untouched(node: ast.expr, loop: ast.For | ast.AsyncFor) -> bool:

@@ -11,7 +11,7 @@ from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.values import Constant, Origin, Tensor
 from drygrad.static.rules.numerics.guards import is_guarded, records_gradient, stands_within
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
-from drygrad.static.rules.numerics.rewriting import epsilon, is_counted, plus
+from drygrad.static.rules.numerics.rewriting import epsilon, is_counted, plus, stays
 from drygrad.static.rules.numerics.singular import LOGARITHMS, Singular, is_of_arrays, logarithm_at
 from drygrad.static.syntax import assigned_in, parameter_names
 from drygrad.static.tree import walk
@@ -88,7 +88,7 @@ class LogWithoutEpsilon(Rule):
         ),
         Invalid(
             "def bce(x, y):\n    p = x.sigmoid()\n    return -(y * p.log() + (1 - y) * (1 - p).log()).mean()",
-            "def bce(x, y):\n    p = x.sigmoid()\n    return -(y * (p + 1e-8).log() + (1 - y) * (1 - p).log()).mean()",
+            "def bce(x, y):\n    p = x.sigmoid()\n    return -(y * F.logsigmoid(x) + (1 - y) * (1 - p).log()).mean()",
             count=2,
             severity="warning",
         ),
@@ -117,6 +117,20 @@ class LogWithoutEpsilon(Rule):
             "def log_prob(dist, raw):\n    a = torch.tanh(raw)\n"
             "    return dist.log_prob(raw) - torch.log(1 - a.pow(2) + 1e-8).sum(-1)",
             at=(3, 32, 3, 55),
+            severity="warning",
+        ),
+        Invalid(
+            "import math\n\ndef log_prob(dist, raw):\n    a = torch.tanh(raw)\n"
+            "    return dist.log_prob(raw) - torch.log(1 - a ** 2).sum(-1)",
+            "import math\n\ndef log_prob(dist, raw):\n    a = torch.tanh(raw)\n"
+            "    return dist.log_prob(raw) - (2 * (math.log(2) - raw - F.softplus(-2 * raw))).sum(-1)",
+            severity="warning",
+        ),
+        Invalid(
+            "def gate_loss(x: torch.Tensor):\n    gate = torch.sigmoid(x)\n    x = x * 2\n"
+            "    return torch.log(gate).mean() + x.mean()",
+            "def gate_loss(x: torch.Tensor):\n    gate = torch.sigmoid(x)\n    x = x * 2\n"
+            "    return torch.log(gate + 1e-8).mean() + x.mean()",
             severity="warning",
         ),
         Invalid(
@@ -221,27 +235,75 @@ class LogWithoutEpsilon(Rule):
             "is the same and exact",
             severity="warning",
             related=[] if origin.node in walk(given) else [("the tanh is applied here", origin.node)],
-            fixes=[self._fix(found, ctx)],
+            fixes=[self._softplus(found, origin, ctx) or self._fix(found, ctx)],
         )
 
     def _logsigmoid(self, node: ast.Call, given: ast.expr, found: tuple[str, Origin], ctx: Context) -> Fix | None:
         sign, origin = found
         call = origin.call
         inline = given.right if sign and isinstance(given, ast.BinOp) else given
-        if call is None or inline is not origin.node or "#" in ctx.source_of(node) or not call.operands:
+        if call is None or "#" in ctx.source_of(node) or not call.operands:
             return None
         logits = call.operands[0]
+        in_place = inline is origin.node
+        if not in_place and not _is_named(inline, logits, origin, node, ctx):
+            return None
         argument = f"-{as_operand(ctx, logits)}" if sign else ctx.source_of(logits)
         functional = written_as(ctx, "torch.nn.functional")
         if functional is None or is_counted(ctx.tensor(logits)):
             return None
-        return ctx.fix("Use `logsigmoid`", ctx.replace(node, f"{functional}.logsigmoid({argument})"), safety="safe")
+        edit = ctx.replace(node, f"{functional}.logsigmoid({argument})")
+        return ctx.fix("Use `logsigmoid`", edit, safety="safe" if in_place else "unsafe")
+
+    def _softplus(self, found: Singular, origin: Origin, ctx: Context) -> Fix | None:
+        """Write the correction of a squashed sample in its exact form."""
+        call, functional = origin.call, written_as(ctx, "torch.nn.functional")
+        log = written_as(ctx, "math.log") or written_as(ctx, "numpy.log")
+        if functional is None or log is None or found.operation != "log" or call is None or not call.operands:
+            return None
+        raw = call.operands[0]
+        squared = _squared(found.argument)
+        if squared is None or not (squared is origin.node or _is_named(squared, raw, origin, found.node, ctx)):
+            return None
+        x = as_operand(ctx, raw)
+        text = f"2 * ({log}(2) - {x} - {functional}.softplus(-2 * {x}))"
+        alone = isinstance(ctx.parent(found.node), (ast.Assign, ast.Return))
+        return ctx.fix("Use `softplus`", ctx.replace(found.node, text if alone else f"({text})"))
 
     def _fix(self, found: Singular, ctx: Context) -> Fix | None:
         if found.point == 1:
             return None
         edits = plus(found.argument, epsilon(found.tensor), ctx, is_argument=found.is_argument)
         return ctx.fix("Add a small epsilon", *edits)
+
+
+def _is_named(node: ast.expr, given: ast.expr, origin: Origin, until: ast.expr, ctx: Context) -> bool:
+    """Say whether a name stands for a result of operands that still are what they were."""
+    made, plain = (
+        origin.node,
+        (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context),
+    )
+    if not isinstance(node, ast.Name) or not isinstance(made, ast.expr):
+        return False
+    return all(isinstance(inner, plain) for inner in ast.walk(given)) and stays(given, made, until, ctx)
+
+
+def _squared(node: ast.expr) -> ast.expr | None:
+    """Return the ``t`` of ``1 - t ** 2``."""
+    match node:
+        case ast.BinOp(left=ast.Constant(value=1), op=ast.Sub(), right=squared):
+            pass
+        case _:
+            return None
+    match squared:
+        case ast.BinOp(left=base, op=ast.Pow(), right=ast.Constant(value=2)):
+            return base
+        case ast.Call(func=ast.Attribute(value=base, attr="pow"), args=[ast.Constant(value=2)], keywords=[]):
+            return base
+        case ast.Call(func=ast.Attribute(value=base, attr="square"), args=[], keywords=[]):
+            return base
+        case _:
+            return None
 
 
 def _correction(tensor: Tensor) -> Origin | None:
