@@ -18,7 +18,7 @@ APART = --ignore tests/editors --ignore tests/right --ignore tests/corpus
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh site release bench clean help
+.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report found test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh site release bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one; it installs drygrad and torch"
@@ -28,6 +28,7 @@ help:
 	@echo "make test-right    complete right programs: each is run, checked and dry-run, and nothing is said against it"
 	@echo "make test-corpus   nothing that was found in the corpus of faulty programs is lost: a sample of them"
 	@echo "make report    what is found of the corpus' faults, as tables; writes docs/accuracy.md"
+	@echo "make found     prove the faults of docs/found.md again: half an hour, the network and 3 GB"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
 	@echo "make test-editors    all editors for real, step by step; it installs them (about 1 GB); on Debian, as root"
@@ -62,6 +63,17 @@ test-slow: $(READY)
 
 quick-tests: $(READY)
 	$(PYTEST) --numprocesses 2 -m "not slow" tests/rules tests/static tests/meta
+
+# The same, of what released packages import that docs/found.md names.
+FOUND := build/found
+found: $(FOUND)/.installed
+	$(BIN)/python -m tests.found --folder $(FOUND)/packages --python $(FOUND)/bin/python
+
+$(FOUND)/.installed: tests/found/requirements.txt $(READY)
+	$(PYTHON) -m venv $(FOUND)
+	$(FOUND)/bin/python -m pip install --quiet --constraint constraints.txt torch
+	$(FOUND)/bin/python -m pip install --quiet --no-deps --requirement $< "setuptools<80"
+	@touch $@
 
 # An environment of its own, on top of .venv: what these programs import is nobody else's business.
 RIGHT := build/right
