@@ -277,15 +277,14 @@ class LogWithoutEpsilon(Rule):
         return ctx.fix("Add a small epsilon", *edits)
 
 
-def _is_named(node: ast.expr, given: ast.expr, origin: Origin, until: ast.expr, ctx: Context) -> bool:
+_ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+
+
+def _is_named(node: ast.expr, given: ast.expr, origin: Origin, until: ast.expr | ast.stmt, ctx: Context) -> bool:
     """Say whether a name stands for a result of operands that still are what they were."""
-    made, plain = (
-        origin.node,
-        (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context),
-    )
-    if not isinstance(node, ast.Name) or not isinstance(made, ast.expr):
+    if not isinstance(node, ast.Name) or any(not isinstance(inner, _ARITHMETIC) for inner in ast.walk(given)):
         return False
-    return all(isinstance(inner, plain) for inner in ast.walk(given)) and stays(given, made, until, ctx)
+    return stays(given, origin.node, until, ctx)
 
 
 def _squared(node: ast.expr) -> ast.expr | None:
