@@ -243,6 +243,29 @@ def test_an_object_of_the_programs_works_on_the_gpu_as_well(case: str, lab: Lab)
     assert [(one.outcome, one.why) for one in record.result.tried] == [("held", "")]
 
 
+def test_what_another_file_meets_is_told_where_the_target_has_fetched_it(lab: Lab) -> None:
+    _, home = lab.run(written("def f():\n    return 1"), "f")
+    within = "def within(one, other):\n    return (one - other).sum()\n"
+    (home.root / "away.py").write_text(f"{within}def apart(one, others):\n    return within(one, others[0])\n")
+    program = """
+        from away import apart
+        class Learner:
+            def __init__(self, net, data):
+                self.device, self.net, self.data = torch.device("cpu"), net, data
+
+            def learn(self):
+                for x in self.data:
+                    apart(self.net(x.to(self.device)), (x,)).backward()
+
+        learner = Learner(nn.Linear(3, 3), torch.utils.data.DataLoader(torch.randn(6, 3), batch_size=2))
+        learner.learn()
+        """
+    record = lab.experimented(written(program), "Learner.learn", CODE)
+    assert [(one.outcome, one.why) for one in record.result.tried] == [("broken", "")]
+    (finding,) = record.findings
+    assert (finding.path, finding.span.start.line - 3, finding.related[-1].span.start.line) == (None, 7, 4)
+
+
 BASIS = """
         class Basis(nn.Module):
             def __init__(self, size=4, trainable=True):

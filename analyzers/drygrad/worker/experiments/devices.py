@@ -18,7 +18,7 @@ from drygrad.worker.experiments.relation import NotTried, Relation
 from drygrad.worker.explain.blame import is_loop
 from drygrad.worker.explain.scene import Scene
 from drygrad.worker.forgiving import Forgiving
-from drygrad.worker.ledger import Origin
+from drygrad.worker.ledger import Held, Origin
 from drygrad.worker.naming import Call, calls_of_error, parts
 from drygrad.worker.reading import device_text, share_storage
 from drygrad.worker.run import Fault, Place
@@ -195,9 +195,29 @@ def _mixed(bench: Bench, called: Called, moving: Moving) -> Fault:
         raise NotTried("the operand that stays on the CPU came with the inputs")
     if fault.code == "DG205" and all(_is_made_of_nothing(bench, stray, fault.at) for stray in strays):
         fault.code = "DG203"
+    if moving.told:
+        _blame_own(bench, fault, strays)
     fault.message += " (as if told to work on the GPU)" if moving.told else " (with its inputs on the GPU)"
     fault.severity = "info" if moving.told or _is_of_the_host(bench) else "warning"
     return fault
+
+
+def _source(bench: Bench, held: Held) -> Origin:
+    """Return what has put a tensor on the CPU: the fetching of a batch, whatever its samples were made of before."""
+    fetched = held.origin.instruction
+    if fetched is not None and (is_loop(fetched) or (text_of(bench.run.lines, fetched) or "").startswith("next(")):
+        return held.origin
+    return held.roots.device
+
+
+def _blame_own(bench: Bench, fault: Fault, strays: list[torch.Tensor]) -> None:
+    """Tell of what the target's file has fetched or made where it did, rather than where another file meets it."""
+    held = (bench.run.held_of(stray) for stray in strays)
+    places = [bench.run.lines.place(_source(bench, one).instruction) for one in held if one is not None]
+    own = next((place for place in places if place is not None and place.path == bench.plan["path"]), None)
+    if own is not None and fault.at is not None and fault.at.path != own.path:
+        fault.related.append(("they meet here", fault.at))
+        fault.at = own
 
 
 def _told(given: Inputs) -> bool:
@@ -239,8 +259,10 @@ def _is_own(bench: Bench, tensor: torch.Tensor, moving: Moving) -> bool:
     Batches that it fetches are its own to move where an object among its inputs knows where to.
     """
     held = bench.run.held_of(tensor)
+    if held is not None and moving.told and _source(bench, held).within:
+        return True
     if held is not None and held.roots.device.within:
-        return moving.told or not _is_fetched(held.roots.device)
+        return not _is_fetched(held.roots.device)
     if any(_holds(module, tensor) for module in moving.modules if not _takes_device(module)):
         return True
     return any(placed.makes_itself(value, tensor) for value in moving.left)
