@@ -125,6 +125,18 @@ result = [str(out.device), list(out.shape), out.untyped_storage().nbytes(), out[
     assert told["assumed"] == ["values that are asked for outside of torch were taken to be 0"]
 
 
+def test_attention_never_has_its_weights_in_memory(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+q, k = (torch.randn(1, heads, 512, 64, device="cuda", requires_grad=True) for heads in (16, 4))
+F.scaled_dot_product_attention(q, k, k, enable_gqa=True, dropout_p=0.1).sum().backward()
+result = [list(q.grad.shape), list(k.grad.shape)]
+""")
+    )
+    assert told["result"] == [[1, 16, 512, 64], [1, 4, 512, 64]]
+    assert told["peak"] < 4 * 16 * 512 * 512, "less than one matrix of weights"
+
+
 def test_small_values_are_known(device: Simulated) -> None:
     told = device.run(
         without_memory("""

@@ -62,7 +62,7 @@ KERNELS = (
 EPOCH = "Theirs is of an epoch with validation and metrics, ours of a few steps; more of it is not explained."
 MATRIX = (
     "Beyond ours it has 364 MiB for each sample, which is one matrix of attention weights in each of the 24 layers: "
-    "torch 1 and transformers 4.18 kept one more."
+    "likely one more that torch 1 and transformers 4.18 kept."
 )
 FIGURES = [
     Figure("vit_float32", RASCHKA, "ViT-L/16, batch 64, Adam: reserved", 26.79 * GB, reserved),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.internals import aten
 from drygrad.worker.devices.sim.mismatch import two_devices
 
@@ -40,11 +41,13 @@ def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 - the operator's own
     """``aten::scaled_dot_product_attention``, by the host's flash kernel where it can, else by its definition.
 
     The host's flash kernel drops nothing. Where the attention weights are so many that they would count, it serves all
-    the same: a GPU never has them in memory.
+    the same: a GPU never has them in memory. Where nothing is computed, it stands for a GPU's in all of this.
     """
     _validate(query, key, value, attn_mask)
+    computes = memory.watcher is None
     drops = dropout_p > 0.0 and query.shape[:-1].numel() * key.shape[-2] < NOTEWORTHY_WEIGHTS
-    if not drops and not enable_gqa and _flash(query, key, value, attn_mask):
+    shares = enable_gqa and query.size(1) != key.size(1)
+    if not (computes and (drops or shares)) and _flash(query, key, value, attn_mask, shares=shares):
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             allowed = torch.zeros_like(attn_mask, dtype=query.dtype)
             attn_mask = allowed.masked_fill_(attn_mask.logical_not(), float("-inf"))
@@ -54,8 +57,9 @@ def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 - the operator's own
     return math(query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
 
 
-def _flash(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-    same = query.dim() == 4 and query.size(1) == key.size(1) and query.size(-1) == value.size(-1) == key.size(-1)
+def _flash(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, shares: bool) -> bool:
+    heads = query.size(1) % key.size(1) == 0 if shares else query.size(1) == key.size(1)
+    same = query.dim() == 4 and heads and query.size(-1) == value.size(-1) == key.size(-1)
     simple = mask is None or (mask.dim() in {2, 4} and not mask.requires_grad)
     return bool(same and simple and query.size(-2) and key.size(-2))
 
