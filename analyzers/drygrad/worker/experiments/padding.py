@@ -42,7 +42,7 @@ class PaddingIsSilent(Relation):
         named = zip(given.names, given.values)
         held = [Held(name, value) for name, value in named if isinstance(value, torch.Tensor) and is_readable(value)]
         if not any(map(may_mark, held)):
-            raise NotTried("none of its inputs is marked as padded")
+            raise NotTried("none of its inputs are marked as padded")
         marks = Marks(bench.run, held)
         bench.listen(marks)
         with torch.no_grad():
