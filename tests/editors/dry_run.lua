@@ -46,6 +46,13 @@ local function session()
   if vim.fn.maparg("\\dr", "n") ~= "" then
     vim.api.nvim_feedkeys("\\dr", "mx", false) -- the key of the page's configuration
   else
+    vim.ui.select = function(lenses, options, on_choice) -- a line with several lenses asks which one is meant
+      for index, found in ipairs(lenses) do
+        if options.format_item(found):find("▶ Dry-run", 1, true) then
+          return on_choice(found, index)
+        end
+      end
+    end
     vim.lsp.codelens.run()
   end
   wait_until("the fault", function() return finding("5 is outside [0, 5)") end)

@@ -53,7 +53,7 @@
     (cl-assert (eq (flymake-diagnostic-type finding) :warning))
     (goto-char (flymake-diagnostic-beg finding))
     (lsp-execute-code-action
-     (seq-find (lambda (action) (string-prefix-p "Pass the logits" (gethash "title" action)))
+     (seq-find (lambda (action) (string-prefix-p "Remove `softmax` and pass the logits" (gethash "title" action)))
                (lsp-code-actions-at-point "quickfix")))
     (session-wait-until "the finding gone with its fix"
                         (lambda () (not (session-shows "cross_entropy applies log_softmax itself"))))

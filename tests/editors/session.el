@@ -83,7 +83,7 @@
     (save-buffer)
     (setq finding (session-wait-until "findings move back" (lambda () (session-finding-at "DG304" 10))))
 
-    (session-choose "Pass the logits" "quickfix" finding)
+    (session-choose "Remove `softmax` and pass the logits" "quickfix" finding)
     (cl-assert (string-suffix-p "= model(images)" (session-text 9)))
     (session-wait-until "the finding gone with it"
                         (lambda () (and (null (session-findings "DG304")) (session-findings "DG502"))))

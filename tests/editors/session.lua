@@ -57,7 +57,7 @@ local function session()
   vim.api.nvim_buf_set_lines(0, 0, 1, true, {})
   wait_until("findings move back", function() return codes().DG304.lnum + 1 == 10 end)
 
-  choose("Pass the logits")
+  choose("Remove `softmax` and pass the logits")
   wait_until("the fix in the text", function() return vim.endswith(line(9), "= model(images)") end)
   wait_until("the finding gone with it", function() return not codes().DG304 and codes().DG502 end)
 
