@@ -183,7 +183,7 @@ class LayerConstructedInForward(Rule):
         yield ctx.finding(
             self,
             node,
-            f"every call of `{around[1].name}` creates this layer with new random weights that are never trained",
+            f"every call of `{around[1].name}` creates this layer with new weights that are never trained",
             fixes=[_fix(node, whole, around[0], ctx)],
         )
 
