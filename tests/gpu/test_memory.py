@@ -12,6 +12,8 @@ import pytest
 from gpu_machine import STAND_IN, Machine
 from worker_client import plan
 
+from drygrad.gpus import UnknownGpu, gpu_named
+
 GIB = 1 << 30
 BUDGET = 0.03
 """Of the peak, for models that take more than 1 GiB. Smaller ones are recorded: libraries' workspaces weigh there."""
@@ -178,3 +180,31 @@ def test_the_predicted_peak(
     record_property("error_percent", round(100 * (guess - real) / real, 2))
     if real > GIB or STAND_IN:
         assert abs(guess - real) <= BUDGET * real
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_forecast(
+    machine: Machine, tmp_path: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    text = f'{text_of(name)}print("reserved", torch.cuda.max_memory_reserved())\n'
+    many: dict[str, Any] = {"timeout": 500.0, "loop_limit": 1000}
+    counted = machine.worker.run(plan(tmp_path, text, device=machine.real, instruments=[], **many))
+    assert counted["outcome"] == "passed", counted["error"]
+    followed = machine.worker.run(plan(tmp_path, text, device="sim", forecast={"gpu": _gpu(machine)}, **many))
+    assert followed["outcome"] == "passed", followed["error"]
+    figures = dict(line.split() for line in counted["output"]["text"].splitlines()[-2:])
+    for counter, field in (("peak", "peak_allocated"), ("reserved", "peak_reserved")):
+        real, guess = int(figures[counter]), followed["forecast"][field]
+        error = (guess - real) / real
+        record_property(f"{counter}_bytes", real)
+        record_property(f"{counter}_error_percent", round(100 * error, 2))
+        if (real > GIB or STAND_IN) and not (STAND_IN and counter == "reserved"):
+            assert abs(error) <= BUDGET
+
+
+def _gpu(machine: Machine) -> dict[str, Any] | None:
+    """Return what is known of the GPU; nothing of the device that stands in for one, which has no workspaces."""
+    try:
+        return None if STAND_IN else gpu_named(machine.ready["cuda"]["devices"][0]).as_wire()
+    except UnknownGpu:
+        return None
