@@ -160,3 +160,16 @@ def test_a_gpu_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path.write_text(PROGRAM)
     assert main(["forecast", str(path), "--gpu", "rtx9999"]) == 2
     assert "'rtx9999'" in capsys.readouterr().err
+
+
+def test_a_run_that_ends_for_want_of_memory_is_told_what_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM)
+    bounds = ["--gpu-memory", "700MiB", "--verify-time", "1", "--no-progress", "--python", sys.executable]
+    words = ["run", f"{path}::train", "--inputs", "batch=16", *bounds]
+    assert main([*words, "--experiment-time", "0"]) == 1
+    assert "forecast: " not in capsys.readouterr().out
+    assert main(words) == 1
+    assert "forecast: 2.5" in capsys.readouterr().out

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from drygrad.dryrun.merge import Record
-from drygrad.dryrun.plan import Forecast, RunOptions
+from drygrad.dryrun.plan import Forecast, Plan, RunOptions
 from drygrad.dryrun.report import target_name
+from drygrad.dryrun.result import Result
 from drygrad.dryrun.what_if.exploring import Row
 from drygrad.gpus import GPUS, Gpu
 
+_UNFINISHED = ("deadline", "out-of-memory")
+"""How runs end that would have needed more time or memory."""
 _CONTEXT = 500 << 20
 """What CUDA itself is taken to need, where the GPU is not known."""
 
@@ -30,6 +33,38 @@ def forecast_of(record: Record) -> Mapping[str, Any] | None:
 def is_bound(record: Record) -> bool:
     """Say whether more may be needed than is told: the program was not followed to its end."""
     return record.result.outcome != "passed"
+
+
+async def forecast_after(record: Record, run: Callable[[Plan], Awaitable[Result]]) -> Record:
+    """Return the record of a run that has ended for want of memory or of time with what all of it would take."""
+    options = record.plan.options
+    if record.result.outcome not in _UNFINISHED or record.result.device != "sim" or options.forecast is not None:
+        return record
+    gpu = Gpu(size(options.gpu_memory), options.gpu_memory) if options.gpu_memory else None
+    result = await run(replace(record.plan, options=asked_for(options, gpu)))
+    followed = replace(record, result=result)
+    told = forecast_of(followed)
+    if told is None or not told["peak_allocated"]:
+        return record
+    note = _noted(followed, told)
+    return replace(record, result=replace(record.result, notes=(*record.result.notes, note)))
+
+
+def _noted(record: Record, told: Mapping[str, Any]) -> str:
+    peak, at_least = told["peak"], "at least " if is_bound(record) else ""
+    where = f" in line {peak['line']}" if peak and peak["path"] == str(record.plan.path) else ""
+    allocated, reserved = size(told["peak_allocated"]), size(told["peak_reserved"])
+    return f"forecast: {at_least}{allocated} allocated at the peak{where}, {reserved} reserved; see `drygrad forecast`"
+
+
+def size(count: int) -> str:
+    """Write a number of bytes with its unit."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}"
+        amount /= 1024
+    return f"{amount:.2f} GiB" if amount < 10 else f"{amount:.1f} GiB"
 
 
 def roomy(forecast: Mapping[str, Any]) -> list[Gpu]:

@@ -18,6 +18,7 @@ from drygrad.dryrun.costs import Costs, weighed
 from drygrad.dryrun.coverage import coverage
 from drygrad.dryrun.experiments import experiment
 from drygrad.dryrun.findings import findings, findings_elsewhere
+from drygrad.dryrun.forecasting import forecast_after
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.launch import Launch, LaunchOptions, launch
 from drygrad.dryrun.launches.choosing import lacks_a_launch, told, worth_trying
@@ -212,6 +213,7 @@ class DryRuns:
 
         if seconds > 0:
             record = await behind_devices(record, again, settings)
+            record = await forecast_after(record, again)
         return await experiment(record, run, settings, seconds, on_more)
 
     async def vary(

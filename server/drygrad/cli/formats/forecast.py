@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from drygrad.cli.inspection import shown_path
 from drygrad.cli.terminal import one_line, painted
-from drygrad.dryrun.forecasting import forecast_of, is_bound, roomy
+from drygrad.dryrun.forecasting import forecast_of, is_bound, roomy, size
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.report import target_name
 from drygrad.gpus import Gpu
@@ -146,13 +146,3 @@ def growth_of(told: Row) -> int:
     """Return by how much more is allocated after each of the last steps; 0 where it is hardly anything."""
     first, second, third = ([0, 0, 0, *told["steps"]])[-3:]
     return third - second if 0 < first < second < third and min(third - second, second - first) >= _NOTEWORTHY else 0
-
-
-def size(count: int) -> str:
-    """Write a number of bytes with its unit."""
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}"
-        amount /= 1024
-    return f"{amount:.2f} GiB" if amount < 10 else f"{amount:.1f} GiB"
