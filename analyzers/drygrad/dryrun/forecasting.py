@@ -52,7 +52,7 @@ async def forecast_after(record: Record, run: Callable[[Plan], Awaitable[Result]
 
 def _noted(record: Record, told: Mapping[str, Any]) -> str:
     peak, at_least = told["peak"], "at least " if is_bound(record) else ""
-    where = f" in line {peak['line']}" if peak and peak["path"] == str(record.plan.path) else ""
+    where = f" at line {peak['line']}" if peak and peak["path"] == str(record.plan.path) else ""
     allocated, reserved = size(told["peak_allocated"]), size(told["peak_reserved"])
     return f"forecast: {at_least}{allocated} allocated at the peak{where}, {reserved} reserved; see `drygrad forecast`"
 
