@@ -29,7 +29,11 @@ def test_a_program_is_run_as_a_launch_of_the_project_starts_it(start: Start, tmp
         ("Makefile:2", "broken", "python train.py 7"),
         ("Makefile:4", "right", "python train.py 1"),
     ]
-    assert [lens["command"]["title"] for lens in client.lenses(uri)] == ["▶ Dry-run script", "▶ Dry-run with right"]
+    assert [lens["command"]["title"] for lens in client.lenses(uri)] == [
+        "▶ Dry-run script",
+        "▶ Dry-run with right",
+        "⋯",
+    ]
     (argument,) = client.lenses(uri)[1]["command"]["arguments"]
     assert argument["launch"] == "Makefile:4"
     assert finished(client, run(client, uri))["text"].startswith("✓ passed")

@@ -39,6 +39,7 @@ async function ownEnvironments(session, what, homes) {
         await window.untilLens("def double", "✓ passed");
         await window.command("drygrad: Show Last Result");
         await window.panel.locator("h1", { hasText: file }).waitFor();
+        await window.panel.getByRole("tab", { name: "Output" }).click();
         await window.panel.locator("pre", { hasText: `run by ${path.join(home, ".venv")}` }).waitFor();
         await session.shot(window, `environment-${file}`);
         await window.closePanel();
