@@ -213,7 +213,8 @@ def _source(bench: Bench, held: Held) -> Origin:
 def _blame_own(bench: Bench, fault: Fault, strays: list[torch.Tensor]) -> None:
     """Tell of what the target's file has fetched or made where it did, rather than where another file meets it."""
     held = (bench.run.held_of(stray) for stray in strays)
-    places = [bench.run.lines.place(_source(bench, one).instruction) for one in held if one is not None]
+    sources = [_source(bench, one) for one in held if one is not None]
+    places = (bench.run.lines.place(line) for source in sources for line in (source.instruction, *source.lines))
     own = next((place for place in places if place is not None and place.path == bench.plan["path"]), None)
     if own is not None and fault.at is not None and fault.at.path != own.path:
         fault.related.append(("they meet here", fault.at))
