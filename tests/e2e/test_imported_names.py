@@ -18,6 +18,14 @@ def main():
     model = Net()
     return model.forward(torch.randn(3))
 """
+LOSS = """\
+import torch.nn.functional as F
+from .helpers import rate
+
+
+def loss(x, y):
+    return F.cross_entropy(rate(x), y)
+"""
 MODULE = "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    pass\n"
 OTHER = "class Net:\n    pass\n"
 
@@ -72,3 +80,16 @@ def test_what_is_installed_is_looked_up_beside_the_interpreter_of_the_editor(sta
     given["interpreter"] = str(tmp_path / "environment" / "bin" / "python")
     client.notify("workspace/didChangeConfiguration", {"settings": None})
     until(client, uri, ["DG749"])
+
+
+def test_a_function_of_another_file_is_followed_and_read_again_when_it_is_saved(start: Start, tmp_path: Path) -> None:
+    helpers = tmp_path / "helpers.py"
+    helpers.write_text("import torch\n\n\ndef rate(x):\n    return torch.softmax(x, dim=-1)\n")
+    client = start(settings=debounced(0))
+    client.initialize(tmp_path, options={"debounce": 0})
+    uri = (tmp_path / "loss.py").as_uri()
+    client.open(uri, LOSS)
+    until(client, uri, ["DG304"])
+    helpers.write_text("def rate(x):\n    return x.sin()\n")
+    client.notify("textDocument/didSave", {"textDocument": {"uri": helpers.as_uri()}})
+    until(client, uri, [])

@@ -244,3 +244,14 @@ def test_a_function_that_is_returned_is_called_by_others(last: str, told: bool) 
 def test_what_is_put_on_the_gpu_meets_what_may_be_elsewhere(body: str, told: bool) -> None:
     found = Places(ModuleFacts(ast.parse(text := IMPORTS + _function(body)), text)).faults()
     assert [fault.made.device for _, fault in found] == (["cuda"] if told else [])
+
+
+@pytest.mark.parametrize(("index", "told"), [("edges[:, keep]", True), ("edges[keep]", False)])
+def test_a_parameter_has_as_many_dimensions_as_it_gets_indices_at_once(index: str, told: bool) -> None:
+    text = f"""
+    def used(edges, keep, n):
+        seen = torch.zeros(n, dtype=torch.bool)
+        first = seen[edges[0]]
+        return first, {index}.unsqueeze(0)
+    """
+    assert faults(text) == (["seen[edges[0]]"] if told else [])

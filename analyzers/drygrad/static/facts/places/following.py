@@ -372,7 +372,8 @@ def _bind_parameters(scope: Scope, node: Node) -> None:
         tensor = given.annotated(parameter, defaults.get(parameter.arg))
         if tensor:
             scope.shown.add(parameter.arg)
-        scope.names[parameter.arg] = UNKNOWN if tensor is False else frozenset({At(parameter.arg)})
+        rank = given.least_rank(node, parameter.arg)
+        scope.names[parameter.arg] = UNKNOWN if tensor is False else frozenset({At(parameter.arg, rank=rank)})
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
             scope.names[extra.arg] = UNKNOWN

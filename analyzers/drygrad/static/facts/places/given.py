@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from drygrad.static.facts.operations import TENSOR_METHODS
+from drygrad.static.tree import remembered, walk
 
 ABOUT = frozenset(
     "shape size dim ndim ndimension dtype numel nelement is_cuda item tolist stride is_contiguous element_size "
@@ -52,6 +54,22 @@ def may_stay(name: str) -> bool:
 def gives_batches(name: str) -> bool:
     """Say whether what iterating over something of this name gives is on the CPU, as a rule."""
     return _GIVES_BATCHES.search(name) is not None
+
+
+def least_rank(function: ast.AST, name: str) -> int:
+    """Return how many dimensions a parameter surely has: as many as it gets indices at once, ``x[:, mask]``."""
+    return max((count for indexed, count in _indices(function) if indexed == name), default=1)
+
+
+@remembered
+def _indices(function: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in walk(function):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=indices)):
+                plain = [i for i in indices if not (isinstance(i, ast.Constant) and i.value in (None, ...))]
+                yield name, len(plain)
+            case _:
+                pass
 
 
 def annotated(parameter: ast.arg, default: ast.expr | None) -> bool | None:
