@@ -19,7 +19,7 @@ class LoadWithoutMapLocation(Rule):
     ## What it does
     Finds `torch.load` without `map_location` in a file that is meant to run without GPU too: it chooses its device by
     `torch.cuda.is_available()`, or moves what it has loaded to the CPU. Also one after another `torch.load` of the
-    same function that has a `map_location`.
+    same function that has a `map_location`, or in a function that gives its process a GPU (`torch.cuda.set_device`).
 
     ## Why is this bad?
     `torch.load` puts every tensor back on the device that it was saved from. A checkpoint written on a GPU then raises
@@ -69,6 +69,23 @@ class LoadWithoutMapLocation(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            def worker(rank, args):
+                torch.cuda.set_device(rank)
+                model = nn.Linear(3, 2).cuda(rank)
+                state = torch.load(args.resume)
+                model.load_state_dict(state["model"])
+            """,
+            """
+            def worker(rank, args):
+                torch.cuda.set_device(rank)
+                model = nn.Linear(3, 2).cuda(rank)
+                state = torch.load(args.resume, map_location="cpu")
+                model.load_state_dict(state["model"])
+            """,
+            at=(4, 12, 4, 22),
+        ),
         Invalid(
             "def load(path):\n    return torch.load(path).to('cpu')",
             "def load(path):\n    return torch.load(path, map_location=\"cpu\").to('cpu')",
@@ -128,6 +145,7 @@ class LoadWithoutMapLocation(Rule):
         beside = None if device is not None else _beside(node, ctx)
         device = device or beside
         if device is None:
+            yield from self._of_one_gpu(node, ctx)
             return
         meant = "it is moved to the CPU afterwards" if moved else f"`{device}` may be the CPU"
         meant = meant if beside is None else f"another checkpoint is loaded to `{beside}` here"
@@ -138,6 +156,24 @@ class LoadWithoutMapLocation(Rule):
             "without a GPU",
             fixes=[_fix(node, device, ctx)],
         )
+
+    def _of_one_gpu(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        """A checkpoint that every process of a training restores to the GPU of the one that wrote it."""
+        gpu = _own_gpu(node, ctx)
+        if gpu is not None:
+            message = (
+                f"torch.load restores tensors to the GPU they were saved from, not to `{gpu}`; each process fills it"
+            )
+            yield ctx.finding(self, node.func, message, fixes=[_fix(node, '"cpu"', ctx)])
+
+
+def _own_gpu(node: ast.Call, ctx: Context) -> str | None:
+    """Return the number of the GPU that the function makes the current one of its process; None where it makes none."""
+    function = ctx.function(node)
+    for other in calls_in(function) if function is not None else ():
+        if ctx.name(other.func) == "torch.cuda.set_device" and other.args and follows(node, other):
+            return None if isinstance(other.args[0], ast.Constant) else ctx.source_of(other.args[0])
+    return None
 
 
 def _beside(node: ast.Call, ctx: Context) -> str | None:
