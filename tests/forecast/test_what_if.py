@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from drygrad.dryrun.plan import Forecast, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
-from drygrad.dryrun.what_if.exploring import Row, explore, made_row
+from drygrad.dryrun.what_if.exploring import Table, explore, made_row
 from drygrad.dryrun.what_if.sizes import BATCH, sizes
 from drygrad.gpus import gpu_named
 from drygrad.static.source import Source
@@ -204,7 +205,7 @@ async def test_the_largest_batch_is_found_in_few_traces(
     tmp_path: Path, fixed: int, each: int, batch: int, largest: int | None
 ) -> None:
     program = Linear(tmp_path, fixed, each, batch=batch)
-    found = [row.batch for row in await explore(program.record, program.carry_out) if row.batch]
+    found = [row.batch for row in (await explore(program.record, program.carry_out, None)).rows if row.batch]
     assert found == ([] if largest is None else [largest])
     assert len(program.tried) <= 8
 
@@ -212,10 +213,26 @@ async def test_the_largest_batch_is_found_in_few_traces(
 def test_the_table_leaves_out_what_is_not_known() -> None:
     base = {"peak_reserved": 9 * GIB, "peak_allocated": 8 * GIB, "flops": 10, "time": None}
     now = {"peak_reserved": 6 * GIB, "peak_allocated": 5 * GIB, "flops": 12, "time": None, "fits": None}
-    shown = table([made_row("a", "same", base, now), made_row("b", "other", now, {**base, "fits": None})], base)
+    found = (made_row("a", "same", base, now), made_row("b", "other", now, {**base, "fits": None}))
+    shown = table(Table(found, 3), base)
     assert [line.split() for line in shown.splitlines()[1:]] == [
         ["saves", "reserved", "computes", "results", "what", "if"],
         ["3.00", "GiB", "6.00", "GiB", "1.20x", "equal", "a"],
         ["-3.00", "GiB", "9.00", "GiB", "0.83x", "others", "b"],
+        ["3", "more", "were", "not", "traced", "within", "120", "s"],
     ]
-    assert isinstance(made_row("a", "same", base, now), Row)
+
+
+async def test_what_is_not_traced_in_time_is_counted_and_ended(tmp_path: Path) -> None:
+    program, ended = Linear(tmp_path, GIB, GIB), list[Plan]()
+
+    async def forever(plan: Plan) -> Result:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(plan)
+        raise AssertionError
+
+    found = await explore(program.record, forever, 0.2)
+    assert found.rows == () and found.untraced >= 3
+    assert len(ended) <= found.untraced

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Forecast, Plan, RunOptions
 from drygrad.dryrun.report import target_name
 from drygrad.dryrun.result import Result
-from drygrad.dryrun.what_if.exploring import Row
+from drygrad.dryrun.what_if.exploring import Table
 from drygrad.gpus import GPUS, Gpu
 
 _UNFINISHED = ("deadline", "out-of-memory")
@@ -73,11 +73,14 @@ def roomy(forecast: Mapping[str, Any]) -> list[Gpu]:
     return sorted((gpu for gpu in GPUS if gpu.memory >= needed), key=lambda gpu: gpu.memory)
 
 
-def forecast_json(record: Record, path: str, what_if: Sequence[Row] = ()) -> dict[str, Any]:
+NOTHING = Table()
+
+
+def forecast_json(record: Record, path: str, what_if: Table = NOTHING) -> dict[str, Any]:
     """Return a forecast as machines read it."""
     result, told = record.result, forecast_of(record)
     plan = record.plan.options.forecast
-    rows = [row.as_json(path) for row in what_if]
+    others = {"what_if": [row.as_json(path) for row in what_if.rows], "untraced": what_if.untraced}
     return {
         "target": target_name(path, record.plan.target),
         "outcome": result.outcome,
@@ -85,7 +88,7 @@ def forecast_json(record: Record, path: str, what_if: Sequence[Row] = ()) -> dic
         "gpu": plan.gpu.as_wire() if plan and plan.gpu else None,
         "inputs": [{"name": i.name, "value": i.value, "source": i.source} for i in result.inputs],
         "seconds": result.seconds,
-        "forecast": None if told is None else {**told, "lower_bound": is_bound(record), "what_if": rows},
+        "forecast": None if told is None else {**told, "lower_bound": is_bound(record), **others},
         "notes": list(result.notes),
         "torch": result.torch,
     }

@@ -34,7 +34,7 @@ from drygrad.dryrun.targets import Target
 from drygrad.dryrun.varying import vary
 from drygrad.dryrun.verify import verify
 from drygrad.dryrun.ways import Ways
-from drygrad.dryrun.what_if.exploring import Row, explore
+from drygrad.dryrun.what_if.exploring import Table, explore
 from drygrad.dryrun.workspace_imports import imported_files
 from drygrad.model import Finding
 from drygrad.settings import Settings
@@ -239,7 +239,7 @@ class DryRuns:
         """Return a record with its fixes tried, within so many seconds. Cancelling the caller ends the runs."""
         return await verify(record, static, self.supervisor(home).run, settings, budget)
 
-    async def what_if(self, record: Record, home: Home) -> list[Row]:
+    async def what_if(self, record: Record, home: Home) -> Table:
         """Return what a forecast comes to with something different, the greatest saving first."""
         return await explore(record, self.supervisor(home).run)
 

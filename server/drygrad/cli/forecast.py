@@ -12,7 +12,7 @@ from drygrad.dryrun.forecasting import forecast_json, forecast_of
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.report import missing_json, target_name
-from drygrad.dryrun.what_if.exploring import Row
+from drygrad.dryrun.what_if.exploring import Table
 from drygrad.gpus import Gpu, UnknownGpu, gpu_named
 
 from .errors import Failure, complain
@@ -62,7 +62,7 @@ def _gpu(name: str | None) -> Gpu | None:
         raise Failure(f"--gpu: {error}") from error
 
 
-Forecasts = tuple[list[Record | Missing], list[Row]]
+Forecasts = tuple[list[Record | Missing], Table]
 
 
 async def _outcomes(file: File, arguments: argparse.Namespace) -> Forecasts:
@@ -85,23 +85,23 @@ async def forecast_by(runner: Runner, file: File, arguments: argparse.Namespace,
     found = await runner.forecast(file, target, gpu, progress)
     first = found[0]
     if not arguments.what_if or isinstance(first, Missing):
-        return found, []
+        return found, Table()
     return found, await runner.what_if(file, first, progress)
 
 
-def entry(file: File, outcome: Record | Missing, what_if: list[Row]) -> dict[str, object]:
+def entry(file: File, outcome: Record | Missing, what_if: Table) -> dict[str, object]:
     """Return a forecast as machines read it."""
     if isinstance(outcome, Missing):
         return {**missing_json(outcome, file.shown), "forecast": None}
     return forecast_json(outcome, file.shown, what_if)
 
 
-def text_of(file: File, outcome: Record | Missing, what_if: list[Row], *, colour: bool) -> str:
+def text_of(file: File, outcome: Record | Missing, what_if: Table, *, colour: bool) -> str:
     """Return a forecast for people."""
     if isinstance(outcome, Missing):
         return f"{target_name(file.shown, outcome.target)}: no forecast: {outcome.message}\n"
     told = block(outcome, file.shown, file.source.lines, coloured=colour)
-    return told + (table(what_if, forecast_of(outcome) or {}) if what_if else "")
+    return told + (table(what_if, forecast_of(outcome) or {}) if what_if.rows or what_if.untraced else "")
 
 
 def _status(outcomes: list[Record | Missing]) -> int:

@@ -20,7 +20,7 @@ from drygrad.dryrun.report import target_name
 from drygrad.dryrun.service import DryRuns, Home
 from drygrad.dryrun.supervisor import NO_TORCH
 from drygrad.dryrun.targets import Target
-from drygrad.dryrun.what_if.exploring import Row
+from drygrad.dryrun.what_if.exploring import Table
 from drygrad.gpus import Gpu
 from drygrad.interpreters import OF_THE_SETTINGS, Interpreter, find_interpreter, python_in
 from drygrad.project import Project
@@ -84,7 +84,7 @@ class Runner:
         found = await self._found(file, target, asked_for(options, gpu), progress)
         return [found] if isinstance(found, Missing) else [*found]
 
-    async def what_if(self, file: File, record: Record, progress: Progress) -> list[Row]:
+    async def what_if(self, file: File, record: Record, progress: Progress) -> Table:
         """Follow a target once more with each of what could be different."""
         progress.phase("what if")
         return await self._runs.what_if(record, self._home(file)[1])

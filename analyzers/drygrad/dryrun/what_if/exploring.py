@@ -16,6 +16,8 @@ from drygrad.model import Edit
 
 CarryOut = Callable[[Plan], Awaitable[Result]]
 _LITTLE = 0.01
+WITHIN = 120.0
+"""Seconds after which no further change is traced."""
 _TRACES = 7
 """So many batch sizes are tried at most."""
 
@@ -50,16 +52,30 @@ def _edit(edit: Edit, path: str) -> dict[str, Any]:
     return {"path": path, "start": start, "end": end, "new_text": edit.new_text}
 
 
-async def explore(record: Record, carry_out: CarryOut) -> list[Row]:
-    """Return a row for each change that is for the program, the one that saves most first."""
+@dataclass(frozen=True)
+class Table:
+    """What could be different, the change that saves most first; ``untraced`` counts those for which time ran out."""
+
+    rows: tuple[Row, ...] = ()
+    untraced: int = 0
+
+
+async def explore(record: Record, carry_out: CarryOut, seconds: float | None = WITHIN) -> Table:
+    """Trace each change that could be for the program, for so many seconds."""
     base = told(record.result)
     if base is None or not base["peak_reserved"]:
-        return []
+        return Table()
     worth = await in_turn(lambda: list(variants(record, base["seen"])))
-    rows = await asyncio.gather(*(_row(variant, base, carry_out) for variant in worth))
-    fitting = await _largest_batch(record, base, carry_out)
-    found = [row for row in (*rows, fitting) if row is not None]
-    return sorted(found, key=lambda row: (-row.saves, row.change))
+    traces = [_largest_batch(record, base, carry_out), *(_row(variant, base, carry_out) for variant in worth)]
+    tasks = [asyncio.ensure_future(trace) for trace in traces]
+    try:
+        done, left = await asyncio.wait(tasks, timeout=seconds)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    found = [row for row in (task.result() for task in done) if row is not None]
+    return Table(tuple(sorted(found, key=lambda row: (-row.saves, row.change))), len(left))
 
 
 async def _row(variant: Variant, base: Mapping[str, Any], carry_out: CarryOut) -> Row | None:

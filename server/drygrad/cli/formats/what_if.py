@@ -6,24 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from drygrad.cli.formats.forecast import size
-from drygrad.dryrun.what_if.exploring import Row
+from drygrad.dryrun.what_if.exploring import WITHIN, Row, Table
 
 _RESULTS = {"same": "equal", "rounded": "rounded", "other": "others"}
 _HEADS = ("saves", "reserved", "computes", "at best", "fits", "results", "what if")
 
 
-def table(rows: Sequence[Row], base: Mapping[str, Any]) -> str:
+def table(found: Table, base: Mapping[str, Any]) -> str:
     """Return the table; columns of which nothing is known are left out."""
     time = base.get("time")
-    cells = [_cells(row) for row in rows]
+    cells = [_cells(row) for row in found.rows]
     kept = [place for place, head in enumerate(_HEADS) if head == "what if" or any(each[place] for each in cells)]
-    widths = {place: max(len(_HEADS[place]), *(len(each[place]) for each in cells)) for place in kept}
+    widths = {place: max(len(each[place]) for each in (_HEADS, *cells)) for place in kept}
 
     def line(each: Sequence[str]) -> str:
         parts = [each[p] if _HEADS[p] == "what if" else each[p].rjust(widths[p]) for p in kept]
         return f"  {'  '.join(parts)}".rstrip()
 
-    return "\n".join([*_head(base, time), line(_HEADS), *map(line, cells)]) + "\n"
+    left = [f"  {found.untraced} more were not traced within {WITHIN:.0f} s"] if found.untraced else []
+    return "\n".join([*_head(base, time), line(_HEADS), *map(line, cells), *left]) + "\n"
 
 
 def _head(base: Mapping[str, Any], time: Mapping[str, Any] | None) -> Iterator[str]:
