@@ -223,3 +223,17 @@ result = [bool(torch.isfinite(x).all()), bool(torch.isnan(x).any())]
 """)
     )
     assert told["result"] == [True, False]
+
+
+def test_attention_of_grouped_heads_has_no_weights_in_memory(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+q = torch.randn(2, 32, 4096, 128, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+k, v = (torch.randn(2, 8, 4096, 128, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(2))
+F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).sum().backward()
+result = [list(t.grad.shape) for t in (q, k, v)]
+""")
+    )
+    assert told["result"] == [[2, 32, 4096, 128], [2, 8, 4096, 128], [2, 8, 4096, 128]]
+    weights = 2 * 2 * 32 * 4096 * 4096
+    assert told["peak"] < weights
