@@ -112,7 +112,7 @@ async def test_a_run_that_forges_its_answer_ends_alone(tmp_path: Path) -> None:
         for name, text in ENDING.items():
             result = await run(supervisor, tmp_path, WIRE + text)
             assert result.outcome == "error", name
-            assert "malformed" in result.notes[0] or "longer than" in result.notes[0], name
+            assert "malformed" in result.notes[0] or "exceeds" in result.notes[0], name
         for name, text in IGNORED.items():
             assert (await run(supervisor, tmp_path, WIRE + text)).outcome == "passed", name
         # The process that starts runs has outlived them all.
