@@ -66,6 +66,7 @@ class Trial:
         program.write_text(proof.program, encoding="utf-8")
         search = [str(root), *(str(self._unpacked(need)) for need in proof.needs)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search), "PYTHONWARNINGS": "ignore"}
+        environment["CUDA_VISIBLE_DEVICES"] = ""  # the page has the errors of a machine without a GPU
         command = [self.python, str(program)]
         done = subprocess.run(
             command, check=False, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=self.timeout
