@@ -112,7 +112,7 @@ def test_the_table_of_files_without_targets() -> None:
 def test_options_that_do_not_go_together(folder: Path, options: list[str]) -> None:
     outcome = call(folder, "faulty.py", *options)
     assert (outcome.status, outcome.out) == (2, "")
-    assert "leave out" in outcome.err
+    assert "; remove --" in outcome.err
 
 
 def test_watching_runs_again_what_was_saved(folder: Path) -> None:

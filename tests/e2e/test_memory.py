@@ -13,7 +13,7 @@ from cli_harness import environment
 from dry_run_client import answering, finished, ran, settings
 from lsp_client import JSON, Client, edit
 
-from drygrad.lsp.dry_runs import KEPT_RUNS
+from drygrad.lsp.run_history import KEPT_OF_TARGET
 
 SERVER = Path(__file__).parents[1] / "support" / "counting_server.py"
 TEXT = """\
@@ -25,7 +25,7 @@ def pick(x):
     return x[torch.tensor(00)]
 """
 LINE, COLUMN = 5, TEXT.splitlines()[5].index("00")
-SAVES = KEPT_RUNS + 2
+SAVES = KEPT_OF_TARGET + 2
 SETTLED = 180.0
 OURS = ("drygrad.", "ast.", "builtins.dict", "builtins.list", "builtins.tuple")
 """What a leak would be made of; asyncio keeps timers that were cancelled until it has a hundred."""

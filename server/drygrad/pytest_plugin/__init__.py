@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=float,
         default=300.0,
         metavar="S",
-        help="seconds after which no further test is repeated (default: 300)",
+        help="seconds for all of it (default: 300)",
     )
 
 

@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from typing import Any
 
 from drygrad.children import hear_of_ends
 from drygrad.cli.arguments import parsed
-from drygrad.cli.errors import Failure
 from drygrad.cli.formats.text import Block
 from drygrad.cli.report import Item
 from drygrad.cli.run_files import File, file_of, judged, with_mentioned
@@ -56,27 +54,26 @@ class Repeating:
         self._projects = Projects()
         self._runs = DryRuns(parallel=parallel_runs())
         self._turns = asyncio.Semaphore(parallel_runs())
-        self._ends = time.monotonic() + asked["seconds"]
         self._told: set[tuple[str, str, int]] = set()
-        self._left = 0
 
     async def work(self) -> None:
         """Repeat all tests, as long as there is time."""
+        work = {asyncio.ensure_future(self._group(group)): group for group in groups_of(self._asked["tests"])}
         try:
-            await asyncio.gather(*(self._group(group) for group in groups_of(self._asked["tests"])))
-        except Failure as failure:
-            _say("note", text=str(failure))
+            done, left = await asyncio.wait(work, timeout=self._asked["seconds"])
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+            for text in dict.fromkeys(str(error) for task in done if (error := task.exception()) is not None):
+                _say("note", text=text)
         finally:
             await self._runs.close()
-        if self._left:
-            seconds = f"{self._asked['seconds']:g}"
-            _say("note", text=f"{self._left} tests were not repeated: {seconds} s (--drygrad-time) were over")
+        if left:
+            count = sum(len(work[task].tests) for task in left)
+            _say("note", text=f"{count} tests not repeated in full: --drygrad-time={self._asked['seconds']:g} is over")
 
     async def _group(self, group: Group) -> None:
         async with self._turns:
-            if time.monotonic() > self._ends:
-                self._left += len(group.tests)
-                return
             if not await in_turn(self._has_torch, group):
                 return
             rest: Group | None = group
