@@ -55,7 +55,7 @@ def test_a_process_that_dies_is_said_and_ends_nothing_else(tmp_path: Path, monke
     results = list(parallel.inspect_all(jobs(tmp_path, 20), 2, show_progress=False))
     assert [result.path for result in results] == [f"f{number:02}.py" for number in range(20)]
     assert results[10].failed
-    assert "a process ended unexpectedly" in results[10].problems[0]
+    assert "not checked: a process died" in results[10].problems[0]
 
 
 def test_the_bar_shows_on_a_terminal_after_a_while_only(

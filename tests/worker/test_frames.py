@@ -37,7 +37,7 @@ def test_what_drygrads_own_code_raises_is_no_error_of_the_program(
 ) -> None:
     result = worker.run(plan(tmp_path, BROKEN.format(broken=broken)))
     assert (result["outcome"], result["faults"]) == ("unsupported", [])
-    assert "drygrad cannot follow" in result["reason"]
+    assert "drygrad cannot trace" in result["reason"]
 
 
 def test_what_passes_through_our_frames_is_the_programs(worker: WorkerClient, tmp_path: Path) -> None:
