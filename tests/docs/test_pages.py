@@ -33,6 +33,7 @@ def pattern(shown: str) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_what_its_commands_print(name: str, tmp_path: Path) -> None:
     compared = 0

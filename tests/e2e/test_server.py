@@ -29,7 +29,8 @@ def test_from_opening_a_file_to_the_file_mended(start: Start, tmp_path: Path) ->
     uri = (tmp_path / "train.py").as_uri()
     (found,) = client.checked(uri, WRONG)
     assert (found["code"], found["range"]["start"]["line"]) == ("DG304", 5)
-    assert "applies `log_softmax` itself." in client.hover(uri, 5, found["range"]["start"]["character"])["contents"]["value"]
+    hover = client.hover(uri, 5, found["range"]["start"]["character"])
+    assert "applies `log_softmax` itself." in hover["contents"]["value"]
     actions = client.actions(uri, [found])
     fix = next(action for action in actions if action["kind"] == "quickfix" and action.get("isPreferred"))
     text = apply_edits(WRONG, fix["edit"]["documentChanges"][0]["edits"])

@@ -99,6 +99,7 @@ def without_memory(program: str) -> str:
     return f"import without_memory\nresult = without_memory.executed({program!r}, really=False)"
 
 
+@pytest.mark.slow
 def test_the_peak_is_that_of_a_run_with_memory(device: Simulated) -> None:
     codes = [
         f"import without_memory\nresult = without_memory.executed({program!r}, really={really})['peak']"
