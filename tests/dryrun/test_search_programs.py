@@ -335,11 +335,11 @@ NOT_FOUND = "import decimal\ndef score(x, store):\n    x = x.sum()\n    return x
 def test_an_argument_that_cannot_be_built_is_no_fault_of_the_code(worker: WorkerClient, tmp_path: Path) -> None:
     for seconds in (0.5, 5.0, 50.0):  # on a busy machine half a second may not lead to line 4
         result, found = ran(worker, planned(tmp_path, NOT_FOUND, "score", search_seconds=seconds, timeout=120.0))
-        if "at line 4" in found[0].message:
+        if "on line 4" in found[0].message:
             break
     assert result.outcome == "no-inputs"
     assert [f.code for f in found] == ["DG901"]
-    assert "at line 4" in found[0].message
+    assert "on line 4" in found[0].message
     assert found[0].fixes[0].edits[0].new_text.startswith("# dry-run: x=torch.randn(2, 64), store=")
 
 
@@ -467,7 +467,7 @@ class Sampler:
 def test_a_generator_of_the_cpu_is_no_matter_of_the_inputs(worker: WorkerClient, tmp_path: Path) -> None:
     _, found = ran(worker, planned(tmp_path, IMPORTS + SAMPLER.format(""), "Sampler.sample", device="sim"))
     assert [f.code for f in found] == ["DG205"]
-    assert "is a generator of the CPU" in found[0].message
+    assert "is a generator on the CPU" in found[0].message
     result, found = ran(worker, planned(tmp_path, IMPORTS + SAMPLER.format("device"), "Sampler.sample", device="sim"))
     assert (result.outcome, found) == ("passed", [])
 

@@ -4,7 +4,7 @@ import torch
 
 
 def average(x):
-    return x.cpu().mean().cuda()  # expect: DG206 hint
+    return x.cpu().mean().cuda()  # expect: DG206 info
 
 
 if __name__ == "__main__":

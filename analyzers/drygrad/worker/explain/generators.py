@@ -29,7 +29,7 @@ def generator_fault(scene: Scene, code: str, wanted: str, given: str) -> Fault:
     message = (
         f"{name} is a generator on {where}, but the values are drawn on {wanted!r}; use `torch.Generator({wanted!r})`"
     )
-    fault = scene.fault(code, f"{message} draws here", generator=wanted)
+    fault = scene.fault(code, message, generator=wanted)
     return scene.moved(fault, _made_at(scene.calls, argument, scene.run.lines) if argument is not None else None)
 
 
