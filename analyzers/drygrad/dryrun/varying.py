@@ -60,13 +60,8 @@ async def vary(record: Record, again: Again, once: Once, seconds: float) -> list
         if option is None:
             break
         tried.add(option)
-        for other in await again(varied) if varied is not None else ():
-            new = other.result.coverage
-            if new is not None and new.ran - covered.ran:
-                covered |= new
-                found.append(other)
-            elif other.findings and other.result.outcome == "failed":
-                found.append(other)
+        more, covered = _news(await again(varied) if varied is not None else (), covered)
+        found += more
     return found
 
 
