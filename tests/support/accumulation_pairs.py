@@ -152,6 +152,21 @@ ADDS_UP = {
 }
 
 NO_ACCUMULATION = {
+    "gradients that are clipped, kept elsewhere and cleared": _HEAD
+    + """
+        # dry-run: x=torch.randn(8, 5)
+        def step(x):
+            total = [torch.zeros_like(p) for p in model.parameters()]
+            for a in x.split(1):
+                optimizer.zero_grad(set_to_none=False)
+                model(a).square().mean().backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                for kept, p in zip(total, model.parameters()):
+                    kept += p.grad / 8
+            for kept, p in zip(total, model.parameters()):
+                p.grad.copy_(kept)
+            optimizer.step()
+        """,
     "one backward for each step": _HEAD
     + """
         # dry-run: x=torch.randn(8, 5)
