@@ -10,15 +10,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # A file's tests share what they start; files run side by side.
 PYTEST = $(BIN)/python -m pytest -q --dist loadfile --no-loadscope-reorder
-# One process more than there are cores: tests wait for processes that they start.
-PROCESSES = --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1))
-APART = --ignore tests/editors --ignore tests/right --ignore tests/corpus
+# Two processes more than there are cores: tests wait for processes that they start.
+PROCESSES = --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 2))
+APART = --ignore tests/editors --ignore tests/remote --ignore tests/right --ignore tests/corpus
 
 # $(call installed,PROGRAM,PACKAGES): install Debian's packages where the program is missing.
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report found test-sim test-gpu test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh site release bench clean help
+.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report found test-sim test-gpu test-remote test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh site release bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one; it installs drygrad and torch"
@@ -31,6 +31,7 @@ help:
 	@echo "make found     prove the faults of docs/found.md again: half an hour, the network and 3 GB"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
+	@echo "make test-remote     dry runs on another machine: an sshd, a Slurm and a Ray of the tests' own; it installs them; on Debian, as root"
 	@echo "make test-editors    all editors for real, step by step; it installs them (about 1 GB); on Debian, as root"
 	@echo "make test-terminal-editors    of them, Neovim and Emacs"
 	@echo "make test-vscode     of them, VS Code"
@@ -97,6 +98,20 @@ test-sim: $(READY)
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -rs tests/gpu --record
+
+RAY := build/ray
+test-remote: $(READY)
+	$(call installed,sshd,openssh-server openssh-client)
+	$(call installed,srun,slurm-wlm munge)
+	$(MAKE) --no-print-directory $(RAY)/.installed
+	DRYGRAD_RAY=$(CURDIR)/$(RAY)/bin/ray $(BIN)/python -m pytest -q -rs --numprocesses 3 --dist loadfile tests/remote
+
+# Ray stays apart from drygrad's own environment, which is below it for its torch.
+$(RAY)/.installed: $(READY)
+	$(BIN)/python -m venv --without-pip $(RAY)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$(echo $(RAY)/lib/python3*/site-packages)/below.pth"
+	$(BIN)/python -m pip --python $(RAY)/bin/python install --quiet --constraint constraints.txt "ray>=2.40"
+	@touch $@
 
 test-editors: test-terminal-editors test-vscode
 

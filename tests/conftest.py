@@ -16,7 +16,7 @@ import pytest
 import warm_workers
 from worker_client import WorkerClient
 
-from drygrad.cli import result_cache
+from drygrad import result_cache
 from drygrad.dryrun import service
 from drygrad.dryrun.failures import VARIABLE
 from drygrad.dryrun.launch import Launch, LaunchOptions
@@ -85,7 +85,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-SLOWEST = ("corpus", "e2e", "cli", "dryrun", "server", "worker", "sim", "docs")
+SLOWEST = ("corpus", "e2e", "cli", "dryrun", "server", "worker", "sim", "forecast", "docs")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -101,8 +101,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes run tests: one more than cores, for many tests wait for a process of theirs."""
-    return min((os.cpu_count() or 1) + 1, 16)
+    """Return how many processes run tests: two more than cores, for many tests wait for a process of theirs."""
+    return min((os.cpu_count() or 1) + 2, 16)
 
 
 class _Shared:

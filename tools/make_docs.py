@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from extension_texts import texts
+
 from drygrad.addresses import page_at
 from drygrad.cli.formats.json_schema import report_schema
 from drygrad.documentation import page
@@ -27,7 +29,7 @@ FAMILIES = {
     "3": "Losses, shapes, dtypes and index ranges",
     "4": "Numerics",
     "5": "Memory",
-    "6": "Synchronisation, hangs and speed",
+    "6": "Synchronization, hangs and speed",
     "7": "Training loop, mixed precision and modules",
     "8": "API, data and security",
     "9": "Experiments, and drygrad's own reports",
@@ -35,18 +37,19 @@ FAMILIES = {
 FOUND_IN_PICTURE = "DG923"
 FOUND = (
     '<img src="../images/experiment.png" width="900" alt="VS Code: under attention without batch_first, drygrad says '
-    'that in a batch of 5 sample 0 changes sample 3 here; the lens says that the run passed, with 1 finding.">'
+    'that in a batch of 7 sample 0 changes sample 3 here; the lens says that the run passed, with 1 finding.">'
 )
 PANEL = """\
-The result panel says of a run what has held, what is broken and where, and what was not tried and why:
+The result panel lists what held, what is broken and where, and what was not tried and why:
 
 <picture>
 <source media="(prefers-color-scheme: dark)" srcset="../images/relations_dark.png">
 <img src="../images/relations_light.png" width="845" alt="The relations of a run: samples stand alone is
-broken at line 15; eight held; padding is silent was not tried: none of its inputs are marked as padded.">
+broken at line 15; ten held; padding is silent was not tried: none of its inputs are marked as padded.">
 </picture>"""
 MANIFEST = Path("editor-client", "vscode", "package.json")
 NAMES = MANIFEST.with_name("package.nls.json")
+BUNDLE = MANIFEST.with_name("l10n") / "bundle.l10n.json"
 EDITOR_ONLY = frozenset({"trusted"})
 """Settings that the extension fills in by itself."""
 NOTE = "<!-- Made by `make docs`; do not edit. -->\n\n"
@@ -56,7 +59,7 @@ def pages() -> dict[Path, str]:
     """Return the text of every page by its path below ``docs``."""
     rules = all_rules()
     made = {Path("rules", f"{rule.code}.md"): NOTE + page(rule) + pictures(rule) for rule in rules}
-    extension = {Path("..", MANIFEST): manifest(), Path("..", NAMES): names()}
+    extension = {Path("..", MANIFEST): manifest(), Path("..", NAMES): names(), Path("..", BUNDLE): _json(texts())}
     schemas = {
         Path("report.schema.json"): _json(report_schema()),
         Path("settings.schema.json"): _json(settings_schema()),
@@ -109,7 +112,10 @@ def pictures(rule: type[Rule]) -> str:
 
 def index(rules: tuple[type[Rule], ...]) -> str:
     """Return the table of the rules, family by family."""
-    lines = [f"{NOTE}# Rules\n", f"drygrad has {len(rules)} rules. A fix is offered where the last column says so.\n"]
+    lines = [
+        f"{NOTE}# Rules\n",
+        f"drygrad has {len(rules)} rules. The last column says whether `drygrad check` offers a fix.\n",
+    ]
     for digit, title in FAMILIES.items():
         family = [rule for rule in rules if rule.code[2] == digit]
         if family:

@@ -22,6 +22,8 @@ from probing.deciding import Observation, decide
 from probing.further import FURTHER
 from probing.keeping import Seen
 from probing.modules import modules
+from probing.names import names
+from probing.refusing import refused
 from probing.removed import going, gone
 from probing.samples import Sample, base_dtypes, kind, samples_of
 from probing.signatures import Signature, returns_of, signature_of
@@ -50,6 +52,7 @@ def main() -> int:
     _write("modules", modules())
     _write("gone", gone())
     _write("going", going())
+    _write("names", names())
     _write("made_of", made_of())
     return 0
 
@@ -94,7 +97,7 @@ def _row(name: str, function: Callable[..., Any], entries: list[Any]) -> dict[st
     signature = signature_of(name, function)
     returns = returns_of(name)
     seen, in_place = Seen(), Seen()
-    made: dict[str, list[Observation]] = {"shape": [], "out": []}
+    made: dict[str, list[Observation]] = {"shape": [], "out": [], "refuses": []}
     for entry in entries:
         inside = _in_place(name, function, entry, signature)
         for base in base_dtypes(entry):
@@ -145,6 +148,9 @@ def _look(
         made["shape"].append(shape)
     for index, seen_dtype in dtypes.observe(sample, base):
         made.setdefault(f"dtype{index}", []).append(seen_dtype)
+    refusal = refused(sample) if base == torch.float32 else None
+    if refusal is not None:
+        made["refuses"].append(refusal)
     if base in (torch.float32, torch.complex64):
         seen.look(sample)
         seen.memory(sample)

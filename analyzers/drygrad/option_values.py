@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import cast, get_args
 
+from drygrad.gpus import gpu_named
 from drygrad.model import SEVERITIES
-from drygrad.settings import Device, Hover, LogLevel
+from drygrad.settings import Device, DiagnosticMode, Hover, LogLevel
 
 MAX_SECONDS = 3600
 MAX_GIBIBYTES = 65536
@@ -128,6 +129,11 @@ def hover(value: object) -> str:
     return _one_of(value, get_args(Hover), "hover")
 
 
+def diagnostic_mode(value: object) -> str:
+    """Read which files are checked."""
+    return _one_of(value, get_args(DiagnosticMode), "diagnostic mode")
+
+
 def _one_of(value: object, words: tuple[str, ...], what: str) -> str:
     if value not in words:
         raise OptionError((f"{value!r} is not a {what}; use one of {', '.join(words)}", None))
@@ -172,6 +178,16 @@ def gibibytes(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_GIBIBYTES:
         raise OptionError((f"expected GiB, from 0 to {MAX_GIBIBYTES}, got {value!r}", None))
     return float(value)
+
+
+def gpu(value: object) -> str:
+    """Return the name of a GPU, or a size, as it was given."""
+    name = text(value)
+    try:
+        gpu_named(name)
+    except ValueError as error:
+        raise OptionError((str(error), name)) from error
+    return name
 
 
 def switch(value: object) -> bool:

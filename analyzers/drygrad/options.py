@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from drygrad import option_values as values
+from drygrad.launchers import Files
 from drygrad.model import SEVERITIES
 from drygrad.option_values import OptionError, did_you_mean
-from drygrad.settings import Device, Hover, LogLevel
+from drygrad.profile_values import MAX_RESTARTS, MAX_WAIT, launchers
+from drygrad.settings import Device, DiagnosticMode, Hover, LogLevel
 
 Scope = Literal["file", "editor", "both", "run"]
 Place = Literal["file", "editor", "run"]
@@ -99,6 +101,30 @@ def _read(option: Option, key: str, value: object, result: Validated) -> None:
 
 
 _TEXT_LIST = {"type": "array", "items": {"type": "string"}}
+
+_PROFILES = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [
+            {"type": "string"},
+            {
+                "type": "object",
+                "properties": {
+                    "command": {"anyOf": [{"type": "string"}, _TEXT_LIST]},
+                    "python": {"type": "string"},
+                    "setup": {"type": "string"},
+                    "files": {"enum": list(get_args(Files))},
+                    "paths": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "start-limit": {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_WAIT},
+                    "idle": {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_WAIT},
+                    "restarts": {"type": "integer", "minimum": 0, "maximum": MAX_RESTARTS},
+                },
+                "required": ["command"],
+                "additionalProperties": False,
+            },
+        ]
+    },
+}
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -196,6 +222,18 @@ OPTIONS: tuple[Option, ...] = (
         '"drygrad.debounce": 100',
     ),
     Option(
+        "diagnostic-mode",
+        "openFilesOnly or workspace",
+        "openFilesOnly",
+        "Whether findings are shown for open files only or for all Python files in the workspace, as `drygrad check` "
+        "would report them. Checking the workspace needs an editor that asks for workspace diagnostics, such as VS "
+        "Code, and takes effect when the server starts.",
+        "editor",
+        values.diagnostic_mode,
+        {"enum": list(get_args(DiagnosticMode))},
+        '"drygrad.diagnosticMode": "workspace"',
+    ),
+    Option(
         "trusted",
         "true or false",
         "false",
@@ -235,11 +273,24 @@ OPTIONS: tuple[Option, ...] = (
         "launcher",
         "list of words",
         "[]",
-        "A command prefix that starts the interpreter elsewhere: in a container or on another machine.",
+        "How dry runs get to another machine or container: a command such as `ssh gpubox`, or the name of a profile "
+        "from `launchers`.",
         "editor",
         values.words,
         _TEXT_LIST,
         '"drygrad.launcher": ["srun", "--gres=gpu:1"]',
+    ),
+    Option(
+        "launchers",
+        "table: name = profile",
+        "{}",
+        "Named ways to other machines, for use with `launcher` and `--launcher`. Each is a command, or a table with "
+        "`command` and, as needed, `python`, `setup`, `files`, `paths`, `start-limit`, `idle` and `restarts`.",
+        "editor",
+        launchers,
+        _PROFILES,
+        '"drygrad.launchers": { "gpubox": { "command": "ssh gpubox", "python": "/opt/venv/bin/python" } }',
+        of_runs=True,
     ),
     Option(
         "launch",
@@ -292,6 +343,17 @@ OPTIONS: tuple[Option, ...] = (
         values.gibibytes,
         {"type": "number", "minimum": 0, "maximum": values.MAX_GIBIBYTES},
         '"drygrad.gpuMemory": 24',
+        of_runs=True,
+    ),
+    Option(
+        "gpu",
+        "name, or a size",
+        "none",
+        "The GPU that forecasts are made for: `H100-80GB`, `rtx4090`, or a size such as `24GiB`.",
+        "editor",
+        values.gpu,
+        {"type": "string"},
+        '"drygrad.gpu": "H100-80GB"',
         of_runs=True,
     ),
     Option(

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from drygrad.launchers import Profile
 from drygrad.model import Rule, Severity
 
 Version = tuple[int, int]
 LogLevel = Literal["error", "warning", "info", "debug"]
 Hover = Literal["short", "page"]
+DiagnosticMode = Literal["openFilesOnly", "workspace"]
 Device = Literal["auto", "cuda", "sim", "cpu"]
 
 
@@ -77,6 +79,7 @@ class RunSettings:
 
     launch: str | None = None
     launches: Mapping[str, str] = field(default_factory=dict[str, str])
+    launchers: Mapping[str, Profile] = field(default_factory=dict[str, Profile])
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     interpreter: str | None = None
@@ -84,6 +87,7 @@ class RunSettings:
     timeout: float | None = None
     memory_limit: float | None = None
     gpu_memory: float | None = None
+    gpu: str | None = None
     search_time: float | None = None
     program_time: float | None = None
     verify_time: float | None = None
@@ -95,14 +99,17 @@ class EditorSettings:
     """What one person sets in the editor; it never comes from a file of the project."""
 
     debounce: int = 120
+    diagnostic_mode: DiagnosticMode = "openFilesOnly"
     trusted: bool = False
     device: Device = "auto"
     interpreter: str | None = None
     launch: str | None = None
     launcher: tuple[str, ...] = ()
+    launchers: Mapping[str, Profile] = field(default_factory=dict[str, Profile])
     timeout: float = 30.0
     memory_limit: float = 0.0
     gpu_memory: float = 0.0
+    gpu: str | None = None
     verify_time: float = 10.0
     search_time: float = 2.0
     program_time: float = 10.0

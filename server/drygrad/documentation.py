@@ -52,7 +52,7 @@ def page(rule: type[Rule]) -> str:
 
 def _facts(rule: type[Rule]) -> str:
     """Return what there is to say of a rule besides its text: severity, fix, versions."""
-    fix = "a fix is offered" if rule.has_fix() else "no fix from the text"
+    fix = "a fix is offered" if rule.has_fix() else "no static fix"
     measured = " (info where a run has counted what it costs)" if rule.costs else ""
     parts = [f"Severity: {rule.severity}{measured}", fix, f"since drygrad {rule.since}"]
     since, until = rule.torch

@@ -8,10 +8,10 @@ import pytest
 from cli_harness import Cli
 from fake_rules import WordAnalyzer
 
-from drygrad.cli import inspection
+from drygrad import file_check
 
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    monkeypatch.setattr(inspection, "Analyzer", WordAnalyzer)
+    monkeypatch.setattr(file_check, "Analyzer", WordAnalyzer)
     return Cli(tmp_path, monkeypatch, capfd)

@@ -47,8 +47,9 @@ def test_a_check_imports_nothing_heavy(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
-    for number in range(3_000):
-        (tmp_path / f"f{number}.py").write_text("x = (\n")
+    name = "a" * 100  # what is printed must not fit into a pipe
+    for number in range(800):
+        (tmp_path / f"{name}{number}.py").write_text("x = (\n")
     process = subprocess.Popen(
         program("check", "."), cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_harness import Cli
 
-from drygrad.cli import inspection, result_cache
+from drygrad import file_check, result_cache
 from drygrad.static.engine import Analysis, Analyzer
 from drygrad.static.source import Source
 
@@ -48,7 +48,7 @@ def checked(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[s
             texts.append(source.text)
             return super().check(source)
 
-    monkeypatch.setattr(inspection, "Analyzer", Counting)
+    monkeypatch.setattr(file_check, "Analyzer", Counting)
     return texts
 
 

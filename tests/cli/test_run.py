@@ -112,6 +112,7 @@ def test_a_run_tells_its_circumstances(answer: dict[str, Any]) -> None:
         "peak_memory_bytes",
         "peak_by_phase",
         "memory_by_line",
+        "forecast",
         "gradients",
         "syncs",
         "shapes",
@@ -235,6 +236,12 @@ def test_what_cannot_be_run_is_said(cli: Cli, arguments: list[str], message: str
     outcome = cli("run", *arguments)
     assert (outcome.status, outcome.out) == (2, "")
     assert message in outcome.err
+
+
+def test_a_comment_that_cannot_be_read_is_found_in_a_whole_file_too(cli: Cli) -> None:
+    cli.write("a.py", "# dry-run: x=torch.randn(4, y=3\ndef f(x, y):\n    return x + y\n")
+    outcome = cli("run", "a.py", "--python", sys.executable, "--output-format", "json")
+    assert [(found["code"], found["start"]["line"]) for found in outcome.findings] == [("DG901", 1)]
 
 
 @pytest.mark.parametrize(

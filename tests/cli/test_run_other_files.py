@@ -17,7 +17,7 @@ from drygrad.cli.formats import render
 from drygrad.cli.report import Report
 from drygrad.cli.run import report_of
 from drygrad.cli.run_files import files_of
-from drygrad.cli.walk import Projects
+from drygrad.walk import Projects
 
 TRAIN = """\
 import torch

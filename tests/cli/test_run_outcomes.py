@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -68,14 +69,15 @@ def test_guessed_inputs_and_stand_ins_are_said_in_one_line(folder: Path) -> None
     ("arguments", "words"),
     [
         (["train.py::asks"], "train.py::asks: blocked"),
-        (["train.py::triton", "--device", "sim"], "train.py::triton: unsupported: Torch not compiled with CUDA"),
+        (["train.py::triton", "--device", "sim"], "train.py::triton: unsupported in .*: Torch not compiled with CUDA"),
         (["train.py::unknown"], "train.py::unknown: "),
         (["train.py::on_the_host", "--device", "cuda"], "unsupported: torch can use no GPU here"),
     ],
 )
 def test_what_could_not_be_run_is_no_success(folder: Path, arguments: list[str], words: str) -> None:
     outcome = call(folder, *arguments)
-    assert (outcome.status, words in outcome.out) == (2, True), outcome.out
+    assert outcome.status == 2
+    assert re.search(words, outcome.out), outcome.out
 
 
 def test_some_of_what_was_asked_for_is_enough(folder: Path) -> None:

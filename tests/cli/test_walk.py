@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drygrad.cli.walk import Projects, Walk
+from drygrad.walk import Projects, Walk
 
 
 def make(root: Path, *names: str, **contents: str) -> None:

@@ -64,8 +64,8 @@ class Positions(nn.Module):
 """
 WIDTHS = [
     ("x.shape[-1]", "reshape(1, 14, 14, dim)"),
-    ("[x.size(-1)][0]", "expand(1, 196, dim).view(1, 14, 14, 768)"),
-    ("int(x.shape[-1] * 1.0)", "reshape(1, 14, 14, dim)"),
+    pytest.param("[x.size(-1)][0]", "expand(1, 196, dim).view(1, 14, 14, 768)", marks=pytest.mark.slow),
+    pytest.param("int(x.shape[-1] * 1.0)", "reshape(1, 14, 14, dim)", marks=pytest.mark.slow),
     ("x.numel() // x.shape[0]", "reshape((1, 14, 14, dim))"),
 ]
 
@@ -123,6 +123,39 @@ def test_beside_the_error_that_is_sure_nothing_is() -> None:
     told = [*claimed([beside, sure, zero], invented, Result.read(data))]
     assert [(fault.code, fault.severity) for fault in told] == [("DG314", "error"), ("DG401", "hint")]
     assert [*claimed([beside, sure, zero], found, Result.read(data))] == [beside, sure, zero]
+
+
+AGENT = """\
+import os
+
+class Agent(nn.Module):
+    def __init__(self, path):
+        super().__init__()
+        self.scale = torch.load(os.environ["NOT_THERE"] + path)
+        self.limit = 0.25
+
+    def loss(self, state):
+        return ((state - self.scale) ** 2).mean() + self.limit
+"""
+
+
+def test_an_object_that_cannot_be_made_stands_in_without_its_constructor(worker: WorkerClient, tmp_path: Path) -> None:
+    result, found = ran(worker, tmp_path, IMPORTS + AGENT, "Agent.loss")
+    assert (result.outcome, [f.code for f in found]) == ("passed", [])
+    held = next(entry["text"] for entry in result.data["search"]["inputs"] if entry["name"] == "self")
+    assert all(part in held for part in ("(object.__new__(Agent), ", "scale=torch.randn(", "limit=0.25"))
+
+
+def test_of_an_object_without_its_constructor_nothing_is_sure() -> None:
+    written = Fault("DG101", "it is written in place", Place("/project/train.py", 5), severity="error")
+    order = replace(written, code="DG933", facts={"relation": "DG933"})
+    moved = replace(written, code="DG921", facts={"relation": "DG921"})
+    entry: dict[str, Any] = {"name": "self", "text": "object.__new__(Net)", "star": "", "line": None, "column": None}
+    entry["source"] = "without its constructor, search"
+    data: dict[str, Any] = {"outcome": "passed", "search": {"found": True, "why": "", "inputs": [entry]}}
+    invented = replace(plan("def f(x):\n    return x\n\nf(1)\n", "f"), proposal=Proposal({}, frozenset()))
+    told = [*claimed([written, order, moved], invented, Result.read(data))]
+    assert [(fault.code, fault.severity) for fault in told] == [("DG101", "hint"), ("DG921", "warning")]
 
 
 TRAINED = """\

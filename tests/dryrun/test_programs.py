@@ -266,7 +266,8 @@ def test_a_script_in_a_folder_of_its_own_and_a_package(worker: WorkerClient, tmp
 
 
 def test_tests_with_what_pytest_gives_them(worker: WorkerClient, tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef width():\n    return 3\n")
+    chosen = "def pytest_collection_modifyitems(items):\n    items.clear()  # but those of a stage that is asked for\n"
+    (tmp_path / "conftest.py").write_text(f"import pytest\n@pytest.fixture\ndef width():\n    return 3\n{chosen}")
     text = (
         f"import pytest\n{TRAIN}"
         "def test_before():\n    assert 1 == 2\n"

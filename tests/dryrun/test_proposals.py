@@ -110,6 +110,38 @@ def f(x, *, by):
 """
 
 
+DESCRIBED = """\
+def f(x, state, images, mask, kernel, window, z):
+    '''Does it.
+
+    :param x: what is looked at, with ``shape = [batch, features]``
+    :type x: torch.Tensor
+    :param state: ``(h, c)``, where both tensors have shape ``[batch, hidden, 1]``
+
+    Args:
+        images (torch.Tensor): What is seen
+            besides, of shape (3, C, H, W).
+        mask (Tensor): a boolean mask. Its size is
+            `(batch, time)`
+        kernel: of size (3, 3)
+        window (int): the dims (b, t)
+        z:
+            Tensor of shape [batch, num_features=96]. The output of the backbone.
+    '''
+    return x
+"""
+
+
+def test_what_a_docstring_says_of_a_parameters_shape_where_it_describes_it() -> None:
+    found = proposed(DESCRIBED)
+    assert (found["x"], found["images"]) == ("torch.randn(2, 64)", "torch.randn(3, 3, 32, 32)")
+    assert found["z"] == "torch.randn(2, 96)"
+    assert found["mask"] == "(torch.arange(8).expand(2, 8) < 7)"
+    assert not any(shape in found["state"] for shape in ("2, 64, 1", "2, 5, 1"))
+    assert "3, 3" not in found["kernel"]
+    assert "2, 8" not in found["window"]
+
+
 HANDED_ON = """\
 class Attention(nn.Module):
     def __init__(self, n_head, dropout=0.0, *, d_model):

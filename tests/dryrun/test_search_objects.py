@@ -179,6 +179,70 @@ class Explained(nn.Module):
         return x.sum(-1)
 """,
     ),
+    "a setting that is None by default, and has to be there": (
+        "Trainer.step",
+        """\
+class Settings:
+    def __init__(self, seed: int = 3, rate: float = 0.1):
+        self.seed, self.rate = seed, rate
+
+class Trainer:
+    def __init__(self, settings: Settings = None):
+        torch.manual_seed(settings.seed)
+        assert isinstance(settings, Settings)
+        self.settings = settings
+    def step(self, x):
+        return x * self.settings.rate
+""",
+    ),
+    "an object whose program sets more of it before the call": (
+        "Plugin.before",
+        """\
+class Strategy:
+    def __init__(self, model: nn.Module):
+        self.model = model
+        self.experience = None
+        self.memory = None
+
+class Plugin:
+    def __init__(self):
+        self.seen = 0
+    def before(self, strategy: Strategy, x: torch.Tensor):
+        task = strategy.experience.task_label
+        old = strategy.memory[0]
+        return strategy.model(x) + old.sum(), task
+""",
+    ),
+    "an object whose attributes the program assigns": (
+        "after",
+        """\
+class Strategy:
+    def __init__(self):
+        self.seen = 0
+
+def after(strategy: Strategy, x: torch.Tensor):
+    return strategy.batch_x + x, len(strategy.history.losses)
+""",
+    ),
+    "a table of columns with methods": (
+        "table",
+        """\
+def table(frame):
+    return frame["weight"].sum() + frame.describe_it().sum()
+""",
+    ),
+    "something with a length and attributes": (
+        "Decoder.forward",
+        """\
+class Decoder(nn.Module):
+    def __init__(self, alphabet):
+        super().__init__()
+        self.emb = nn.Embedding(len(alphabet), 6, padding_idx=alphabet.padding_idx)
+        self.tokenize = alphabet.get_batch_converter()
+    def forward(self, tokens):
+        return self.emb(tokens).sum()
+""",
+    ),
     "an array beside those that the code makes": (
         "field",
         """\

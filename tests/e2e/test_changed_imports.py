@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dry_run_client import answering, finished, ran, run, settings, shown
-from lsp_client import JSON, Client, Start, edit, params_of
+from dry_run_client import answering, finished, has_begun, ran, run, settings, shown
+from lsp_client import JSON, Client, Start, edit
 
 TRAIN = """\
 import torch
@@ -111,10 +111,11 @@ def test_a_text_that_is_closed_unsaved_no_longer_counts(client: Client, train: s
     assert not any("✓" in lens["command"]["title"] for lens in client.lenses(train))
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_during_the_run(client: Client, train: str, layers: Path) -> None:
     client.change(train, edit(1, 0, 1, 0, "import time\n"), edit(7, 4, 7, 4, "time.sleep(6)\n    "))
     run(client, train, "pick")
-    client.wait(lambda message: "pick: target" in str(params_of(message)), timeout=300)
+    client.wait(has_begun, timeout=300)
     layers.write_text(RIGHT)
     changed(client, layers)
     assert finished(client, "run-1")["outcome"] == "failed"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dry_run_client import answering, finished, last_run, run, settings, shown
+from dry_run_client import answering, finished, has_begun, last_run, run, settings, shown
 from lsp_client import JSON, Client, Start, edit, params_of, progress_ends
 from process_tree import SOON, all_end, descendants
 
@@ -130,7 +130,7 @@ def test_an_endless_loop_is_cancelled_and_the_next_run_works(trusted: Client, ur
     finished(trusted, run(trusted, uri, "loss"))
     run_id = run(trusted, uri, "wait")
     begin = trusted.wait(lambda message: "Dry run: wait" in str(params_of(message)))["params"]
-    trusted.wait(lambda message: "wait: target" in str(params_of(message)))
+    trusted.wait(has_begun)
     trusted.notify("window/workDoneProgress/cancel", {"token": begin["token"]})
     assert finished(trusted, run_id)["outcome"] == "cancelled"
     trusted.wait(lambda message: progress_ends(message) and params_of(message)["token"] == begin["token"])
@@ -150,7 +150,7 @@ def test_a_killed_worker_is_a_result_and_the_next_run_works(trusted: Client, uri
     trusted.checked(uri, ENDLESS + LOSS)
     finished(trusted, run(trusted, uri, "loss"))
     run_id = run(trusted, uri, "wait")
-    trusted.wait(lambda message: "wait: target" in str(params_of(message)))
+    trusted.wait(has_begun)
     for pid in workers(descendants(trusted.process.pid)):
         kill(pid)
     assert finished(trusted, run_id)["outcome"] == "crashed"
@@ -161,7 +161,7 @@ def test_a_killed_worker_is_a_result_and_the_next_run_works(trusted: Client, uri
 def test_no_process_outlives_the_server(trusted: Client, uri: str, end: str) -> None:
     trusted.checked(uri, ENDLESS)
     run(trusted, uri, "wait")
-    trusted.wait(lambda message: "wait: target" in str(params_of(message)), timeout=90)
+    trusted.wait(has_begun, timeout=90)
     left = descendants(trusted.process.pid)
     assert workers(left)
     if end == "kill":

@@ -32,6 +32,7 @@ def test_a_program_is_run_as_a_launch_of_the_project_starts_it(start: Start, tmp
     assert [lens["command"]["title"] for lens in client.lenses(uri)] == [
         "▶ Dry-run script",
         "▶ Dry-run with right",
+        "▶ Forecast",
         "⋯",
     ]
     (argument,) = client.lenses(uri)[1]["command"]["arguments"]

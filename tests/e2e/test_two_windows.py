@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dry_run_client import answering, finished, ran, run, settings, shown
-from lsp_client import JSON, Client, Start, edit, params_of
+from dry_run_client import answering, finished, has_begun, ran, run, settings, shown
+from lsp_client import JSON, Client, Start, edit
 from process_tree import SOON, all_end, descendants
 
 TEXT = """\
@@ -46,7 +46,7 @@ def test_when_one_is_killed_the_other_goes_on(windows: tuple[Client, Client], tm
     lost, kept = windows
     waiting = [run(client, uri, "wait") for client in windows]
     for client in windows:
-        client.wait(lambda message: "wait: target" in str(params_of(message)), timeout=90)
+        client.wait(has_begun, timeout=90)
     left = descendants(lost.process.pid)
     assert len(left) > 1
     assert not {*left} & {*descendants(kept.process.pid)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from drygrad.dryrun.short_forecast import size
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -42,6 +45,14 @@ import torch.nn.functional as F
 # dry-run: logits=torch.randn(4, 5), target=torch.tensor([0, 1, 5, 2])
 def loss(logits, target):
     return F.cross_entropy(logits, target)
+"""
+FORECAST = """\
+import torch
+
+
+# dry-run: x=torch.zeros(4096, 4096, device="cuda")
+def square(x):
+    return (x @ x).relu()
 """
 MENDED = WRONG.replace(".softmax(dim=-1)", "").replace("total += loss", "total += loss.detach()")
 
@@ -83,9 +94,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(project: Path, *command: str | Path, mended: str = MENDED) -> None:
+def run(project: Path, *command: str | Path, mended: str = MENDED, expected: str = "") -> None:
     """Run an editor in the project; expect the file mended, and no server left."""
     environment = {
+        "EXPECTED": expected,
         **os.environ,
         "HOME": str(project),
         "VIRTUAL_ENV": sys.prefix,
@@ -131,10 +143,26 @@ def neovim_beginning(neovim: str) -> str:
     return "Neovim 0.11" if version_of(neovim) >= (0, 11) else "Neovim 0.10"
 
 
-def in_neovim(neovim: str, project: Path, init: Path, session: str, mended: str = MENDED) -> None:
+def in_neovim(neovim: str, project: Path, init: Path, session: str, mended: str = MENDED, expected: str = "") -> None:
     """Run a session in Neovim."""
     play = ["train.py", "-c", f"luafile {HERE / session}"]
-    run(project, neovim, "--headless", "--clean", "-u", init, "-i", "NONE", "-n", *play, mended=mended)
+    begin = [neovim, "--headless", "--clean", "-u", init, "-i", "NONE", "-n"]
+    run(project, *begin, *play, mended=mended, expected=expected)
+
+
+def forecast_by_command(project: Path) -> str:
+    """Write a program, and set its GPU; return what the command line's forecast comes to, as editors say it."""
+    (project / "train.py").write_text(FORECAST, encoding="utf-8")
+    (project / "pyproject.toml").write_text('[tool.drygrad.run]\ngpu = "1GiB"\n', encoding="utf-8")
+    asked = ["forecast", "train.py::square", "--python", sys.prefix, "--output-format", "json", "--no-progress"]
+    done = subprocess.run(
+        [sys.executable, "-m", "drygrad", *asked], cwd=project, capture_output=True, text=True, timeout=120, check=False
+    )
+    (told,) = json.loads(done.stdout)["forecasts"]
+    forecast = told["forecast"]
+    room = size(forecast["memory"] - forecast["context"])
+    line = sum(row["bytes"] for row in forecast["by_line"] if row["line"] == 6)
+    return f"{size(forecast['peak_reserved'])} of GPU memory, fits 1GiB (room for {room})|+{size(line)}"
 
 
 def test_neovim(neovim: str, project: Path) -> None:
@@ -149,6 +177,12 @@ def test_neovim_runs_a_function(neovim: str, project: Path, where: str) -> None:
     own = written(project, ".lua", code_under(beginning, page))
     init = own if where == "page" else configuration(beginning, ".lua", project, trusted=True)
     in_neovim(neovim, project, init, "dry_run.lua", mended=RUNNABLE.replace("5, 2]", "4, 2]"))
+
+
+def test_neovim_forecasts_as_the_command_line_does(neovim: str, project: Path) -> None:
+    expected = forecast_by_command(project)
+    init = configuration(neovim_beginning(neovim), ".lua", project, trusted=True)
+    in_neovim(neovim, project, init, "forecast.lua", mended=FORECAST, expected=expected)
 
 
 @pytest.fixture
@@ -171,6 +205,13 @@ def test_emacs_runs_a_function(emacs: str, project: Path, where: str, how: str) 
     own = written(project, ".el", code_under("With Eglot", page))
     init = own if where == "page" else configuration("Emacs", ".el", project, trusted=True)
     run(project, emacs, "--batch", "-Q", "-l", HERE / "dry_run.el", init, "train.py", how, mended=RUNNABLE)
+
+
+def test_emacs_forecasts_as_the_command_line_does(emacs: str, project: Path) -> None:
+    expected = forecast_by_command(project)
+    init = configuration("Emacs", ".el", project, trusted=True)
+    command = [emacs, "--batch", "-Q", "-l", HERE / "forecast.el", init, "train.py"]
+    run(project, *command, mended=FORECAST, expected=expected)
 
 
 def in_lsp_mode(emacs: str, project: Path, steps: str, mended: str) -> None:

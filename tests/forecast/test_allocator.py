@@ -135,6 +135,17 @@ def test_expandable_segments_tile_where_segments_of_their_own_fragment() -> None
     assert grow(parse("expandable_segments:True")) == 60 * MIB < grow(Settings()) == 190 * MIB
 
 
+def test_what_expandable_segments_give_back_is_there_again() -> None:
+    allocator = CachingAllocator(100 * MIB, parse("expandable_segments:True"))
+    kept, free = allocator.malloc(5 * MIB), allocator.malloc(75 * MIB)
+    allocator.free(free)
+    allocator.empty_cache()
+    assert allocator.reserved == 20 * MIB, "the page that a block in use shares stays"
+    again = allocator.malloc(50 * MIB)
+    assert allocator.size_at(again) == 50 * MIB and again >= kept + 5 * MIB
+    assert allocator.reserved == 60 * MIB, "in whole pages, from the rest of the one that has stayed"
+
+
 def test_blocks_above_the_split_size_serve_no_small_request() -> None:
     allocator = CachingAllocator(settings=parse("max_split_size_mb:40"))
     allocator.free(allocator.malloc(50 * MIB))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from worker_client import WorkerClient, plan
 
 from drygrad.cli.main import main
+from drygrad.dryrun.memory_plot import memory_plot
 from drygrad.gpus import gpu_named
 
 PROGRAM = """\
@@ -46,6 +49,7 @@ WEIGHTS = 4 * (2 * 4096 * 16384 + 16384 + 4096)
 X = 4 * 65536 * 4096
 WIDE = 4 * 65536 * 16384
 GIB = 1 << 30
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +130,52 @@ def test_steps_grow_by_nothing(forecast: Any) -> None:
     assert len(set(forecast["steps"])) == 1
 
 
+def test_memory_over_time_is_told_by_kind(forecast: Any) -> None:
+    samples = forecast["over_time"]
+    assert all(sum(sample["kinds"].values()) == sample["bytes"] <= sample["reserved"] for sample in samples)
+    highest = max(samples, key=lambda sample: sample["bytes"])
+    assert (highest["bytes"], highest["at"]) == (forecast["peak_allocated"], forecast["peak_at"])
+    assert highest["kinds"] == forecast["kinds"]
+    assert [mark["name"] for mark in forecast["marks"]] == ["backward", "backward-end", "step", "step-end"] * 3
+    assert samples[0]["at"] < forecast["marks"][-1]["at"] <= samples[-1]["at"]
+
+
+def test_the_picture_has_its_curve_to_scale(forecast: Any) -> None:
+    picture = ElementTree.fromstring(memory_plot(forecast, "a <b> & c", "RTX 3060"))
+
+    def all_of(tag: str, style: str) -> list[ElementTree.Element]:
+        return [each for each in picture.iter(f"{SVG}{tag}") if each.get("class") == style]
+
+    texts = ["".join(each.itertext()) for each in picture.iter(f"{SVG}text")]
+    assert "a <b> & c" in texts
+    assert any(text.startswith("room on RTX 3060: 11.6 GiB") for text in texts), texts
+    assert all(f"step {number}" in texts for number in (1, 2, 3))
+    zero, _, second = (float(str(line.get("d")).split()[1].split("H")[0]) for line in all_of("path", "grid")[:3])
+    assert any(text.startswith("peak 14.8 GiB, line ") for text in texts), texts
+    (peak,) = all_of("circle", "peak")
+    first_tick = next(float(text[:-4]) for text in texts if re.fullmatch(r"\d+ GiB", text))
+    of_a_pixel = 2 * first_tick * GIB / (zero - second)
+    assert (zero - float(str(peak.get("cy")))) * of_a_pixel == pytest.approx(forecast["peak_allocated"], rel=0.01)
+    areas = {style for style in forecast["kinds"] if all_of("path", style)}
+    assert areas == {*forecast["kinds"]}
+    assert len(all_of("path", "refused")) == 1
+
+
+def test_a_picture_without_a_gpu_and_without_a_step(forecast: Any) -> None:
+    less: dict[str, Any] = {**forecast, "memory": None, "context": None, "marks": [], "refused": None}
+    picture = memory_plot(less, "less")
+    assert "limit" not in picture.partition("</style>")[2]
+    nothing: dict[str, Any] = {
+        **less,
+        "over_time": [],
+        "peak": None,
+        "peak_at": None,
+        "peak_allocated": 0,
+        "peak_reserved": 0,
+    }
+    assert ElementTree.fromstring(memory_plot(nothing, "nothing")).tag == f"{SVG}svg"
+
+
 def command(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     status = main(["forecast", *words, "--no-progress", "--python", sys.executable])
     return status, capsys.readouterr().out
@@ -134,14 +184,15 @@ def command(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[i
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM)
-    status, out = command(
-        [f"{path}::train", "--inputs", "batch=16", "--gpu", "24GiB", "--output-format", "json"], capsys
-    )
+    plot = tmp_path / "memory.svg"
+    drawn = ["--memory-plot", str(plot), "--output-format", "json"]
+    status, out = command([f"{path}::train", "--inputs", "batch=16", "--gpu", "24GiB", *drawn], capsys)
     (entry,) = json.loads(out)["forecasts"]
     assert (status, entry["outcome"], entry["forecast"]["fits"]) == (0, "passed", True)
     assert entry["inputs"] == [{"name": "batch", "value": "16", "source": "flag"}]
     assert entry["forecast"]["lower_bound"] is False
     assert 3 * WEIGHTS < entry["forecast"]["peak_allocated"] < 6 * WEIGHTS
+    assert f"{path}::train" in "".join(ElementTree.parse(plot).getroot().itertext())
 
 
 def test_the_command_in_words_of_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,6 +204,17 @@ def test_the_command_in_words_of_what_does_not_fit(tmp_path: Path, capsys: pytes
     assert "at least " in out
     assert "does not fit into the 11.8 GiB of RTX 3060" in out
     assert "line 15  net = Net().to(" in out
+
+
+def test_a_picture_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small.py"
+    path.write_text("import torch\ntorch.zeros(4096)\n")
+    words = ["forecast", str(path), "--python", sys.executable, "--no-progress"]
+    assert main([*words, "--memory-plot", str(tmp_path / "no" / "m.svg")]) == 2
+    assert "--memory-plot: " in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["forecast", str(path), "--memory-plot", "m.png"])
+    assert "ends in .svg" in capsys.readouterr().err
 
 
 def test_a_gpu_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,6 +232,24 @@ def test_a_run_that_ends_for_want_of_memory_is_told_what_it_needs(
     bounds = ["--gpu-memory", "700MiB", "--verify-time", "1", "--no-progress", "--python", sys.executable]
     words = ["run", f"{path}::train", "--inputs", "batch=16", *bounds]
     assert main([*words, "--experiment-time", "0"]) == 1
-    assert "forecast: " not in capsys.readouterr().out
+    assert "  forecast " not in capsys.readouterr().out
     assert main(words) == 1
-    assert "forecast: 2.5" in capsys.readouterr().out
+    assert re.search(
+        r"  forecast +2\.5\d GiB allocated at the peak on line \d+, .* does not fit", capsys.readouterr().out
+    )
+
+
+def test_what_the_allocator_would_keep_of_a_run_is_what_a_forecast_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM.replace("4096", "256").replace("16384", "8192"))
+    words = [f"{path}::train", "--inputs", "batch=64", "--no-progress", "--python", sys.executable]
+    assert main(["run", *words, "--output-format", "json", "--experiment-time", "0"]) in (0, 1)
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    main(["forecast", *words, "--output-format", "json"])
+    (entry,) = json.loads(capsys.readouterr().out)["forecasts"]
+    whole = entry["forecast"]
+    assert run["forecast"]["peak_allocated"] == whole["peak_allocated"]
+    assert run["forecast"]["peak_reserved"] == whole["peak_reserved"]
+    assert (run["forecast"]["fits"], run["forecast"]["room"][0]) == (None, "RTX 4070")

@@ -176,7 +176,14 @@ class Linear:
     def result(self, batch: int) -> Result:
         reserved, room = self.fixed + self.each * batch, self.gpu.memory - GIB // 2
         told: dict[str, Any] = {"peak_allocated": reserved, "peak_reserved": reserved, "fits": reserved <= room}
-        told |= {"flops": batch, "time": None, "changed": {}, "memory": self.gpu.memory, "context": GIB // 2}
+        told |= {
+            "flops": batch,
+            "time": None,
+            "changed": {},
+            "by_line": [],
+            "memory": self.gpu.memory,
+            "context": GIB // 2,
+        }
         told["seen"] = {"flags": [], "optimizers": [], "blocks": [], "linear": 0}
         return Result("passed", data={"forecast": told})
 
@@ -211,8 +218,14 @@ async def test_the_largest_batch_is_found_in_few_traces(
 
 
 def test_the_table_leaves_out_what_is_not_known() -> None:
-    base = {"peak_reserved": 9 * GIB, "peak_allocated": 8 * GIB, "flops": 10, "time": None}
-    now = {"peak_reserved": 6 * GIB, "peak_allocated": 5 * GIB, "flops": 12, "time": None, "fits": None}
+    base: dict[str, Any] = {
+        "peak_reserved": 9 * GIB,
+        "peak_allocated": 8 * GIB,
+        "flops": 10,
+        "time": None,
+        "by_line": [],
+    }
+    now = {**base, "peak_reserved": 6 * GIB, "peak_allocated": 5 * GIB, "flops": 12, "fits": None}
     found = (made_row("a", "same", base, now), made_row("b", "other", now, {**base, "fits": None}))
     shown = table(Table(found, 3), base)
     assert [line.split() for line in shown.splitlines()[1:]] == [

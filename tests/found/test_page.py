@@ -28,7 +28,7 @@ def test_each_proof_has_a_rule_and_a_program_and_says_what_mends_it() -> None:
     for proof in proofs(TEXT):
         assert proof.code in codes, proof.name
         assert ast.parse(proof.program).body, proof.name
-    assert TEXT.count("\nMended by") == len(proofs(TEXT))
+    assert TEXT.count("\nFixed by") == len(proofs(TEXT))
 
 
 def test_a_diff_replaces_each_piece_wherever_it_stands() -> None:

@@ -20,6 +20,8 @@ from drygrad.static.source import Source
 
 from .page import Proof, mended
 
+SITE = Path(__file__).parent / "site"
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -33,7 +35,8 @@ class Trial:
     """The folder of the unpacked packages, and the interpreter that has what they import."""
 
     def __init__(self, folder: Path, python: str, timeout: float) -> None:
-        self.folder, self.python, self.timeout = folder.resolve(), python, timeout
+        self.folder, self.timeout = folder.resolve(), timeout
+        self.python = str(Path(python).absolute())  # programs run in another folder; resolving would leave the venv
 
     def tried(self, proof: Proof) -> Tried:
         """Try all that the page says of this fault."""
@@ -64,7 +67,7 @@ class Trial:
         """Return the end of what the program says as it fails; nothing if it does not."""
         program = self.folder / "program.py"
         program.write_text(proof.program, encoding="utf-8")
-        search = [str(root), *(str(self._unpacked(need)) for need in proof.needs)]
+        search = [str(SITE), str(root), *(str(self._unpacked(need)) for need in proof.needs)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search), "PYTHONWARNINGS": "ignore"}
         environment["CUDA_VISIBLE_DEVICES"] = ""  # the page has the errors of a machine without a GPU
         command = [self.python, str(program)]
@@ -92,7 +95,7 @@ def _quietly(*arguments: str) -> None:
 
 
 def _checked(path: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "drygrad", "check", "--output-format", "json", "--force-exclude", str(path)]
+    command = [sys.executable, "-m", "drygrad", "check", "--output-format", "json", str(path)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["findings"]
 
 

@@ -22,6 +22,13 @@ BANNED = re.compile(
     re.IGNORECASE,
 )
 """Phrases that the style page rules out; ``in line {`` is "on line 7" in plain English."""
+BANNED_ON_PAGES = re.compile(
+    r"\b(?:is|are|it) (?:told|tells)\b|\bcomes? to (?:something else|the same|another)\b|\bgoes backward\b"
+    r"|\b(?:each|every|first|second) turn\b|\bturns? (?:it|the \w+) round\b|\bnothing tells\b|\bknows nothing of\b"
+    r"|\blearnt\b|\bmisspelt\b|\bneighbour|\bbehaviour|\bcentres?\b|\b(?:penal|regular|quant|reparametr|general)is(?:e|ing|ation)",
+    re.IGNORECASE,
+)
+"""What the pages of rules avoid as well: inversions, words for iterations and reports, and British spelling."""
 TITLE = re.compile(r"(?:[A-Z][a-z]+|\{\}) \S.*[^.:]$|Sort it$")
 NO_VERBS = frozenset({"The", "A", "An", "This", "It", "To", "For", "With", "In", "Its", "There", "New", "No", "Not"})
 LONGEST_TITLE = 90
@@ -95,3 +102,11 @@ def test_descriptions_of_settings_begin_with_what_matters() -> None:
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
 def test_pages_of_rules_have_no_phrase_that_the_style_rules_out(rule: type) -> None:
     assert BANNED.search(str(rule.__doc__)) is None
+    assert BANNED_ON_PAGES.search(str(rule.__doc__)) is None
+
+
+@pytest.mark.parametrize(
+    "phrase", ["the loss that is told", "in the second turn", "it penalises", "it knows nothing of"]
+)
+def test_what_pages_avoid_is_found(phrase: str) -> None:
+    assert BANNED_ON_PAGES.search(phrase)

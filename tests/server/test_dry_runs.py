@@ -166,8 +166,8 @@ def test_while_the_text_does_not_parse_results_move_with_their_lines(trusted: Cl
 
 def test_the_lenses(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT + "\nif main:\n    w = tensor()\n")
-    offered = [title for line in (2, 6) for title in ((line, "▶ Dry-run"), (line, "⋯"))]
-    assert titles(trusted, uri) == [*offered, (10, "▶ Dry-run script"), (10, "⋯")]
+    offered = [(line, title) for line in (2, 6) for title in ("▶ Dry-run", "▶ Forecast", "⋯")]
+    assert titles(trusted, uri) == [*offered, *((10, title) for title in ("▶ Dry-run script", "▶ Forecast", "⋯"))]
     (lens, *_, script, _) = trusted.lenses(uri)
     ((argument,), command) = lens["command"]["arguments"], lens["command"]["command"]
     assert command in trusted.capabilities["executeCommandProvider"]["commands"]
@@ -175,11 +175,11 @@ def test_the_lenses(trusted: Client, uri: str) -> None:
     finished(trusted, trusted.command(command, argument)["runId"])
     trusted.wait(lambda message: message.get("method") == "workspace/codeLens/refresh")
     trusted.wait(lambda message: message.get("method") == "workspace/inlayHint/refresh")
-    _, result, pinned, *_ = trusted.lenses(uri)
+    _, _, result, pinned, *_ = trusted.lenses(uri)
     assert result["command"]["title"] == "✗ fault happened: target[2] = 5 is outside [0, 5)"
     assert pinned["command"]["title"] == "● pinned"
     trusted.command(pinned["command"]["command"], *pinned["command"]["arguments"])
-    assert titles(trusted, uri)[2] == (2, "⋯")
+    assert titles(trusted, uri)[3] == (2, "⋯")
     for lens in trusted.lenses(uri):
         assert lens["command"]["command"] in trusted.capabilities["executeCommandProvider"]["commands"]
     finished(trusted, trusted.command(command, *script["command"]["arguments"])["runId"])
@@ -283,6 +283,14 @@ def test_the_whole_file_and_a_position(trusted: Client, uri: str) -> None:
         trusted.request("drygrad/run", {"runId": "run-99"})
 
 
+def test_of_a_whole_file_only_a_comment_that_cannot_be_read_is_told_of_what_has_no_inputs(
+    trusted: Client, uri: str
+) -> None:
+    trusted.checked(uri, "# dry-run: x=(\ndef f():\n    garbled()\n\n\ndef g():\n    unknown()\n")
+    finished(trusted, run(trusted, uri))
+    shown(trusted, uri, [("DG901", 0)])
+
+
 def test_a_position_in_an_older_text_is_refused(trusted: Client, uri: str) -> None:
     trusted.checked(uri, TEXT)
     trusted.change(uri, edit(0, 0, 0, 0, "\n"))
@@ -380,7 +388,7 @@ def test_phases_are_shown(trusted: Client, uri: str) -> None:
     kinds = [params["value"]["kind"] for params in trusted.sent("$/progress")]
     messages = [params["value"].get("message") for params in trusted.sent("$/progress")]
     assert (kinds[0], kinds[-1]) == ("begin", "end")
-    assert "step: target" in messages
+    assert "running" in messages
 
 
 def test_a_client_that_never_answers_does_not_hold_up_a_run(trusted: Client, uri: str) -> None:
@@ -397,7 +405,24 @@ def test_closing_a_document_forgets_its_runs_and_pins(trusted: Client, uri: str)
     trusted.close(uri)
     trusted.checked(uri, TEXT)
     assert codes(shown(trusted, uri, [("DG101", 8)])) == [("DG101", 8)]
-    assert [title for _, title in titles(trusted, uri)] == ["▶ Dry-run", "⋯"] * 2
+    assert [title for _, title in titles(trusted, uri)] == ["▶ Dry-run", "▶ Forecast", "⋯"] * 2
+
+
+def test_a_forecast_is_cancelled_as_a_run_is_and_leaves_the_last_run_alone(trusted: Client, uri: str) -> None:
+    trusted.checked(uri, TEXT.replace("tensor()\n    leak", "hang()\n    leak"))
+    last = ran(trusted, uri, "step")
+    lens = next(lens["command"] for lens in trusted.lenses(uri) if lens["command"]["title"] == "▶ Forecast")
+    assert lens["command"] in trusted.capabilities["executeCommandProvider"]["commands"]
+    argument = {**lens["arguments"][0], "qualname": "other", "gpu": "rtx4090"}
+    run_id = trusted.command(lens["command"], argument)["runId"]
+    trusted.wait(lambda message: title_of(message) == "Forecast: other")
+    trusted.wait(lambda message: "other" in [one["target"] for one in (params_of(message) or {}).get("phases", ())])
+    assert (6, "◌ running: cancel") in titles(trusted, uri)
+    assert trusted.command("drygrad.cancel", {"runId": run_id})
+    trusted.wait(lambda message: message.get("method") == "drygrad/status" and not params_of(message)["running"])
+    assert trusted.sent("drygrad/status")[-1]["lastRun"]["runId"] == last["runId"]
+    with pytest.raises(ResponseError, match="unknown GPU"):
+        trusted.command(lens["command"], {**argument, "gpu": "rtx9"})
 
 
 def test_closing_a_document_ends_its_runs(trusted: Client, uri: str) -> None:

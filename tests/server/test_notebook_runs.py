@@ -31,15 +31,16 @@ def titles(notebook: Notebook, number: int) -> list[tuple[int, str]]:
 
 
 def test_a_cell_has_the_lenses_of_its_functions_and_what_they_do_works(client: Client, notebook: Notebook) -> None:
-    assert [titles(notebook, number) for number in range(3)] == [[], [(2, "▶ Dry-run"), (2, "⋯")], []]
-    lens, _ = client.lenses(notebook.cell(1))
+    offered = [(2, "▶ Dry-run"), (2, "▶ Forecast"), (2, "⋯")]
+    assert [titles(notebook, number) for number in range(3)] == [[], offered, []]
+    lens, *_ = client.lenses(notebook.cell(1))
     finished(client, client.command(lens["command"]["command"], *lens["command"]["arguments"])["runId"])
     shown = notebook.wait_until({1: ["DG102"], 2: ["DG101"]})
     (fault,) = shown[notebook.cell(1)]
     assert fault["range"]["start"] == {"line": 4, "character": 4}
     (related,) = fault["relatedInformation"]
     assert (related["location"]["uri"], related["location"]["range"]["start"]["line"]) == (notebook.cell(1), 2)
-    assert titles(notebook, 1)[2] == (2, "● pinned")
+    assert titles(notebook, 1)[3] == (2, "● pinned")
     (hint,) = client.hints(notebook.cell(1))
     assert hint["position"] == {"line": 3, "character": len("    y = tensor()")}
     assert client.hints(notebook.cell(0)) == []

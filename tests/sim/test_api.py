@@ -246,5 +246,12 @@ def test_two_devices_do_not_mix(two: Simulated) -> None:
     assert message.endswith("found at least two devices, cuda:1 and cuda:0!")
 
 
+def test_a_scalar_of_the_host_is_read_but_not_written(sim: Simulated) -> None:
+    assert sim.run("x = torch.ones(2, device='cuda'); x += torch.tensor(1.0); result = x.tolist()") == [2.0, 2.0]
+    for write in ("t += torch.ones((), device='cuda')", "torch._foreach_add_([t], [torch.ones((), device='cuda')])"):
+        message = sim.refusal(f"t = torch.tensor(0.0)\n{write}")
+        assert message.endswith("found at least two devices, cuda:0 and cpu!")
+
+
 def test_the_configuration_is_shown(sim: Simulated) -> None:
     assert "PyTorch built with" in sim.run("result = torch.__config__.show() + torch.__config__.parallel_info()")

@@ -137,3 +137,21 @@ def test_nobody_is_led_out_of_the_project(project: Project, tmp_path: Path) -> N
     path = project.write("main", "from elsewhere import rate\n")
     assert library.find(path, "elsewhere.rate") is None
     assert library.find(path, ".deeper.rate") is not None
+
+
+KEEPING = """
+class {name}:
+    def __init__(self):
+        self.values = []
+
+    def update(self, value):
+        self.values.append(value)
+"""
+
+
+def test_what_a_function_of_another_file_keeps_is_left_to_that_file(project: Project) -> None:
+    project.write("meters", KEEPING.format(name="Meter"))
+    text = "from .meters import Meter\n" + KEEPING.format(name="Own")
+    text += "\ndef train(model, batches):\n    meter = Meter()\n"
+    text += "    for x in batches:\n        meter.update(model(x).sum())\n"
+    assert [code for code, _ in project.codes(text) if code == "DG501"] == []

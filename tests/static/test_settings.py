@@ -192,6 +192,7 @@ def test_what_a_project_sets_for_dry_runs(tmp_path: Path) -> None:
         device = "sim"
         timeout = 60
         gpu-memory = 24
+        gpu = "rtx4090"
         """,
     )
     project = load_project(tmp_path)
@@ -204,6 +205,7 @@ def test_what_a_project_sets_for_dry_runs(tmp_path: Path) -> None:
         device="sim",
         timeout=60.0,
         gpu_memory=24.0,
+        gpu="rtx4090",
     )
 
 
@@ -214,6 +216,11 @@ def test_what_a_project_sets_for_dry_runs(tmp_path: Path) -> None:
         ("[tool.drygrad.run]\ndevise = 'sim'\n", 2, "unknown setting `devise`; did you mean `device`?"),
         ("[tool.drygrad.run]\ndevice = 'tpu'\n", 2, "`device`: 'tpu' is not a device; use one of auto, cuda, sim, cpu"),
         ("[tool.drygrad.run]\n\ntrusted = true\n", 3, "`trusted` is set in the editor, not in a file"),
+        (
+            "[tool.drygrad.run]\ngpu = 'h10'\n",
+            2,
+            "`gpu`: unknown GPU 'h10'; did you mean H100-80GB or A10 or H200 or A10G? A size such as 24GiB works too",
+        ),
         ("[tool.drygrad.run]\nselect = ['DG1']\n", 2, "`select` is set in [tool.drygrad]"),
         ("[tool.drygrad]\ntimeout = 3\n", 2, "`timeout` is set in [tool.drygrad.run] or the editor"),
         ("[tool.drygrad]\narguments = []\n", 2, "`arguments` is set in [tool.drygrad.run]"),

@@ -38,6 +38,11 @@ def last_run(message: JSON) -> JSON:
     return status.get("lastRun") or {}
 
 
+def has_begun(message: JSON) -> bool:
+    """Say whether a message tells that the target of a run is executed now."""
+    return message.get("method") == "$/progress" and params_of(message)["value"].get("message") == "running"
+
+
 def finished(client: Client, run_id: str) -> JSON:
     """Wait until a run is over; return how it ended."""
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from drygrad.dryrun.result import Input, Outcome, Result, Shape, Tried
 from drygrad.lsp.dry_run_service import RunSettings, Seen, Target, WorkerState
+from drygrad.lsp.forecasted import Forecasted
 from drygrad.model import Edit, Finding, Fix, Position, Related, Span
 from drygrad.static.source import Source
 
@@ -136,6 +137,21 @@ class FakeDryRuns:
         held = (replace(f, fixes=tuple(replace(fix, verified=True) for fix in f.fixes)) for f in seen.findings)
         return replace(seen, findings=tuple(held))
 
+    async def forecast(
+        self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
+    ) -> Forecasted:
+        """Nothing is traced; ``hang()`` never ends."""
+        on_phase("target")
+        if "hang()" in source.slice(target.span):
+            await asyncio.Event().wait()
+        return Forecasted("", path, Result("no-inputs", device="sim"), why=f"nothing is traced for {how.gpu}")
+
+    async def what_if(self, forecast: Forecasted, how: RunSettings, on_phase: Callable[[str], None]) -> Forecasted:
+        return forecast
+
+    def forecast_applied(self, forecast: Forecasted, source: Source) -> Forecasted | None:
+        return None
+
     def run_json(self, seen: Seen) -> dict[str, Any]:
         tried = [one.as_json() for one in seen.result.tried]
         return {"id": seen.run_id, "outcome": seen.result.outcome, "experiments": tried}
@@ -175,7 +191,7 @@ def _seen(run_id: str, source: Source, target: Target, how: RunSettings) -> Fake
     findings = tuple(_findings(run_id, source, node))
     if findings:
         outcome = "failed"
-    if "unknown()" in text:
+    if "unknown()" in text or "garbled()" in text:
         outcome = "no-inputs"
     if "no_torch()" in text:
         outcome, notes = "error", [f"no usable torch in {how.interpreter}"]
@@ -197,11 +213,17 @@ def _seen(run_id: str, source: Source, target: Target, how: RunSettings) -> Fake
 def _findings(run_id: str, source: Source, node: ast.stmt) -> Iterator[Finding]:
     calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
     names = {source.segment(call.func) for call in calls}
-    codes = {"fault": "DG102", **({} if "harmless" in names else {"leak": "DG101"}), "unknown": "DG901"}
+    codes = {
+        "fault": "DG102",
+        **({} if "harmless" in names else {"leak": "DG101"}),
+        "unknown": "DG901",
+        "garbled": "DG901",
+    }
     for call in calls:
         name = source.segment(call.func)
         if name in codes:
-            span = source.span(call)
+            above = Span.of(node.lineno - 1, 0, node.lineno - 1, 1)
+            span = above if name == "garbled" else source.span(call)
             yield Finding(
                 codes[name],
                 f"{name}-found",

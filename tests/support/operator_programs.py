@@ -91,21 +91,40 @@ def _of_sample(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         program = _tried(name, call, tensors, form)
         if program is not None:
             yield program
+    if made is not None:
+        yield from _hidden(name, given, args, kwargs, tensors)
 
 
-def _tried(name: str, call: str, tensors: dict[str, torch.Tensor], form: str) -> Program | None:
+def _hidden(
+    name: str, given: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], tensors: dict[str, torch.Tensor]
+) -> Iterator[Program]:
+    """Yield the call with keywords behind ``**hidden``, a dtype where it takes one, or arguments behind ``*hidden``."""
+    for chosen in ({**kwargs, "dtype": torch.float64}, *([kwargs] if kwargs else [])):
+        call = f"torch.{name}({', '.join([*given, '**hidden'])})"
+        program = _tried(name, call, tensors, "hidden keywords", hidden=chosen)
+        if program is not None:
+            yield program
+            break
+    if len(args) > 1 and not kwargs:
+        program = _tried(name, f"torch.{name}({given[0]}, *hidden)", tensors, "hidden arguments", hidden=args[1:])
+        if program is not None:
+            yield program
+
+
+def _tried(name: str, call: str, tensors: dict[str, torch.Tensor], form: str, hidden: Any = None) -> Program | None:
     """Return the program of a call that torch takes and that gives tensors; float32 operands require grad."""
     asks = form != "out"
     used = {k: v for k, v in tensors.items() if k != "into" or form == "out"}
     used = {k: v.clone().requires_grad_() if asks and v.dtype is torch.float32 else v.clone() for k, v in used.items()}
     try:
-        made = eval(call, {"torch": torch, **used})
+        made = eval(call, {"torch": torch, "hidden": hidden, **used})
     except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError):
         return None
     results = tuple(cast("Sequence[Any]", made)) if isinstance(made, (tuple, list)) else (made,)
     if not results or not all(isinstance(result, torch.Tensor) for result in results):
         return None
-    text = f"import torch\n{_definitions(used)}y = {call}\n"
+    unknown = "hidden = chosen()\n" if hidden is not None else ""
+    text = f"import torch\n{_definitions(used)}{unknown}y = {call}\n"
     return Program(name, call, text, results, form, isinstance(made, torch.Tensor), used)
 
 

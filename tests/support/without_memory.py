@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from drygrad.worker.devices.sim import memory
+from drygrad.worker.forecast.collectives import Collectives
 from drygrad.worker.forecast.events import Site
 from drygrad.worker.forecast.surface import patched
 from drygrad.worker.forecast.unknown import Unknown
@@ -23,6 +24,9 @@ class Everything:
 
     def released(self, address: int) -> None:
         """Hear of its end."""
+
+    def resized(self, size: int, address: int, device: int) -> None:
+        """Hear of another size."""
 
 
 def _made(tensor: torch.Tensor) -> None:
@@ -45,6 +49,7 @@ def executed(program: str, *, really: bool) -> dict[str, Any]:
     before = memory.allocated()
     virtual, unknown = Virtual(_made, _computed), Unknown(_nowhere)
     unknown.serve(virtual)
+    Collectives(virtual).serve()
     names: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional}
     memory.watcher = None if really else Everything()
     try:

@@ -295,9 +295,20 @@ def test_a_missing_package_is_named_with_what_installs_it(worker: WorkerClient, 
     result = worker.run(plan(tmp_path, "import torch\nimport absent_xyz.models\n"))
     assert (result["outcome"], result["faults"], result["error"]["at"]["line"]) == ("missing-package", [], 2)
     assert result["error"]["message"].startswith(
-        "cannot run here: module `absent_xyz` is neither in the project nor in the environment"
+        "cannot run here: module `absent_xyz` is neither in the project nor installed in"
     )
     assert "pip install absent-xyz" in result["error"]["message"]
+
+
+def test_all_missing_packages_are_named_at_once(worker: WorkerClient, tmp_path: Path) -> None:
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "__init__.py").write_text("from . import deeper\nimport absent_first.models\n")
+    (tmp_path / "part" / "deeper.py").write_text("import absent_second\nimport json, torch\n")
+    optional = "try:\n    import absent_optional\nexcept ImportError:\n    pass\n"
+    result = worker.run(plan(tmp_path, f"{optional}import absent_xyz\nimport part\nabsent_xyz.f()\n"))
+    assert result["outcome"] == "missing-package"
+    assert result["reason"].startswith("modules `absent_xyz`, `absent_first` and `absent_second` are neither")
+    assert result["reason"].endswith("-m pip install absent-xyz absent-first absent-second`")
 
 
 def test_a_refusal_that_the_code_bears_stands_in_the_notes(worker: WorkerClient, tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ async def test_a_run_that_forges_its_answer_ends_alone(tmp_path: Path) -> None:
         assert {state.name for state in states} <= {"starting", "ready", "busy"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["overlay", "landlock", "seccomp", "none"])
 async def test_a_run_does_not_reach_another_or_what_starts_them(tmp_path: Path, layer: str) -> None:
     if layer == "none" and IS_ROOT:

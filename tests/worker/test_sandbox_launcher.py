@@ -347,3 +347,12 @@ def test_a_launcher_whose_starter_has_gone_starts_nothing(tmp_path: Path) -> Non
     finally:
         os.close(reading)
     assert not mark.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="overlays are Linux's")
+def test_a_folder_that_vanishes_while_it_is_listed_gets_no_overlay(tmp_path: Path) -> None:
+    from drygrad.worker.sandbox import overlay  # noqa: PLC0415 - only on Linux
+
+    (held,) = overlay._held([str(tmp_path / "gone"), str(tmp_path)])  # pyright: ignore[reportPrivateUsage]
+    os.close(held[1])
+    assert held[0] == str(tmp_path)

@@ -7,12 +7,14 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Set
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from drygrad.dryrun import failures, wire
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.process import WireError, WorkerProcess, within
+from drygrad.dryrun.remote.destination import Far
 from drygrad.dryrun.result import Outcome, Result
 from drygrad.dryrun.schema import Malformed
 from drygrad.dryrun.states import Limits
@@ -97,8 +99,9 @@ def made_result(outcome: Outcome, request: Mapping[str, Any], why: str) -> Resul
 class Conversation:
     """Owns a process: reads it until it ends, matches results to runs, and ends it where it keeps no bound."""
 
-    def __init__(self, process: WorkerProcess, limits: Limits) -> None:
+    def __init__(self, process: WorkerProcess, limits: Limits, far: Far | None = None) -> None:
         self._process = process
+        self._far = far
         self._limits = limits
         self._flights: dict[str, Flight] = {}
         self._answering: set[asyncio.Task[None]] = set()
@@ -148,7 +151,7 @@ class Conversation:
         """Have a run done; return when the worker has nothing more to do with it."""
         self._flights[flight.run] = flight
         flight.heard = asyncio.get_running_loop().time()
-        self.say({"type": "run", "run": flight.run, "plan": flight.request})
+        await self._ask(flight)
         if self._over.done():
             self._lose(flight, self._over.result())
         while not flight.gone.is_set():
@@ -157,6 +160,15 @@ class Conversation:
                 flight.end("deadline", f"no answer within {flight.timeout:g} s, nor from the worker itself")
                 self.kill("a run did not end at its deadline")
             await within(max(left, 0.05), flight.gone.wait())
+
+    async def _ask(self, flight: Flight) -> None:
+        if self._far is None:
+            self.say({"type": "run", "run": flight.run, "plan": flight.request})
+            return
+        if changes := await self._far.changes():
+            self.say(changes)
+        if not flight.answer.done():
+            self.say({"type": "run", "run": flight.run, "plan": self._far.request(flight.request)})
 
     def cancel(self, flight: Flight) -> None:
         """Answer a run at once, and see to it that it ends."""
@@ -219,13 +231,15 @@ class Conversation:
         """Read what a run knows by now; what is no answer is not told, and the run goes on."""
         async with flight.reading:
             with suppress(Malformed):
-                flight.interim(await in_turn(_result_in, message, flight.request))
+                flight.interim(await in_turn(_result_in, message, flight.request, self._far))
 
     async def _answer(self, flight: Flight, message: Mapping[str, Any]) -> None:
         """Read what a run says of itself: an answer that is none ends this run alone."""
         try:
             async with flight.reading:
-                result = await in_turn(_result_in, message, flight.request)  # it has expressions, which are parsed
+                result = await in_turn(
+                    _result_in, message, flight.request, self._far
+                )  # it has expressions, which are parsed
         except Malformed as error:
             flight.end("error", f"the run's answer is malformed: {error}")
         else:
@@ -234,9 +248,12 @@ class Conversation:
         flight.gone.set()
 
 
-def _result_in(message: Mapping[str, Any], request: Mapping[str, Any]) -> Result:
+def _result_in(message: Mapping[str, Any], request: Mapping[str, Any], far: Far | None) -> Result:
     """Return what a message says of a run. Raises Malformed where it is no answer."""
-    result = Result.read({**wire.decoded(message["answer"]), **_output(message)})
+    answer = {**wire.decoded(message["answer"]), **_output(message)}
+    result = Result.read(answer if far is None else far.answer(answer))
+    if far is not None and far.note:
+        result = replace(result, notes=(*result.notes, far.note))
     _require_own(result.files(), request)
     return result
 

@@ -43,7 +43,7 @@ def findings(
     found = [told.finding(fault, source) for fault in own]
     missing = inventions.not_found(plan, result)
     lacking = missing_finding(missing, source, settings) if missing else []
-    return _kept(source, [*lacking, *(finding for finding in found if finding)], settings)
+    return kept(source, [*lacking, *(finding for finding in found if finding)], settings)
 
 
 def findings_elsewhere(result: Result, plan: Plan, settings: Settings, run_id: str | None = None) -> list[Finding]:
@@ -58,7 +58,7 @@ def findings_elsewhere(result: Result, plan: Plan, settings: Settings, run_id: s
         if source is not None:
             told = Telling(result, plan, settings, run_id, path)
             here = [finding for fault in faults if (finding := told.finding(fault, source))]
-            found += [replace(finding, path=str(path)) for finding in _kept(source, here, settings)]
+            found += [replace(finding, path=str(path)) for finding in kept(source, here, settings)]
     return found
 
 
@@ -80,7 +80,7 @@ def missing_finding(missing: Missing, source: Source, settings: Settings) -> lis
     severity = settings.severity_of(rule.code, rule.severity)
     fixes = (_comment_fix(missing, source),) if missing.names else ()
     found = Finding(rule.code, rule.name, message, severity, span, fixes=fixes, witness="dry-run", status="confirmed")
-    return _kept(source, [found], settings)
+    return kept(source, [found], settings)
 
 
 def statement_of(source: Source, position: Position) -> Block | None:
@@ -115,7 +115,7 @@ def _without_comment(header: str) -> str:
     return header[: end + 1] if end >= 0 else header.rstrip()
 
 
-def _kept(source: Source, found: Iterable[Finding], settings: Settings) -> list[Finding]:
+def kept(source: Source, found: Iterable[Finding], settings: Settings) -> list[Finding]:
     """Return the findings that no comment silences; a comment that silences nothing is the static witness's matter."""
     ordered = sorted(found, key=lambda finding: (finding.span, finding.code))
     try:

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Forecast, Plan, RunOptions
 from drygrad.dryrun.report import target_name
 from drygrad.dryrun.result import Result
+from drygrad.dryrun.short_forecast import forecast_of, size
 from drygrad.dryrun.what_if.exploring import Table
-from drygrad.gpus import GPUS, Gpu
+from drygrad.gpus import Gpu
 
 _UNFINISHED = ("deadline", "out-of-memory")
 """How runs end that would have needed more time or memory."""
-_CONTEXT = 500 << 20
-"""What CUDA itself is taken to need, where the GPU is not known."""
 
 
 def asked_for(options: RunOptions, gpu: Gpu | None) -> RunOptions:
     """Return the conditions of a forecast: those of a run, for a simulated GPU and without experiments."""
-    return replace(options, device="sim", forecast=Forecast(gpu), experiments=None, memory_limit=None)
-
-
-def forecast_of(record: Record) -> Mapping[str, Any] | None:
-    """Return what the worker has told; None where it came to nothing."""
-    told = record.result.data.get("forecast")
-    return cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else None
+    return replace(
+        options, device="sim", forecast=Forecast(gpu, ranks=options.ranks), experiments=None, memory_limit=None
+    )
 
 
 def is_bound(record: Record) -> bool:
@@ -35,10 +30,14 @@ def is_bound(record: Record) -> bool:
     return record.result.outcome != "passed"
 
 
-async def forecast_after(record: Record, run: Callable[[Plan], Awaitable[Result]]) -> Record:
-    """Return the record of a run that has ended for want of memory or of time with what all of it would take."""
+async def forecast_after(record: Record, run: Callable[[Plan], Awaitable[Result]], *, anyway: bool = False) -> Record:
+    """Return the record of a run that has ended for want of memory or of time with what all of it would take.
+
+    ``anyway``: that of a run that came to its end, too.
+    """
     options = record.plan.options
-    if record.result.outcome not in _UNFINISHED or record.result.device != "sim" or options.forecast is not None:
+    ended = anyway or record.result.outcome in _UNFINISHED
+    if not ended or record.result.device != "sim" or options.forecast is not None:
         return record
     gpu = Gpu(size(options.gpu_memory), options.gpu_memory) if options.gpu_memory else None
     result = await run(replace(record.plan, options=asked_for(options, gpu)))
@@ -46,31 +45,8 @@ async def forecast_after(record: Record, run: Callable[[Plan], Awaitable[Result]
     told = forecast_of(followed)
     if told is None or not told["peak_allocated"]:
         return record
-    note = _noted(followed, told)
-    return replace(record, result=replace(record.result, notes=(*record.result.notes, note)))
-
-
-def _noted(record: Record, told: Mapping[str, Any]) -> str:
-    peak, at_least = told["peak"], "at least " if is_bound(record) else ""
-    where = f" at line {peak['line']}" if peak and peak["path"] == str(record.plan.path) else ""
-    allocated, reserved = size(told["peak_allocated"]), size(told["peak_reserved"])
-    return f"forecast: {at_least}{allocated} allocated at the peak{where}, {reserved} reserved; see `drygrad forecast`"
-
-
-def size(count: int) -> str:
-    """Write a number of bytes with its unit."""
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}"
-        amount /= 1024
-    return f"{amount:.2f} GiB" if amount < 10 else f"{amount:.1f} GiB"
-
-
-def roomy(forecast: Mapping[str, Any]) -> list[Gpu]:
-    """Return the GPUs that have room for it, the smallest first."""
-    needed = int(forecast["peak_reserved"]) + _CONTEXT
-    return sorted((gpu for gpu in GPUS if gpu.memory >= needed), key=lambda gpu: gpu.memory)
+    whole = {**told, "lower_bound": is_bound(followed)}
+    return replace(record, result=replace(record.result, data={**record.result.data, "forecast": whole}))
 
 
 NOTHING = Table()

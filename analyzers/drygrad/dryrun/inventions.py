@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from drygrad.dryrun.inputs.bare import SOURCE as WITHOUT_CONSTRUCTOR
 from drygrad.dryrun.plan import Missing, Plan
 from drygrad.dryrun.result import Fault, Place, Result
 
@@ -41,6 +42,8 @@ OF_STRUCTURE = frozenset(
 
 _MAKING_VALUES = frozenset(("DG922",))
 """Relations that are tried with values of drygrad's own, such as the edges of what is legal."""
+_WITHOUT_STATE = frozenset(("DG921", "DG922"))
+"""Relations that say something of objects, too, that never were constructed: of where tensors are, and of values."""
 _MEETINGS = frozenset(("DG201", "DG205"))
 _WITHOUT_GRAPH = "DG106"
 _BROADCAST, _MISMATCH = "DG303", "Mismatch"
@@ -60,6 +63,11 @@ _UNPREPARED = "with inputs as they are before the program has changed them"
 def is_invented(plan: Plan) -> bool:
     """Say whether the inputs of a run were searched."""
     return plan.proposal is not None
+
+
+def is_bare(result: Result) -> bool:
+    """Say whether the object was made without its constructor, and holds what was invented for it."""
+    return any(WITHOUT_CONSTRUCTOR in entry.get("source", "") for entry in _inputs(result))
 
 
 def is_confirmed(fault: Fault, plan: Plan) -> bool:
@@ -86,8 +94,9 @@ def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fau
 def _claim(fault: Fault, plan: Plan, result: Result) -> Fault | None:
     """Return a fault as a run may report it; None where what was not the program's own could be all there is to it."""
     if fault.facts.get("relation"):
-        return _of_experiment(fault, plan)
-    weak = rests_on_inputs(fault.code, plan, result)
+        known = not is_bare(result) or fault.facts.get("relation") in _WITHOUT_STATE
+        return _of_experiment(fault, plan) if known else None
+    weak = rests_on_inputs(fault.code, plan, result) or is_bare(result)
     if is_invented(plan):
         sure = _is_sure(fault, result)
         if sure and not (weak and plan.partial):

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from drygrad.dryrun.remote.destination import Destination
+from drygrad.launchers import Profile
+
 WORKER = Path(__file__).resolve().parents[1] / "worker"
 SANDBOX = WORKER / "sandbox"
 """Started by path, so that nothing of drygrad's environment reaches the user's interpreter."""
@@ -60,6 +63,10 @@ class Launch:
     once: bool = False
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     folder: Path | None = None
+    last_words: float = 0.25
+    """The seconds that the command has to clear up when it is ended."""
+    destination: Destination | None = None
+    """Where the worker is sent to, if it is not on this machine."""
 
 
 def launch(interpreter: Path, options: LaunchOptions | None = None, folder: Path | None = None) -> Launch:
@@ -67,6 +74,14 @@ def launch(interpreter: Path, options: LaunchOptions | None = None, folder: Path
     once = sys.platform != "linux"
     confined = command(str(interpreter), WORKER, options)
     return Launch([*confined, *["--no-fork"] * once], str(interpreter), once, _environment(), folder)
+
+
+def launch_through(profile: Profile, interpreter: Path, root: Path) -> Launch:
+    """Return how to send a worker to another machine and start it there, for a project."""
+    destination = Destination(profile, root, str(interpreter))
+    return Launch(
+        destination.command, destination.shown, False, _environment(), root, last_words=5.0, destination=destination
+    )
 
 
 def _environment() -> dict[str, str]:

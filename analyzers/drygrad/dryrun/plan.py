@@ -78,10 +78,12 @@ class Forecast:
 
     gpu: Gpu | None = None
     changes: tuple[str, ...] = ()
+    ranks: int | None = None
+    """How many ranks the program is one of; None: as many as it is launched as."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it crosses the wire."""
-        return {"gpu": self.gpu.as_wire() if self.gpu else None, "changes": list(self.changes)}
+        return {"gpu": self.gpu.as_wire() if self.gpu else None, "changes": list(self.changes), "ranks": self.ranks}
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,8 @@ class Missing:
     span: Span
     names: tuple[str, ...] = ()
     in_flag: bool = False
+    in_comment: bool = False
+    """Whether the comment that gives inputs cannot be read: who wrote it hears of it, whatever else is run."""
     comment: str = ""
     """What a comment could say, where a search has come to something."""
 

@@ -151,7 +151,7 @@ class _Planner:
         for comment in comments:
             read = comment.arguments()
             if isinstance(read, Problem):
-                return Missing(self.target, read.message, read.span)
+                return Missing(self.target, read.message, read.span, in_comment=True)
             if not comment.skip:
                 found.append(read)
         return found

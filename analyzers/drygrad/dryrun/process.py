@@ -16,7 +16,6 @@ from drygrad.dryrun.launch import Launch
 from drygrad.dryrun.schema import Malformed
 
 MAX_MESSAGE = 64 << 20
-LAST_WORDS = 0.25
 LOG_BYTES = 64 << 10
 BREATH = 32
 """After so many messages in a row the event loop may do something else."""
@@ -53,10 +52,11 @@ class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
 class WorkerProcess:
     """A worker in a session of its own. Its standard error is kept, cut to the last ``LOG_BYTES``."""
 
-    def __init__(self, transport: asyncio.SubprocessTransport, streams: _Streams) -> None:
+    def __init__(self, transport: asyncio.SubprocessTransport, streams: _Streams, last_words: float) -> None:
         self._process = asyncio.subprocess.Process(transport, streams, asyncio.get_running_loop())
         self._exited = streams.exited
         self._log = bytearray()
+        self._last_words = last_words
         self._logging = asyncio.create_task(self._keep_log())
 
     @classmethod
@@ -65,7 +65,7 @@ class WorkerProcess:
         transport, streams = await asyncio.get_running_loop().subprocess_exec(
             _Streams, *launch.command, env=dict(launch.environment), cwd=launch.folder, start_new_session=True
         )
-        return cls(transport, streams)
+        return cls(transport, streams, launch.last_words)
 
     @property
     def pid(self) -> int:
@@ -77,17 +77,35 @@ class WorkerProcess:
         """The last that it wrote to its standard error."""
         return self._log.decode(errors="replace")
 
+    @property
+    def status(self) -> int | None:
+        """The exit status; None before its end."""
+        return self._process.returncode
+
     def send(self, message: Mapping[str, Any]) -> None:
         """Write one message; one that comes too late is dropped."""
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def write(self, data: bytes) -> None:
+        """Write something that is no message; what comes too late is dropped."""
         with suppress(OSError, RuntimeError):
-            self._input().write(json.dumps(message).encode() + b"\n")
+            self._input().write(data)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether its output has ended."""
+        return self._process.stdout is None or self._process.stdout.at_eof()
+
+    async def line(self) -> bytes:
+        """Return the next line of its output, empty at the end. WireError where it is too long."""
+        output = self._process.stdout
+        assert output is not None
+        return await self._line(output)
 
     async def messages(self, garbage: int) -> AsyncIterator[dict[str, Any]]:
         """Yield what it says until its output ends. WireError where more than ``garbage`` lines are no messages."""
-        output = self._process.stdout
-        assert output is not None
         count = 0
-        while line := await self._line(output):
+        while line := await self.line():
             count += 1
             if count % BREATH == 0:
                 await asyncio.sleep(0)
@@ -108,9 +126,9 @@ class WorkerProcess:
             raise WireError(f"it wrote a message of more than {MAX_MESSAGE >> 20} MiB") from None
 
     def kill(self) -> None:
-        """End it: its top, which clears up behind it, has ``LAST_WORDS`` seconds before the whole group is killed."""
+        """End it: its top, which clears up behind it, has a few moments before the whole group is killed."""
         send_signal(self._process, signal.SIGTERM)
-        asyncio.get_running_loop().call_later(LAST_WORDS, self._kill_group)
+        asyncio.get_running_loop().call_later(self._last_words, self._kill_group)
 
     def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):

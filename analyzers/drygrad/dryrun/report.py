@@ -10,6 +10,7 @@ from drygrad.dryrun.coverage import executed
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.result import Result
+from drygrad.dryrun.short_forecast import short_forecast
 from drygrad.dryrun.targets import Target
 from drygrad.model import Finding
 
@@ -20,6 +21,7 @@ def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None =
     """Return a run; ``refuted`` are the static findings that it disproved, ``path`` the file as the user named it."""
     result = record.result
     memory = _object(result.data.get("memory"))
+    short = short_forecast(record)
     return {
         "id": record.run_id,
         "target": target_name(path or str(record.plan.path), record.plan.target),
@@ -35,6 +37,7 @@ def run_json(record: Record, refuted: Sequence[Finding] = (), path: str | None =
         "peak_memory_bytes": result.peak_bytes,
         "peak_by_phase": _object(memory.get("by_phase")),
         "memory_by_line": memory.get("by_line") or [],
+        "forecast": short.as_json() if short else None,
         "gradients": result.data.get("gradients") or [],
         "syncs": syncs(result),
         "shapes": [
@@ -98,13 +101,14 @@ def missing_json(missing: Missing, path: str) -> dict[str, Any]:
     """Return the entry of a target that could not be run."""
     empty: dict[str, list[object]] = {key: [] for key in _LISTS}
     unknown = dict.fromkeys(
-        ("id", "device", "tensors_on", "seed", "coverage", "seconds", "peak_memory_bytes", "torch", "interpreter")
+        ("id", "device", "tensors_on", "seed", "coverage", "seconds", "peak_memory_bytes", "forecast", "torch")
     )
     return {
         **unknown,
         **empty,
         "target": target_name(path, missing.target),
         "comment": None,
+        "interpreter": None,
         "outcome": "no-inputs",
         "reason": None,
         "peak_by_phase": {},

@@ -20,7 +20,7 @@ from drygrad.dryrun.experiments import experiment
 from drygrad.dryrun.findings import findings, findings_elsewhere
 from drygrad.dryrun.forecasting import forecast_after
 from drygrad.dryrun.lane import in_turn
-from drygrad.dryrun.launch import Launch, LaunchOptions, launch
+from drygrad.dryrun.launch import Launch, LaunchOptions, launch, launch_through
 from drygrad.dryrun.launches.choosing import lacks_a_launch, told, worth_trying
 from drygrad.dryrun.launches.finding import find
 from drygrad.dryrun.launches.launch import Launch as Launched
@@ -35,7 +35,9 @@ from drygrad.dryrun.varying import vary
 from drygrad.dryrun.verify import verify
 from drygrad.dryrun.ways import Ways
 from drygrad.dryrun.what_if.exploring import Table, explore
+from drygrad.dryrun.what_if.fitting import with_fitting
 from drygrad.dryrun.workspace_imports import imported_files
+from drygrad.launchers import Profile
 from drygrad.model import Finding
 from drygrad.settings import Settings
 from drygrad.static.source import Source
@@ -51,11 +53,11 @@ _NAMES = {"cuda": "the GPU", "sim": "the simulated GPU"}
 
 @dataclass(frozen=True)
 class Home:
-    """Where runs happen: an interpreter, a prefix such as ``srun``, and the project's folder."""
+    """Where runs happen: an interpreter, what leads to another machine or is put in front, and the project's folder."""
 
     interpreter: Path
     root: Path
-    launcher: tuple[str, ...] = ()
+    launcher: tuple[str, ...] | Profile = ()
 
 
 class _Request(NamedTuple):
@@ -71,6 +73,8 @@ class _Request(NamedTuple):
 
 def launch_at(home: Home) -> Launch:
     """Return how a worker is started there, in the sandbox."""
+    if isinstance(home.launcher, Profile):
+        return launch_through(home.launcher, home.interpreter, home.root)
     options = LaunchOptions(prefix=home.launcher, workspaces=(str(home.root),))
     return launch(home.interpreter, options, home.root)
 
@@ -237,7 +241,8 @@ class DryRuns:
         self, record: Record, static: Sequence[Finding], home: Home, settings: Settings, budget: float
     ) -> Record:
         """Return a record with its fixes tried, within so many seconds. Cancelling the caller ends the runs."""
-        return await verify(record, static, self.supervisor(home).run, settings, budget)
+        run = self.supervisor(home).run
+        return await with_fitting(await verify(record, static, run, settings, budget), run, budget)
 
     async def what_if(self, record: Record, home: Home) -> Table:
         """Return what a forecast comes to with something different, the greatest saving first."""
@@ -286,9 +291,7 @@ class DryRuns:
         supervisor = self.supervisor(home)
         if plan.options.device != "auto":
             return plan, await supervisor.run(plan, on_phase, run)
-        if on_phase:
-            on_phase("starting")
-        device, why = choose(await supervisor.settled())
+        device, why = choose(await supervisor.settled(on_phase))
         result = await supervisor.run(_on(plan, device), on_phase, run)
         while result.outcome == "unsupported" and device in _OTHERWISE and not result.data.get("ranks"):
             why = f"{_NAMES[device]} cannot run this{': ' if result.reason else ''}{result.reason or ''}"

@@ -35,6 +35,11 @@ class State:
     ready: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
+    def phase(self) -> str:
+        """What a run hears that waits for it: what is waited for, if that is known."""
+        return self.why if self.name == "starting" and self.why else self.name
+
+    @property
     def torch(self) -> str | None:
         """The version of torch, once the worker has said so."""
         return _text(self.ready.get("torch"))

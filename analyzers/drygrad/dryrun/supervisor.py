@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -14,11 +14,15 @@ from drygrad.dryrun.backoff import Backoff
 from drygrad.dryrun.conversation import Conversation, Died, Flight, OnInterim, OnPhase, Unusable, made_result
 from drygrad.dryrun.launch import Launch
 from drygrad.dryrun.process import WorkerProcess
+from drygrad.dryrun.remote.arrival import arrive
+from drygrad.dryrun.remote.destination import Far
 from drygrad.dryrun.result import Fault, Result
 from drygrad.dryrun.states import Limits, State, StateName
 
 PARALLEL = 2
 NO_TORCH = "DG905"
+_HELD = 3.0
+"""Seconds within which the runs that follow a failed start are told the same."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,14 +53,19 @@ class Supervisor:
         self.state = State("stopped", launch.interpreter)
         self._launch = launch
         self._on_state = on_state
-        self._limits = limits or Limits()
-        self._backoff = backoff or Backoff()
+        far = launch.destination
+        self._limits = limits or (Limits(grace=15.0, cancel=2.0, farewell=2.0) if far else Limits())
+        self._backoff = backoff or (Backoff(far.profile.restarts, window=3600.0) if far else Backoff())
         self._slots = asyncio.Semaphore(parallel)
         self._living: asyncio.Task[None] | None = None
         self._spare: Conversation | None = None
         self._busy: dict[Flight, Conversation | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
+        self._waiting = 0
+        self._idle: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._failed = -_HELD
 
     async def run(
         self,
@@ -92,11 +101,14 @@ class Supervisor:
         if self._living is None or (self._living.done() and self.state.name == "stopped"):
             self._living = asyncio.create_task(self._live())
 
-    async def settled(self) -> State:
+    async def settled(self, on_phase: OnPhase | None = None) -> State:
         """Start the worker if need be; return the state when it is ready or has failed for good."""
-        self.start()
-        while self.state.name not in ("ready", "busy", "failed"):
-            await self._next_change()
+        with self._needed():
+            self.start()
+            while self.state.name not in ("ready", "busy", "failed"):
+                if on_phase:
+                    on_phase(self.state.phase)
+                await self._next_change()
         return self.state
 
     def prepare(self, device: str, modules: tuple[str, ...]) -> None:
@@ -112,6 +124,8 @@ class Supervisor:
 
     async def close(self) -> None:
         """End the worker and its runs."""
+        if self._idle is not None:
+            self._idle.cancel()
         living, self._living = self._living, None
         if living:
             living.cancel()
@@ -123,7 +137,9 @@ class Supervisor:
         for flight in self._busy:
             flight.end("cancelled", "the worker was stopped")
         self._change("stopped")
-        await asyncio.gather(*(conversation.leave() for conversation in talks), *self._tasks)
+        others = self._tasks - {asyncio.current_task()}
+        await asyncio.gather(*(conversation.leave() for conversation in talks), *others)
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
     @property
     def log(self) -> str:
@@ -134,8 +150,10 @@ class Supervisor:
         self._busy[flight] = None
         try:
             flight.phase("waiting")
+            self._forget_failure()
             async with self._slots:
-                conversation = await self._worker_for(flight)
+                with self._needed():
+                    conversation = await self._worker_for(flight)
                 if conversation is None:
                     return
                 self._busy[flight] = conversation
@@ -147,8 +165,35 @@ class Supervisor:
                     await conversation.leave()
         finally:
             del self._busy[flight]
+            self._rest()
             if self.state.name == "busy" and not any(self._busy.values()):
                 self._change("ready" if self._spare else "starting")
+
+    def _forget_failure(self) -> None:
+        """Try a way to another machine again that has failed a while ago: networks come back."""
+        lately = asyncio.get_running_loop().time() - self._failed < _HELD
+        if self._launch.destination and self.state.name == "failed" and not lately:
+            self._backoff.forget()
+            self._change("stopped")
+
+    @contextmanager
+    def _needed(self) -> Generator[None]:
+        """Count on the start of a worker; one elsewhere is given up when nobody does: it may be queued."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting and self._launch.destination and self.state.name in ("starting", "backing-off"):
+                self._abandon()
+
+    def _abandon(self) -> None:
+        living, self._living = self._living, None
+        if living:
+            living.cancel()
+            self._ending.add(living)
+            living.add_done_callback(self._ending.discard)
+        self._change("stopped")
 
     async def _worker_for(self, flight: Flight) -> Conversation | None:
         """Wait for a worker. None where the run has its answer by then, because it was cancelled or all is lost."""
@@ -160,7 +205,7 @@ class Supervisor:
                 return self._take()
             else:
                 if self.state.name in ("starting", "backing-off"):
-                    flight.phase(self.state.name)
+                    flight.phase(self.state.phase)
                 await self._next_change()
         return None
 
@@ -185,15 +230,26 @@ class Supervisor:
                 why = await self._one_life()
                 if why is None:
                     continue
-                _log.warning("%s: %s", self._launch.interpreter, why)
+                level = logging.INFO if self._launch.destination else logging.WARNING
+                _log.log(level, "%s: %s", self._launch.interpreter, why)
                 pause = self._backoff.pause()
                 if pause is None:
-                    self._change("failed", f"{why}; it died {self._backoff.limit + 1} times in a row")
+                    self._fail(why)
                     return
                 self._change("backing-off", why)
                 await asyncio.sleep(pause)
         except Unusable as error:
-            self._change("failed", f"no usable torch in {self._launch.interpreter}: {error}", unusable=True)
+            self._fail(str(error), unusable=True)
+
+    def _fail(self, why: str, *, unusable: bool = False) -> None:
+        """Give up. Whoever sent the worker elsewhere hears it as a fault of the way, not of this machine's torch."""
+        self._failed = asyncio.get_running_loop().time()
+        if self._launch.destination:
+            self._change("failed", why, unusable=True)
+        elif unusable:
+            self._change("failed", f"no usable torch in {self._launch.interpreter}: {why}", unusable=True)
+        else:
+            self._change("failed", f"{why}; it died {self._backoff.limit + 1} times in a row")
 
     async def _one_life(self) -> str | None:
         """Start a worker and stay until it dies (return why) or, if it serves a single run, until it is taken."""
@@ -202,7 +258,11 @@ class Supervisor:
             process = await WorkerProcess.start(self._launch)
         except OSError as error:
             raise Unusable(f"{self._launch.command[0]} cannot be started: {error.strerror}") from None
-        conversation = Conversation(process, self._limits)
+        try:
+            far = await self._far(process)
+        except Died as error:
+            return str(error)
+        conversation = Conversation(process, self._limits, far)
         try:
             ready = await conversation.ready()
             self._spare = conversation
@@ -215,6 +275,32 @@ class Supervisor:
                 self._spare = None
             if all(conversation is not talk for talk in self._busy.values()):
                 await conversation.leave()
+
+    async def _far(self, process: WorkerProcess) -> Far | None:
+        """Have the worker sent, where it is to serve elsewhere. Died or Unusable where it does not come there."""
+        destination = self._launch.destination
+        if destination is None:
+            return None
+        try:
+            return await arrive(process, destination, self._limits.start, lambda why: self._change("starting", why))
+        except BaseException:
+            await process.leave(0)
+            await process.ended()
+            raise
+
+    def _rest(self) -> None:
+        """Let a worker on another machine go, which may hold a GPU there, when nobody has asked for it long enough."""
+        if self._idle is not None:
+            self._idle.cancel()
+        far = self._launch.destination
+        if far and not self._busy and self._spare:
+            self._idle = asyncio.get_running_loop().call_later(far.profile.idle, self._part_with, self._spare)
+
+    def _part_with(self, conversation: Conversation) -> None:
+        if self._spare is conversation and not self._busy:
+            closing = asyncio.create_task(self.close())
+            self._tasks.add(closing)
+            closing.add_done_callback(self._tasks.discard)
 
     async def _death_or_departure(self, conversation: Conversation) -> str | None:
         over = asyncio.ensure_future(conversation.over())

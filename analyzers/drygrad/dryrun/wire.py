@@ -111,6 +111,7 @@ def _expression(value: object) -> str:
 _OURS = re.compile(
     r"__import__\('(pathlib|tempfile|contextlib|collections|unittest\.mock)'(, fromlist=\['MagicMock'\])?\)"
     r"|__import__\('[\w.]+', fromlist=\['_'\]\)|(?<=\w)\.__new__(?=\()"
+    r"|(?<=\btorch\.nn\.Module)\.__init__(?=\(made\))"
 )
 """What drygrad itself proposes, and a worker sends back: modules of ours and of the workspace, objects without init."""
 
@@ -224,6 +225,7 @@ _MEMORY = record(
     {
         "device": one_of(("cpu", "cuda"), "where memory is"),
         "peak_bytes": _COUNT,
+        "reserved": Optional(maybe(_COUNT)),
         "by_phase": table(_WORDS, _COUNT, 20),
         "by_line": items(_HELD, 1000),
         "steps": items(_COUNT, 10_000),
@@ -274,15 +276,20 @@ _SEEN = record(
         "linear": _COUNT,
     }
 )
+_FORESEEN = record(
+    {"at": _COUNT, "bytes": _COUNT, "phase": _WORDS, "reserved": _COUNT, "kinds": table(_WORDS, _COUNT, 20)}
+)
 _FORECAST = record(
     {
         "device": one_of(("cpu", "cuda"), "where memory is"),
         "peak_allocated": _COUNT,
         "peak_reserved": _COUNT,
         "context": maybe(_COUNT),
+        "ranks": _COUNT,
+        "communicators": _COUNT,
         "fits": maybe(flag),
         "peak": maybe(record(_ALLOCATED)),
-        "refused": maybe(record({**_ALLOCATED, "allocated": _COUNT})),
+        "refused": maybe(record({**_ALLOCATED, "allocated": _COUNT, "at": _COUNT})),
         "phases": table(_WORDS, _COUNT, 20),
         "kinds": table(_WORDS, _COUNT, 20),
         "by_line": items(record({"path": maybe(path), "line": maybe(_LINE), "kind": _WORDS, "bytes": _COUNT}), 1000),
@@ -291,7 +298,10 @@ _FORECAST = record(
             100,
         ),
         "steps": items(_COUNT, 10_000),
-        "over_time": items(record({"at": _COUNT, "bytes": _COUNT, "phase": _WORDS}), 10_000),
+        "grows": maybe(record(_ALLOCATED)),
+        "over_time": items(_FORESEEN, 1000),
+        "peak_at": maybe(_COUNT),
+        "marks": items(record({"at": _COUNT, "name": _WORDS}), 1000),
         "assumptions": items(_SENTENCE, 100),
         "time": maybe(_BOUND_OF_TIME),
         "memory": maybe(_COUNT),
@@ -419,12 +429,18 @@ _RUN = line(100)
 _MESSAGES: dict[str, Kind] = {
     "ready": READY,
     "unusable": record({"type": _WORDS, "why": _REASON, "python": Optional(_WORDS), "executable": Optional(_REASON)}),
+    "here": record({"type": _WORDS}),
+    "wanted": record({"type": _WORDS}),
+    "placed": record({"type": _WORDS, "root": line(4096)}),
     "log": record({"type": _WORDS, "text": text(20_000)}),
     "phase": record({"type": _WORDS, "run": _RUN, "phase": line(80)}),
     "interim": record({"type": _WORDS, "run": _RUN, "answer": text(64 << 20)}),
     "result": record({"type": _WORDS, "run": _RUN, "answer": text(64 << 20), "output": Optional(_OUTPUT)}),
 }
-"""What a worker says. The answer of a run, and what it knows before, is its own text, which no process has read."""
+"""What a worker says, and what stands beside one on another machine.
+
+The answer of a run, and what it knows before, is its own text, which no process has read.
+"""
 
 
 def message(data: bytes | str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar, cast
 
@@ -44,6 +45,7 @@ class Context:
         self._facts = facts
         self._derived: dict[object, object] = {}
         self._nodes: dict[tuple[type[ast.AST], ...], list[ast.AST]] = {}
+        self._mentioned: dict[str | re.Pattern[str], bool] = {}
         self.settings = settings
 
     # -- the whole -----------------------------------------------------------------------------------------------
@@ -62,6 +64,13 @@ class Context:
     def facts(self) -> ModuleFacts:
         """What the interpretation has found out."""
         return self._facts
+
+    def mentions(self, what: str | re.Pattern[str]) -> bool:
+        """Say whether a word or a pattern occurs anywhere in the text; it is searched once, however many nodes ask."""
+        if what not in self._mentioned:
+            text = self.source.text
+            self._mentioned[what] = what in text if isinstance(what, str) else what.search(text) is not None
+        return self._mentioned[what]
 
     # -- facts ---------------------------------------------------------------------------------------------------
 

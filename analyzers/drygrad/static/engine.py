@@ -89,7 +89,7 @@ def _subscriptions(select: tuple[str, ...], ignore: tuple[str, ...], target: Ver
 def _visit(context: Context, tree: Tree, wanted: Subscriptions, silence: Silence | None) -> Iterator[Finding]:
     by_type, by_operation = wanted.by_type, wanted.by_operation
     for visitor in by_type.get(ast.Module, ()):
-        yield from visitor(context.tree, context) or ()
+        yield from _found(visitor, (context.tree,), context)
     for statement in tree.statements:
         if silence is None:
             yield from _offer(statement.by_type, context, wanted)

@@ -95,6 +95,7 @@ class OwnContext(Context):
     class_of = _leaving(Context.class_of)
     derived = _leaving(Context.derived)
     nodes = _leaving(Context.nodes)
+    mentions = _leaving(Context.mentions)
 
     value = _about(Context.value)
     call = _about(Context.call)

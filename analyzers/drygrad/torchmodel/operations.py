@@ -46,3 +46,19 @@ def _read(name: str) -> Any:
 def removed_functions() -> Mapping[str, str]:
     """Return what torch only names to say that it is gone, in its own words."""
     return _read("gone")
+
+
+def names_of(package: str) -> frozenset[str] | None:
+    """Return the names and modules of one of torch's packages; None where they are not known."""
+    return _names().get(package)
+
+
+@cache
+def _names() -> Mapping[str, frozenset[str]]:
+    return {package: frozenset(names) for package, names in _read("names").items()}
+
+
+@cache
+def torch_version() -> str:
+    """Return the version of torch that all of this was asked of: ``2.13``."""
+    return ".".join(_read("made_of")["torch"].split(".")[:2])

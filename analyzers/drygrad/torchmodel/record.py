@@ -40,6 +40,7 @@ Claim: TypeAlias = Cases | str | bool | None
 class Row(TypedDict, total=False):
     """What is written down of an operation.
 
+    ``refuses`` are dtypes that the first operand may not have, though it may be of floats.
     ``kinds`` are those of which each argument was when the operation was tried, ``defaults`` those of switches and
     modes that are not given. ``grad`` says by "operand result" whether one passes on that it requires grad, ``kept`` by
     "kept operand" what is kept for whose gradient; the same of in-place forms in ``grad_`` and ``kept_``.
@@ -50,6 +51,7 @@ class Row(TypedDict, total=False):
     defaults: dict[str, str]
     out: Claim
     shape: Claim
+    refuses: Claim
     dtype0: Claim
     dtype1: Claim
     dtype2: Claim
@@ -108,6 +110,11 @@ class Op:
         """Return what a call gives: ``tensor``, the number of tensors in a tuple, ``many``, or ``other``."""
         return self._decide(self.row.get("out"), form)
 
+    def structure_of_all(self) -> Label:
+        """Return what every call gives, whatever its arguments; None where that depends on them."""
+        claim = self.row.get("out")
+        return self._decide(claim, dict.fromkeys(claim["by"], "?") if isinstance(claim, dict) else {})
+
     def shape(self, form: Form) -> Label:
         """Return the rule for the shape of one result: ``scalar``, ``same:input``, ``broadcast:*``, ``reduce:all``."""
         return self._decide(self.row.get("shape"), form)
@@ -119,6 +126,11 @@ class Op:
         """
         claims = (self.row.get("dtype0"), self.row.get("dtype1"), self.row.get("dtype2"), self.row.get("dtype3"))
         return self._decide(claims[index], form) if index < len(claims) else None
+
+    def refuses(self, form: Form) -> frozenset[str]:
+        """Return the dtypes that a call refuses in its first operand, where it takes floats."""
+        said = self._decide(self.row.get("refuses"), form)
+        return frozenset(said.split()) if isinstance(said, str) else frozenset()
 
     def view(self, form: Form) -> Label:
         """Return whether the result shares the memory of the first operand: ``always``, ``maybe``, ``never``."""

@@ -10,6 +10,7 @@ import traceback
 from typing import Any
 
 from drygrad.worker import command_line, frames, surroundings
+from drygrad.worker.absent_imports import absent_imports
 from drygrad.worker.run import Fault, Instrument, Place, Run
 
 MAX_MESSAGE = 300
@@ -28,6 +29,12 @@ _MISSING_CUDA = (
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
+def _absent(run: Run, place: Place | None) -> list[str]:
+    """Return the modules that the target's file, that of an error, and what they import lack."""
+    files = [run.lines.path, *([place.path] if place is not None else [])]
+    return absent_imports(files, run.lines.text_of)
+
+
 def settle(run: Run, instruments: list[Instrument], error: BaseException, called: Place | None = None) -> str:
     """Report the fault behind an error; return the outcome of the run. ``called`` is where the target begins."""
     place = run.lines.place_of_error(error) or _place_of_op(run) or called
@@ -42,7 +49,7 @@ def settle(run: Run, instruments: list[Instrument], error: BaseException, called
             run.result["error"]["message"] = run.result["reason"]
         return outcome
     if outcome == "missing-package":
-        run.result["reason"] = surroundings.missing_package(error)
+        run.result["reason"] = surroundings.missing_package(error, _absent(run, place))
         run.result["error"].update(type=outcome, message=f"cannot run here: {run.result['reason']}")
         return outcome
     if outcome == "no-inputs":

@@ -187,6 +187,9 @@ class Execution:
         sys.meta_path.insert(0, finder)
         give_source(plan["path"], plan["text"])
         self.launch.enter(root)
+        if self.launch.world > 1:
+            self.run.world = self.launch.world
+            self.launch.become(0, self.launch.world, begin=False)
         forks = plan.get("experiments") or (program is not None and program.is_tried)
         torch.set_num_threads(1 if forks else min(MAX_THREADS, torch.get_num_threads()))
         seed_all(int(plan.get("seed") or 0))

@@ -65,8 +65,14 @@ class Launch:
         ranks = self._given.get("ranks") or 1
         if _STARTS_RANKS.intersection(self._given.get("through") or ()):
             self._set()
-        if ranks > 1:
+        if ranks > 1 and not self._plan.get("forecast"):
             self._note(f"only the first of {ranks} processes is run, in a group of one")
+
+    @property
+    def world(self) -> int:
+        """How many processes the program is one of, in a forecast: as asked for, else as it is launched."""
+        asked: dict[str, Any] = self._plan.get("forecast") or {}
+        return int(asked.get("ranks") or self._given.get("ranks") or 1) if asked else 1
 
     def become(self, rank: int, world: int, begin: bool) -> None:
         """Let this process be one of several: it has its variables from the beginning on, or when it needs them."""

@@ -86,6 +86,17 @@ class Lines:
         """Return the lines of a file whose text is known."""
         return self._source.get(path)
 
+    def text_of(self, path: str) -> str | None:
+        """Return the text of a file, as the editor has it or as it is on the disk."""
+        known = self._source.get(path)
+        if known is not None:
+            return "\n".join(known)
+        try:
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+        except (OSError, ValueError):
+            return None
+
     @property
     def texts(self) -> dict[str, list[str]]:
         """The lines of all files whose text is known."""

@@ -59,8 +59,11 @@ def _begin_alone(run: Run) -> None:
         if run.ranks is not None:
             name, rank, size = _RANKS, run.ranks.seat.rank, run.ranks.seat.world
         else:
-            run.note("the process group has one member; collectives return their input")
-            name, rank, size = _FAKE, 0, 1
+            size = max(run.world, named.get("world_size") or 1) if run.plan.get("forecast") else 1
+            run.world = size
+            if size == 1:
+                run.note("the process group has one member; collectives return their input")
+            name, rank = _FAKE, 0
             _register()
         begin(name, store=store(), rank=rank, world_size=size, timeout=timedelta(seconds=30))
         _name(dist.group.WORLD, backend)
@@ -77,6 +80,8 @@ def _begin_alone(run: Run) -> None:
 
     def init_device_mesh(device_type: Any, mesh_shape: Any, **named: Any) -> Any:
         _ask_for(run, prod(mesh_shape))
+        if run.plan.get("forecast") and not dist.is_initialized():
+            run.world = max(run.world, prod(mesh_shape))
         if run.ranks is not None and device_type == "cuda" and torch.cuda.device_count() and not _is_in_use():
             torch.cuda.set_device(run.ranks.seat.rank % torch.cuda.device_count())
         return mesh(device_type, mesh_shape, **named)
@@ -135,15 +140,28 @@ def _keep_promises(run: Run) -> None:
 
         return collective
 
+    def bucketing(function: Any) -> Any:
+        @wraps(function)
+        def making(*args: Any, **kwargs: Any) -> Any:
+            run.bucketing = True
+            try:
+                return function(*args, **kwargs)
+            finally:
+                run.bucketing = False
+
+        return making
+
     for name in _LATER:
         _replace(name, later(getattr(distributed_c10d, name)))
 
     reducer: Any = getattr(dist, "Reducer")  # noqa: B009 - as below
     promising = ReducersGroup()
 
+    @bucketing
     def Reducer(parameters: Any, buckets: Any, sizes: Any, group: Any, *rest: Any, **named: Any) -> Any:
         return reducer(parameters, buckets, sizes, promising if run.ranks is None else group, *rest, **named)
 
+    reducer._rebuild_buckets = bucketing(reducer._rebuild_buckets)
     dist.Reducer = Reducer  # type: ignore[attr-defined]
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from drygrad.worker.ragged import Rest, rest_of
 from drygrad.worker.run import Instrument, Place, Run
@@ -27,6 +28,9 @@ class Progress(Instrument):
         self.steps = 0
         self.pending = 0
         """Backward passes since the last step."""
+        self.repeated = -1
+        """Of the steps after which their optimizer has stepped once more, the number of the last."""
+        self._last_step: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self.begun: set[int] = set()
         """The numbers of the nodes that backward passes began from."""
 
@@ -41,6 +45,8 @@ class Progress(Instrument):
 
     def step_ends(self, optimizer: Any) -> None:
         """Count a step."""
+        self.repeated = max(self.repeated, self._last_step.get(optimizer, -1))
+        self._last_step[optimizer] = self.steps
         self.steps += 1
         self.pending = 0
 
@@ -105,6 +111,8 @@ class _Bound:
         if self.count < (min(limit, PASSES) if around else limit):
             return False
         steps = progress.steps - self._steps
+        if steps and progress.backwards == self._backwards and progress.repeated < self._steps:
+            return False  # it goes through several optimizers, each of which has its part in one step
         if steps == 1 and not around and self.loops.follows_steps:
             return progress.pending > 0 or self.count >= MOST * limit
         if steps:

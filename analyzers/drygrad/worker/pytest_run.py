@@ -30,6 +30,7 @@ class _Errors:
         self.first: BaseException | None = None
         self.first_test: str | None = None
         self.ran = 0
+        self._collected: list[Any] = []
 
     def pytest_addoption(self, parser: Any) -> None:
         """Take the options of drygrad's plugin, which a project may set for all its sessions."""
@@ -40,6 +41,15 @@ class _Errors:
     def pytest_configure(self, config: Any) -> None:
         """Take its mark."""
         config.addinivalue_line("markers", "no_drygrad: the test is not repeated under instruments")
+
+    def pytest_itemcollected(self, item: Any) -> None:
+        """Hear of a test that was asked for."""
+        self._collected.append(item)
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Run what was asked for by name where the project's settings leave none of it, as of stages or slow tests."""
+        if not session.items:
+            session.items[:] = self._collected
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Hear of a test that begins."""

@@ -87,6 +87,10 @@ class Run:
     """Gives the result of an operation that was refused, where the run is to go on behind it."""
     built_with: Callable[[Any], Given | None] | None = None
     """Tells, in experiments, what the constructor of a module of the user's was called with."""
+    world: int = 1
+    """How many ranks a forecast is of, where no other takes part."""
+    bucketing: bool = False
+    """Whether ``DistributedDataParallel`` makes the buckets in which gradients are sent."""
     ranks: Groups | None = None
     """Makes the process groups, where this process is one of several ranks."""
     test: str | None = None

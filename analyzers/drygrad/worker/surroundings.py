@@ -6,10 +6,10 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
-from importlib.util import find_spec
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
+from drygrad.worker.absent_imports import is_there
 from drygrad.worker.modules import third_party_folders
 
 _MOST = 50
@@ -82,21 +82,35 @@ def wants_more_processes(error: BaseException) -> bool:
     return inside and isinstance(error, (RuntimeError, ValueError)) and _RANKS.search(words_of(error)) is not None
 
 
-def missing_package(error: BaseException) -> str | None:
-    """Return the sentence that names the package for want of which an error was raised; None for other errors."""
+def missing_package(error: BaseException, others: Sequence[str] = ()) -> str | None:
+    """Return the sentence that names the package for want of which an error was raised; None for other errors.
+
+    ``others`` are modules that the program lacks as well.
+    """
     for each in chain(error):
         if not isinstance(each, ImportError):
             continue
         said = _ABSENT.search(words_of(each))
         name = (each.name or (said.group(1) if said else "")).partition(".")[0]
-        if isinstance(each, ModuleNotFoundError) and name and not _is_there(name):
-            package = _DISTRIBUTIONS.get(name, name.replace("_", "-"))
-            where = sys.prefix if sys.prefix != sys.base_prefix else sys.executable
-            how = f"if it is a package, `{sys.executable} -m pip install {package}` installs it"
-            return f"module `{name}` is neither in the project nor in the environment {where}; {how}"
+        if isinstance(each, ModuleNotFoundError) and name and not is_there(name):
+            return _to_install([name, *(other for other in others if other != name)])
         if _TO_INSTALL.search(words_of(each)):
             return words_of(each).strip().splitlines()[0]
     return _broken_package(error)
+
+
+def _to_install(names: Sequence[str]) -> str:
+    """Return the sentence for modules that are not there: which, where, and how to install them."""
+    packages = " ".join(_DISTRIBUTIONS.get(name, name.replace("_", "-")) for name in names)
+    where = sys.prefix if sys.prefix != sys.base_prefix else sys.executable
+    quoted = [f"`{name}`" for name in names]
+    if len(names) == 1:
+        what, how = f"module {quoted[0]} is", "if it is a package"
+    else:
+        what, how = f"modules {', '.join(quoted[:-1])} and {quoted[-1]} are", "if they are packages"
+    return (
+        f"{what} neither in the project nor installed in {where}; {how}: `{sys.executable} -m pip install {packages}`"
+    )
 
 
 def _broken_package(error: BaseException) -> str | None:
@@ -156,15 +170,6 @@ def innermost(error: BaseException) -> FrameType | None:
 def is_installed(frame: FrameType | None) -> bool:
     """Say whether a frame is of an installed package."""
     return frame is not None and frame.f_code.co_filename.startswith(third_party_folders())
-
-
-def _is_there(name: str) -> bool:
-    if name in sys.modules:
-        return True
-    try:
-        return find_spec(name) is not None
-    except (ImportError, ValueError, AttributeError):
-        return False
 
 
 def words_of(error: BaseException) -> str:

@@ -129,7 +129,7 @@ class Watch(TorchDispatchMode):
         if run.transforms or (types and dispatch_themselves(types)):
             return self._pass_over(func, args, kwargs)
         node = _current_node()
-        if node is None:
+        if node is None or run.phase == "optimizer":  # hooks take steps in the midst of a backward pass
             phase, here = run.phase, run.step_call or self._lines.here(1)
         else:
             here = self._lines.here(1)

@@ -1,4 +1,4 @@
-// Bundles the extension and the script of its result panel.
+// Bundles the extension and the scripts of its pages.
 import { build } from "esbuild";
 
 const shared = { bundle: true, sourcemap: true, minify: true, logLevel: "warning" };
@@ -11,11 +11,6 @@ await build({
     format: "cjs",
     external: ["vscode"],
 });
-await build({
-    ...shared,
-    entryPoints: ["src/panel/view.ts"],
-    outfile: "dist/panel.js",
-    platform: "browser",
-    target: "es2022",
-    format: "iife",
-});
+for (const [page, script] of [["panel", "src/panel/view.ts"], ["forecast", "src/forecast/view.ts"]]) {
+    await build({ ...shared, entryPoints: [script], outfile: `dist/${page}.js`, platform: "browser", target: "es2022", format: "iife" });
+}

@@ -11,10 +11,10 @@ import { ResultPanel } from "./panel/panel";
 import { Server } from "./server";
 
 const DEVICES: vscode.QuickPickItem[] = [
-    { label: "auto", description: "your GPU if it has room, else a simulated one, else the CPU" },
-    { label: "cuda", description: "your GPU" },
-    { label: "sim", description: "a GPU simulated in host memory: device faults show, nothing is fast" },
-    { label: "cpu", description: "the CPU: faults of devices do not show" },
+    { label: "auto", description: vscode.l10n.t("your GPU if it has free memory, else a simulated one, else the CPU") },
+    { label: "cuda", description: vscode.l10n.t("your GPU") },
+    { label: "sim", description: vscode.l10n.t("a GPU simulated in host memory: finds device errors, runs at CPU speed") },
+    { label: "cpu", description: vscode.l10n.t("the CPU: device errors are not found") },
 ];
 
 export function registerCommands(context: vscode.ExtensionContext, server: Server, panel: ResultPanel): void {
@@ -63,8 +63,8 @@ function pythonEditor(): vscode.TextEditor | null {
 async function selectDevice(): Promise<void> {
     const configuration = vscode.workspace.getConfiguration("drygrad");
     const current = configuration.get<string>("device") ?? "auto";
-    const items = DEVICES.map((item) => (item.label === current ? { ...item, detail: "the present choice" } : item));
-    const chosen = await vscode.window.showQuickPick(items, { title: "Where should dry runs be executed?", matchOnDescription: true });
+    const items = DEVICES.map((item) => (item.label === current ? { ...item, detail: vscode.l10n.t("current") } : item));
+    const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("Where should dry runs execute?"), matchOnDescription: true });
     if (chosen) {
         await configuration.update("device", chosen.label, vscode.ConfigurationTarget.Global);
     }

@@ -17,7 +17,7 @@ export async function showDoctor(server: Server): Promise<void> {
     const [python, ...start] = command.command;
     const options = command.interpreter ? ["--python", command.interpreter] : [];
     const report = await vscode.window.withProgress(
-        { location: vscode.ProgressLocation.Window, title: "drygrad: examining this machine" },
+        { location: vscode.ProgressLocation.Window, title: vscode.l10n.t("drygrad: examining this machine") },
         () => output(python ?? "", [...start, "doctor", ...options, ...place()]),
     );
     const document = await vscode.workspace.openTextDocument({ content: report, language: "plaintext" });

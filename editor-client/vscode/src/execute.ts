@@ -13,7 +13,7 @@ export async function execute(server: Server, command: string, argument: unknown
         return null;
     }
     if (argument === null) {
-        void vscode.window.showInformationMessage("Open a Python file first.");
+        void vscode.window.showInformationMessage(vscode.l10n.t("Open a Python file first."));
         return null;
     }
     try {
@@ -25,8 +25,8 @@ export async function execute(server: Server, command: string, argument: unknown
 }
 
 async function offerRestart(server: Server): Promise<void> {
-    const [restart, logs] = ["Restart Server", "Show Logs"];
-    const chosen = await vscode.window.showWarningMessage("drygrad is not running, so it cannot do that.", restart, logs);
+    const [restart, logs] = [vscode.l10n.t("Restart Server"), vscode.l10n.t("Show Logs")];
+    const chosen = await vscode.window.showWarningMessage(vscode.l10n.t("drygrad is not running."), restart, logs);
     if (chosen === restart) {
         await server.restart();
     } else if (chosen === logs) {

@@ -52,9 +52,9 @@ function codeUnderCursor(): string | null {
 
 async function ask(): Promise<string | null> {
     const given = await vscode.window.showInputBox({
-        title: "Which rule?",
+        title: vscode.l10n.t("Which rule?"),
         placeHolder: "DG101",
-        validateInput: (text) => (/^DG\d{3}$/i.test(text) ? null : "The code of a rule is DG and three digits: DG101"),
+        validateInput: (text) => (/^DG\d{3}$/i.test(text) ? null : vscode.l10n.t("The code of a rule is DG and three digits: DG101")),
     });
     return given?.toUpperCase() ?? null;
 }

@@ -3,6 +3,8 @@
 import * as vscode from "vscode";
 import { registerCommands } from "./commands";
 import { registerRulePages } from "./explain";
+import { registerForecastCommands } from "./forecast/commands";
+import { ForecastPanel } from "./forecast/panel";
 import { InlineMessages } from "./inline";
 import { log } from "./log";
 import { ResultPanel } from "./panel/panel";
@@ -17,6 +19,7 @@ export interface Api {
     environments: Environments;
     statusItem: StatusItem;
     panel: ResultPanel;
+    forecasts: ForecastPanel;
     inline: InlineMessages;
     lastStatus(): Status | null;
 }
@@ -26,10 +29,12 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     const server = new Server(context, environments);
     const status = new StatusItem();
     const panel = new ResultPanel(context, server);
+    const forecasts = new ForecastPanel(context, server);
     const inline = new InlineMessages();
     let last: Status | null = null;
-    context.subscriptions.push(log, environments, server, status, panel, inline);
+    context.subscriptions.push(log, environments, server, status, panel, forecasts, inline);
     registerCommands(context, server, panel);
+    registerForecastCommands(context, server, forecasts);
     registerRulePages(context, server);
     server.onState((state) => status.serverIs(state));
     server.onStarted((client) =>
@@ -37,11 +42,12 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
             last = news;
             status.update(news);
             panel.statusChanged(news);
+            forecasts.statusChanged(news);
         }),
     );
     followChanges(context, server, environments);
     await server.restart();
-    return { server, environments, statusItem: status, panel, inline, lastStatus: () => last };
+    return { server, environments, statusItem: status, panel, forecasts, inline, lastStatus: () => last };
 }
 
 function followChanges(context: vscode.ExtensionContext, server: Server, environments: Environments): void {

@@ -22,10 +22,10 @@ export async function selectLaunch(server: Server): Promise<boolean> {
         return false;
     }
     const current = chosenLaunch();
-    const plain: Choice = { label: "none", description: "as the project sets it, else without arguments" };
+    const plain: Choice = { label: vscode.l10n.t("none"), description: vscode.l10n.t("as the project sets it, else without arguments") };
     const choices = [plain, ...(found as Launch[]).map((launch) => choice(launch, current))];
     const chosen = await vscode.window.showQuickPick(choices, {
-        title: "How should programs be started that are dry-run?",
+        title: vscode.l10n.t("How should dry runs start the program?"),
         matchOnDescription: true,
         matchOnDetail: true,
     });
@@ -37,12 +37,12 @@ export async function selectLaunch(server: Server): Promise<boolean> {
 }
 
 function choice(launch: Launch, current: string | null): Choice {
-    const open = launch.toFillIn.length ? ` (to fill in: ${launch.toFillIn.join(" ")})` : "";
+    const open = launch.toFillIn.length ? vscode.l10n.t(" (to fill in: {0})", launch.toFillIn.join(" ")) : "";
     const present = current === launch.id || (current !== null && current === launch.name);
     return {
         label: launch.name ?? launch.id,
-        ...(launch.name ? { description: launch.id } : {}),
-        detail: `${present ? "the present choice: " : ""}${launch.command}${open}`,
+        description: [launch.name && launch.id, launch.ranks > 1 && vscode.l10n.t("{0} processes", launch.ranks)].filter(Boolean).join(" · "),
+        detail: present ? vscode.l10n.t("current: {0}", `${launch.command}${open}`) : `${launch.command}${open}`,
         launch: launch.id,
     };
 }

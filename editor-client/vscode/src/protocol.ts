@@ -11,6 +11,8 @@ export interface Status {
     phases: { runId: string; uri: string; target: string | null; phase: string }[];
     /** Its report has `changes` since it was first told: experiments and fixes that were tried after it. */
     lastRun: LastRun | null;
+    /** `changes` counts what was told of forecasts, so that a page knows when to ask again. */
+    lastForecast?: { runId: string; uri: string; target: string | null; text: string; changes: number } | null;
 }
 
 export interface LastRun {

@@ -16,12 +16,14 @@ import { NEUTRAL } from "./python/neutral";
 import { hasServer, serverPython, workspacePython } from "./python/serverPython";
 import { serverLevel, ServerLog } from "./serverLog";
 
-const NO_PYTHON =
-    "drygrad needs Python 3.10 or later to run, and found none. Install one, or set drygrad.serverPython to its path.";
+const NO_PYTHON = vscode.l10n.t(
+    "drygrad needs Python 3.10 or later to run, and found none. Install one, or set drygrad.serverPython to its path.",
+);
 
 const notInstalled = (python: string | null): string =>
-    `The setting drygrad.importStrategy wants the drygrad of this workspace's environment (${python ?? "there is none"}), which has none. ` +
-    "Install it there with pip install drygrad, or set drygrad.importStrategy to useBundled.";
+    python
+        ? vscode.l10n.t("{0} has no drygrad. Install it there with pip install drygrad, or set drygrad.importStrategy to useBundled.", python)
+        : vscode.l10n.t("This workspace has no Python environment with drygrad. Make one, or set drygrad.importStrategy to useBundled.");
 
 /** How drygrad is started, or why it cannot be. */
 type Program = { command: string[] } | { missing: string };
@@ -68,7 +70,7 @@ export class Server implements vscode.Disposable {
     /** Follow changed settings and interpreters: the server asks for them anew; one that is to be started in another way is. */
     async settingsChanged(): Promise<void> {
         await this.running?.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
-        if (JSON.stringify(await this.program()) !== this.startedAs) {
+        if (startOf(await this.program()) !== this.startedAs) {
             await this.restart();
         }
     }
@@ -76,7 +78,7 @@ export class Server implements vscode.Disposable {
     private async startAnew(): Promise<void> {
         await this.stop();
         const program = await this.program();
-        this.startedAs = JSON.stringify(program);
+        this.startedAs = startOf(program);
         if ("missing" in program) {
             this.states.fire(State.Stopped);
             void tell(program.missing);
@@ -90,7 +92,7 @@ export class Server implements vscode.Disposable {
             await this.client.start();
         } catch (error) {
             log.error(`the server did not start: ${String(error)}`);
-            void tell("drygrad could not start its server. The log says why.");
+            void tell(vscode.l10n.t("drygrad could not start its server. The log says why."));
             return;
         }
         this.started.fire(this.client);
@@ -127,7 +129,7 @@ export class Server implements vscode.Disposable {
                 { scheme: "vscode-notebook-cell", language: "python" },
             ],
             outputChannel: this.serverLog,
-            initializationOptions: { drygrad: { trusted: vscode.workspace.isTrusted } },
+            initializationOptions: { drygrad: { trusted: vscode.workspace.isTrusted, diagnosticMode: diagnosticMode() } },
             synchronize: { fileEvents: [] },
             middleware: {
                 provideHover: async (document, position, token, next) => withPages(await next(document, position, token)),
@@ -173,6 +175,16 @@ export class Server implements vscode.Disposable {
     }
 }
 
+/** Which files are checked: a server learns it when it starts. */
+function diagnosticMode(): string {
+    return vscode.workspace.getConfiguration("drygrad").get("diagnosticMode", "openFilesOnly");
+}
+
+/** Return what a server is started with; another needs another server. */
+function startOf(program: Program): string {
+    return JSON.stringify([program, diagnosticMode()]);
+}
+
 function serverOptions([command, ...args]: string[]): ServerOptions {
     const executable = { command: command ?? "", args, options: NEUTRAL };
     return { run: executable, debug: executable };
@@ -187,7 +199,11 @@ function forServer(settings: unknown): Record<string, unknown> {
 }
 
 /** What this extension shows in a way of its own, where the server would have to make do with messages. */
-const OWN_COMMANDS: Record<string, string> = { "drygrad.tellResult": "drygrad.showResult", "drygrad.menu": "drygrad.more" };
+const OWN_COMMANDS: Record<string, string> = {
+    "drygrad.tellResult": "drygrad.showResult",
+    "drygrad.tellForecast": "drygrad.showForecast",
+    "drygrad.menu": "drygrad.more",
+};
 
 function withOwnCommands(lenses: vscode.CodeLens[]): vscode.CodeLens[] {
     for (const lens of lenses) {

@@ -6,15 +6,21 @@ import { chosenLaunch } from "./launches";
 import { Status } from "./protocol";
 
 const WORDS: Record<string, string> = {
-    starting: "starting the worker",
-    ready: "ready",
-    busy: "running",
-    "backing-off": "the worker ended; it starts again shortly",
-    failed: "the worker cannot be started",
-    stopped: "no worker yet",
+    starting: vscode.l10n.t("starting the worker"),
+    ready: vscode.l10n.t("ready"),
+    busy: vscode.l10n.t("running"),
+    "backing-off": vscode.l10n.t("the worker ended; it restarts shortly"),
+    failed: vscode.l10n.t("the worker cannot be started"),
+    stopped: vscode.l10n.t("no worker yet"),
 };
 
-const LINKED = ["showResult", "selectDevice", "selectLaunch", "showLogs", "restartServer"].map((name) => `drygrad.${name}`);
+const LINKS = [
+    [vscode.l10n.t("Last result"), "showResult"],
+    [vscode.l10n.t("Device"), "selectDevice"],
+    [vscode.l10n.t("Launch"), "selectLaunch"],
+    [vscode.l10n.t("Log"), "showLogs"],
+    [vscode.l10n.t("Restart"), "restartServer"],
+] as const;
 
 const ICONS: Record<string, string> = { passed: "check", cancelled: "circle-slash", "no-inputs": "question" };
 
@@ -73,39 +79,37 @@ export class StatusItem implements vscode.Disposable {
 
     private tooltip(): vscode.MarkdownString {
         const text = new vscode.MarkdownString(undefined, true);
-        text.isTrusted = { enabledCommands: LINKED };
+        text.isTrusted = { enabledCommands: LINKS.map(([, command]) => `drygrad.${command}`) };
         text.appendMarkdown("**drygrad**\n\n");
         for (const line of this.lines()) {
             text.appendMarkdown("- ").appendText(line).appendMarkdown("\n");
         }
-        text.appendMarkdown("\n[Last result](command:drygrad.showResult) · [Device](command:drygrad.selectDevice) · ");
-        text.appendMarkdown("[Launch](command:drygrad.selectLaunch) · ");
-        text.appendMarkdown("[Log](command:drygrad.showLogs) · [Restart](command:drygrad.restartServer)");
+        text.appendMarkdown(`\n${LINKS.map(([title, command]) => `[${title}](command:drygrad.${command})`).join(" · ")}`);
         return text;
     }
 
     private lines(): string[] {
         if (this.server !== State.Running) {
-            return [this.server === State.Starting ? "The server is starting." : "The server is not running."];
+            return [this.server === State.Starting ? vscode.l10n.t("The server is starting.") : vscode.l10n.t("The server is not running.")];
         }
         if (!vscode.workspace.isTrusted) {
-            return ["Static checks only: a dry run waits until you trust this workspace."];
+            return [vscode.l10n.t("Static checks only: trust this workspace to allow dry runs.")];
         }
         const status = this.status;
         if (!status) {
-            return ["Static checks are on. The worker starts with the first dry run."];
+            return [vscode.l10n.t("Static checks are on. The worker starts with the first dry run.")];
         }
         const { state, why } = status.worker;
-        const lines = [`Worker: ${WORDS[state] ?? state}${why ? ` (${why})` : ""}`];
+        const lines = [vscode.l10n.t("Worker: {0}", `${WORDS[state] ?? state}${why ? ` (${why})` : ""}`)];
         if (status.interpreter) {
-            lines.push(`Interpreter: ${status.interpreter}${status.torch ? `, torch ${status.torch}` : ""}`);
+            lines.push(vscode.l10n.t("Interpreter: {0}", `${status.interpreter}${status.torch ? `, torch ${status.torch}` : ""}`));
         }
         const launch = chosenLaunch();
         if (launch) {
-            lines.push(`Launch: ${launch}`);
+            lines.push(vscode.l10n.t("Launch: {0}", launch));
         }
         if (status.lastRun) {
-            lines.push(`Last run: ${status.lastRun.text}`);
+            lines.push(vscode.l10n.t("Last run: {0}", status.lastRun.text));
         }
         return lines;
     }

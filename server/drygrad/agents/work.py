@@ -16,16 +16,16 @@ from drygrad.cli.forecast import VERSION, entry, forecast_by, text_of, the_one
 from drygrad.cli.formats import json as json_format
 from drygrad.cli.inspection import Job, inspect
 from drygrad.cli.report import FileResult, Report
-from drygrad.cli.result_cache import cache_folder
 from drygrad.cli.run import report_by
 from drygrad.cli.run_files import File, files_of
 from drygrad.cli.run_progress import Progress
 from drygrad.cli.running import Runner
 from drygrad.cli.terminal import plain
-from drygrad.cli.walk import Projects
 from drygrad.dryrun.capacity import parallel_runs
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.service import DryRuns
+from drygrad.result_cache import cache_folder
+from drygrad.walk import Projects
 
 from .places import Places
 from .words import by_gravity

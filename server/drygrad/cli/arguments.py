@@ -64,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     rules.add_argument("--output-format", choices=("text", "json"), default="text")
     doctor = commands.add_parser("doctor", help="show what drygrad finds on this machine")
     doctor.add_argument("--python", metavar="P", help="the interpreter to inspect (default: the project's)")
+    doctor.add_argument("--launcher", type=_words, default=(), metavar="CMD", help="try the way to another machine")
     doctor.add_argument("--trust", action="store_true", help="start the project's own .venv to inspect it")
     doctor.add_argument("path", nargs="?", default=".", help="a file or folder of the project (default: here)")
     server = commands.add_parser("server", help="run the language server (editors do this)")
@@ -87,7 +88,7 @@ def _mcp(mcp: argparse.ArgumentParser) -> None:
     )
     mcp.add_argument("--trust", action="store_true", help="allow dry runs, which execute the code of these folders")
     mcp.add_argument("--python", metavar="P", help="the interpreter for dry runs (default: the project's)")
-    mcp.add_argument("--launcher", type=_words, default=(), metavar="CMD", help="a command prefix that starts it")
+    mcp.add_argument("--launcher", type=_words, default=(), metavar="CMD", help="where its runs happen, as for `run`")
 
 
 def _check(check: argparse.ArgumentParser) -> None:
@@ -163,15 +164,25 @@ def _forecast(forecast: argparse.ArgumentParser) -> None:
         metavar="PATH[::QUALNAME]",
         help="a function, such as train.py::train; a file: its script",
     )
-    _what(forecast)
+    _what(forecast).add_argument(
+        "--ranks",
+        type=_positive,
+        metavar="N",
+        help="number of ranks, of which the first is traced (default: as launched)",
+    )
     where = _where(forecast)
-    where.add_argument("--gpu", metavar="NAME", help="the GPU to forecast for: H100-80GB, rtx4090, or a size: 24GiB")
+    where.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help="the GPU to forecast for: H100-80GB, rtx4090, or a size: 24GiB (default: the project's)",
+    )
     _bounds(forecast.add_argument_group("bounds"))
     where.add_argument("--what-if", action="store_true", help="trace it again with what could take less memory")
     output = forecast.add_argument_group("output")
     output.add_argument("--output-format", choices=("text", "json"), default="text")
+    output.add_argument("--memory-plot", type=_svg, metavar="FILE.svg", help="draw the memory over time into this file")
     output.add_argument("--no-progress", dest="progress", action="store_false", help="hide the progress line")
-    forecast.set_defaults(ranks=None, device=None, select=None, ignore=(), baseline=None, use_baseline=False)
+    forecast.set_defaults(device=None, select=None, ignore=(), baseline=None, use_baseline=False)
 
 
 def _what(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:  # pyright: ignore[reportPrivateUsage]
@@ -191,7 +202,7 @@ def _where(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:  # pyri
         type=_words,
         default=(),
         metavar="CMD",
-        help='a command prefix that starts the interpreter, e.g. "srun --gres=gpu:1"',
+        help='on another machine: "ssh host", "srun --gres=gpu:1", "docker exec box", or a profile of the settings',
     )
     return where
 
@@ -257,6 +268,13 @@ def _port(text: str) -> int:
     if not 0 <= port < 1 << 16:
         raise argparse.ArgumentTypeError("must be from 0 (any free port) to 65535")
     return port
+
+
+def _svg(text: str) -> Path:
+    path = Path(text)
+    if path.suffix != ".svg":
+        raise argparse.ArgumentTypeError("the picture is SVG: name a file that ends in .svg")
+    return path
 
 
 def _words(text: str) -> tuple[str, ...]:

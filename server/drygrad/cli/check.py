@@ -13,15 +13,15 @@ from pathlib import Path
 
 from drygrad.baseline import Baseline, BaselineError
 from drygrad.interpreters import find_interpreter, site_packages
+from drygrad.result_cache import ResultCache, cache_folder
+from drygrad.walk import Projects, Walk
 
 from .errors import Failure, complain
 from .inspection import Job, Mode
 from .overrides import Overrides
 from .parallel import inspect_all
 from .report import FileResult, Report
-from .result_cache import ResultCache, cache_folder
-from .terminal import one_line
-from .walk import Projects, Walk, from_here
+from .terminal import from_here, one_line
 
 GARBAGE_THRESHOLD = 1_000_000
 """A syntax tree is a million objects and no garbage; by default the collector would visit them ten times over."""

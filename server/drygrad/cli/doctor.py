@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import platform
+import shlex
 import shutil
 import sys
 import time
@@ -14,14 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from drygrad.dryrun.choice import choose
+from drygrad.dryrun.remote.mirror import Mirror
+from drygrad.dryrun.remote.paths import Paths
 from drygrad.dryrun.service import DryRuns, Home
 from drygrad.dryrun.states import State
 from drygrad.interpreters import Interpreter
+from drygrad.launchers import Profile
 from drygrad.project import Project, load_project
 from drygrad.static.registry import all_rules
 from drygrad.version import __version__
 
-from .running import interpreter_for
+from .running import home_of, interpreter_for
 from .terminal import one_line
 
 PACKAGES = ("pygls", "lsprotocol", "jedi", "pathspec", "rich")
@@ -35,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     project = load_project(Path(arguments.path))
     healthy = not project.problems
     interpreter = interpreter_for(project, arguments.python)
-    for label, text in [*_own(), *_settings(project), *_dry_run(project.root, interpreter, arguments), *_editors()]:
+    for label, text in [*_own(), *_settings(project), *_dry_run(project, interpreter, arguments), *_editors()]:
         healthy = healthy and text != "not installed" and label != PROBLEM
         sys.stdout.write(f"{label:12} {one_line(text)}\n")
     return 0 if healthy else 2
@@ -58,16 +62,39 @@ def _settings(project: Project) -> Iterator[tuple[str, str]]:
         yield PROBLEM, str(problem)
 
 
-def _dry_run(root: Path, interpreter: Interpreter, arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
+def _dry_run(project: Project, interpreter: Interpreter, arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    home = home_of(project, interpreter, arguments.launcher)
+    if isinstance(home.launcher, Profile):
+        yield from _elsewhere(home, home.launcher)
+        return
     yield "interpreter", f"{interpreter.path} (from {interpreter.origin})"
     is_running = Path(sys.prefix) == interpreter.path.parent.parent
     if interpreter.is_of_the_project and not (is_running or arguments.trust):
         yield "dry run", "not tried: that would start a program of the project; --trust allows it"
         return
+    yield from _worker(home)
+
+
+def _elsewhere(home: Home, profile: Profile) -> Iterator[tuple[str, str]]:
+    """Say what a profile comes to, and try it."""
+    yield "launcher", f"{profile.name or profile.shown}: {shlex.join(profile.command)}"
+    yield "interpreter", f"{profile.python or profile.engine.python or home.interpreter} there"
+    if profile.sends_files:
+        count, size = Mirror(home.root).size
+        yield "files", f"{count} files of the project are sent, {size / 1024:.0f} KiB"
+    else:
+        yield "files", f"expected there as {Paths(profile.paths).there(str(home.root))}"
+    if shutil.which(profile.command[0]) is None:
+        yield PROBLEM, f"{profile.command[0]} is not installed here"
+        return
+    yield from _worker(home)
+
+
+def _worker(home: Home) -> Iterator[tuple[str, str]]:
     began = time.monotonic()
-    state = asyncio.run(worker_state(Home(interpreter.path, root.absolute())))
+    state = asyncio.run(worker_state(home))
     if state.name == "failed":
-        label = "dry run" if state.unusable else PROBLEM
+        label = "dry run" if state.unusable and not isinstance(home.launcher, Profile) else PROBLEM
         yield label, f"not possible: {state.why}; the static checks do not need it"
         return
     yield "torch", f"{state.torch}, Python {state.python}"

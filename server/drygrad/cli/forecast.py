@@ -7,13 +7,17 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
-from drygrad.dryrun.forecasting import forecast_json, forecast_of
+from drygrad.dryrun.forecasting import forecast_json
+from drygrad.dryrun.memory_plot import memory_plot
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.report import missing_json, target_name
+from drygrad.dryrun.short_forecast import forecast_of
 from drygrad.dryrun.what_if.exploring import Table
 from drygrad.gpus import Gpu, UnknownGpu, gpu_named
+from drygrad.walk import Projects
 
 from .errors import Failure, complain
 from .formats import wants_colour
@@ -23,7 +27,6 @@ from .run_files import File, files_of
 from .run_progress import Progress, drawing
 from .running import Runner
 from .terminal import coloured, plain
-from .walk import Projects
 
 VERSION = 1
 
@@ -35,6 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     for problem in (str(problem) for project in projects.all for problem in project.problems):
         complain(problem)
     outcomes, what_if = asyncio.run(_outcomes(file, arguments))
+    if arguments.memory_plot is not None:
+        _draw(file, outcomes, arguments.memory_plot)
     if arguments.output_format == "json":
         told = [entry(file, outcome, what_if) for outcome in outcomes]
         sys.stdout.write(json.dumps({"version": VERSION, "forecasts": told}, indent=1) + "\n")
@@ -76,7 +81,7 @@ async def _outcomes(file: File, arguments: argparse.Namespace) -> Forecasts:
 
 async def forecast_by(runner: Runner, file: File, arguments: argparse.Namespace, progress: Progress) -> Forecasts:
     """Trace a file's function or script; with what could be different, where that is asked for. Failure."""
-    gpu = _gpu(arguments.gpu)
+    gpu = _gpu(arguments.gpu or file.project.runs.gpu)
     target = next((each for each in file.targets if not file.whole or each.function is None), None)
     if target is None:
         raise Failure(f"{file.shown} runs nothing by itself: name a function, as in {file.shown}::NAME")
@@ -102,6 +107,20 @@ def text_of(file: File, outcome: Record | Missing, what_if: Table, *, colour: bo
         return f"{target_name(file.shown, outcome.target)}: no forecast: {outcome.message}\n"
     told = block(outcome, file.shown, file.source.lines, coloured=colour)
     return told + (table(what_if, forecast_of(outcome) or {}) if what_if.rows or what_if.untraced else "")
+
+
+def _draw(file: File, outcomes: Iterable[Record | Missing], path: Path) -> None:
+    """Draw the forecast that needs most. Failure where the file cannot be written."""
+    told = [(one, drawn) for one in outcomes if isinstance(one, Record) and (drawn := forecast_of(one)) is not None]
+    if not told:
+        return
+    record, most = max(told, key=lambda each: each[1]["peak_reserved"])
+    asked = record.plan.options.forecast
+    gpu = asked.gpu.name if asked and asked.gpu else None
+    try:
+        path.write_text(memory_plot(most, target_name(file.shown, record.plan.target), gpu), encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"--memory-plot: {error}") from error
 
 
 def _status(outcomes: list[Record | Missing]) -> int:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 from drygrad.addresses import REPOSITORY, page_at
 from drygrad.files import write_atomically
@@ -88,7 +89,14 @@ def _example(option: Option) -> str:
     if not option.example.startswith('"drygrad.'):
         return option.example
     (value,) = json.loads(f"{{{option.example}}}").values()
-    return f"{option.name} = {json.dumps(value)}"
+    return f"{option.name} = {_toml(value)}"
+
+
+def _toml(value: object) -> str:
+    """Return a value in TOML, which writes tables in its own way."""
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    return f"{{ {', '.join(f'{name} = {_toml(one)}' for name, one in cast('dict[str, object]', value).items())} }}"
 
 
 def hook_text(indent: str = "  ") -> str:

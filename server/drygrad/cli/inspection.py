@@ -10,24 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from drygrad.baseline import Baseline, keys_of
-from drygrad.files import read_file, write_atomically
+from drygrad.baseline import Baseline
+from drygrad.file_check import Conditions, FileCheck, read_bounded
+from drygrad.files import write_atomically
 from drygrad.fixing import Fixed, fix_text
 from drygrad.model import Finding, Fix, Related, Span
-from drygrad.notebook import Notebook, in_cells, is_editable
+from drygrad.notebook import Notebook, in_cells
 from drygrad.settings import Settings
-from drygrad.static.engine import Analysis, Analyzer
-from drygrad.static.lookup.library import library_of
-from drygrad.static.lookup.probing import noting
-from drygrad.static.rules.reports.syntax_error import SyntaxErrorInText
-from drygrad.static.source import Source, SourceError, SourceSyntaxError, decode, encode
+from drygrad.static.source import Source, SourceError, decode, encode
 
 from .report import FileResult, Item
-from .result_cache import ResultCache, key_of
-from .walk import from_here
-
-MAX_BYTES = 64 << 20
-"""No text is that long; a notebook with pictures may come near, and a device never ends."""
+from .terminal import from_here
 
 
 @dataclass(frozen=True)
@@ -57,11 +50,16 @@ class Job:
     joined: bool = False
     cache: Path | None = None
 
+    @property
+    def conditions(self) -> Conditions:
+        """What the findings depend on."""
+        return Conditions(self.path, self.settings, self.baseline, self.root, self.site_packages, self.cache)
+
 
 def inspect(job: Job) -> FileResult:
     """Check a file and fix it if asked to. Never raises: what went wrong is part of the result."""
     try:
-        data = _read(job.path) if job.data is None else job.data
+        data = read_bounded(job.path) if job.data is None else job.data
         return _inspect(job, data)
     except SourceError as error:
         line, column = error.position
@@ -76,13 +74,6 @@ def inspect(job: Job) -> FileResult:
         return failed(job, f"internal error, please report it: {type(error).__name__}: {error} ({place})")
 
 
-def _read(path: Path) -> bytes:
-    data = read_file(path, MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise SourceError(f"the file has more than {MAX_BYTES >> 20} MiB")
-    return data
-
-
 def failed(job: Job, message: str) -> FileResult:
     """Return the result of a file that could not be checked."""
     return FileResult(job.shown, problems=(message,), failed=True)
@@ -92,11 +83,11 @@ def _inspect(job: Job, data: bytes) -> FileResult:
     text = decode(data)
     notebook = Notebook.load(text) if job.path.suffix == ".ipynb" and not job.joined else None
     module = notebook.module.text if notebook else text
-    check = _Check(job, in_cells=job.joined or notebook is not None)
+    check = FileCheck(job.conditions, in_cells=job.joined or notebook is not None)
     if job.mode.fix == "no":
-        return _result(check, module, notebook)
+        return _result(job, check, module, notebook)
     fixed = fix_text(module, lambda text: check.parted(Source(text))[0], unsafe=job.mode.unsafe)
-    return _fixed_result(check, Document(data, text, notebook), fixed)
+    return _fixed_result(job, check, Document(data, text, notebook), fixed)
 
 
 @dataclass(frozen=True)
@@ -112,78 +103,11 @@ class Document:
         return self.notebook.rewritten(module) if self.notebook else module
 
 
-class _Check:
-    """The check of one job, again and again as its text is fixed."""
-
-    def __init__(self, job: Job, *, in_cells: bool) -> None:
-        self.job = job
-        self._in_cells = in_cells
-        self._analyzer = Analyzer(job.settings)
-        self._cache = ResultCache(job.cache) if job.cache else None
-        self._is_complete = True
-
-    def parted(self, source: Source) -> tuple[list[Finding], list[tuple[str, str]]]:
-        """Return the findings that the baseline does not know, and the keys of all."""
-        found = self._cached(source, self._cache) if self._cache else self._findings(source)
-        if self.job.baseline is None:
-            return found, []
-        keys = keys_of(source, found)
-        new = self.job.baseline.unknown(self.job.path, keys)
-        return [finding for finding, is_new in zip(found, new, strict=True) if is_new], keys
-
-    def _cached(self, source: Source, cache: ResultCache) -> list[Finding]:
-        job = self.job
-        path, installed = job.path.absolute(), job.site_packages
-        key = key_of(source.text, path, job.root, job.settings, installed, in_cells=self._in_cells)
-        found = cache.findings(key)
-        if found is None:
-            self._is_complete = True
-            with noting() as rests_on:
-                found = self._findings(source)
-            if self._is_complete:
-                cache.keep(key, found, rests_on)
-        return found
-
-    def _findings(self, source: Source) -> list[Finding]:
-        """Return the findings: DG906 where the text does not parse. SourceError where it cannot be analysed at all."""
-        settings = self.job.settings
-        analysis = self._analysis(source)
-        if isinstance(analysis.error, SourceSyntaxError):
-            found = [SyntaxErrorInText.finding(source, analysis.error, settings)]
-            return found if settings.enabled(SyntaxErrorInText.code) else []
-        if analysis.error:
-            raise analysis.error
-        return [editable(finding, source) if self._in_cells else finding for finding in analysis.findings]
-
-    def _analysis(self, source: Source) -> Analysis:
-        """Check a text; once more with what other files tell of the names that it imports, where they tell anything."""
-        job = self.job
-        path = job.path.absolute()
-        self._analyzer.links = library_of(job.root, job.site_packages).links(path)
-        analysis = self._analyzer.check(source)
-        if not analysis.questions:
-            return analysis
-        from drygrad.static.lookup.ancestry import ancestry_of  # noqa: PLC0415 - most files ask nothing
-        from drygrad.static.lookup.client import Place, look_up  # noqa: PLC0415
-
-        place = Place(path, job.root, job.site_packages)
-        answers = look_up(place, analysis.questions)
-        self._is_complete = answers.keys() >= {*analysis.questions}
-        learned = self._analyzer.learn(ancestry_of(answers))
-        return self._analyzer.check(source) if learned else analysis
-
-
-def editable(finding: Finding, source: Source) -> Finding:
-    """Return a finding of joined cells with those fixes only that leave the borders of the cells alone."""
-    return replace(finding, fixes=tuple(fix for fix in finding.fixes if is_editable(source, fix)))
-
-
-def _result(check: _Check, module: str, notebook: Notebook | None) -> FileResult:
+def _result(job: Job, check: FileCheck, module: str, notebook: Notebook | None) -> FileResult:
     source = Source(module)
     findings, keys = check.parted(source)
-    shown = check.job.shown
-    items = tuple(item_of(shown, source, finding, notebook) for finding in findings)
-    return FileResult(shown, items, known=max(len(keys) - len(items), 0), keys=tuple(keys))
+    items = tuple(item_of(job.shown, source, finding, notebook) for finding in findings)
+    return FileResult(job.shown, items, known=max(len(keys) - len(items), 0), keys=tuple(keys))
 
 
 def item_of(shown: str, source: Source, finding: Finding, notebook: Notebook | None = None) -> Item:
@@ -240,9 +164,9 @@ def _cells(fix: Fix, notebook: Notebook) -> set[int]:
     return {notebook.cell_number(place.line)[0] for edit in fix.edits for place in edit.span}
 
 
-def _fixed_result(check: _Check, document: Document, fixed: Fixed) -> FileResult:
+def _fixed_result(job: Job, check: FileCheck, document: Document, fixed: Fixed) -> FileResult:
     """Return the result of a text that was fixed: for a difference, which changes nothing, that of the text before."""
-    mode, notebook = check.job.mode.fix, document.notebook
+    mode, notebook = job.mode.fix, document.notebook
     problems = [f"not applied, it would break the syntax: {fix.title}" for fix in fixed.refused]
     before = notebook.module.text if notebook else document.text
     text = document.rewritten(fixed.text) if fixed.applied else document.text
@@ -250,12 +174,12 @@ def _fixed_result(check: _Check, document: Document, fixed: Fixed) -> FileResult
         problems.append("not applied: fixes that reach over several cells")
         text, fixed = document.text, Fixed(before)
     if mode == "diff":
-        result, diff = _result(check, before, notebook), diff_of(check.job.shown, document.text, text)
+        result, diff = _result(job, check, before, notebook), diff_of(job.shown, document.text, text)
         return replace(result, problems=tuple(problems), fixed=fixed.applied, diff=diff)
-    result = _result(check, fixed.text, Notebook.load(text) if notebook else None)
+    result = _result(job, check, fixed.text, Notebook.load(text) if notebook else None)
     changed = encode(text, document.data) if fixed.applied else document.data
-    if mode == "write" and fixed.applied and (problem := _write(check.job, changed)):
-        return replace(_result(check, before, notebook), problems=(problem,))
+    if mode == "write" and fixed.applied and (problem := _write(job, changed)):
+        return replace(_result(job, check, before, notebook), problems=(problem,))
     return replace(result, problems=tuple(problems), fixed=fixed.applied, text=changed if mode == "text" else None)
 
 

@@ -14,8 +14,7 @@ from drygrad.dryrun.launches.launch import Launch
 from drygrad.project import load_project
 
 from .errors import Failure, complain
-from .terminal import one_line
-from .walk import from_here
+from .terminal import from_here, one_line
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.outcome_words import NOTHING_RAN
 from drygrad.model import SEVERITIES
+from drygrad.walk import Projects
 
 from .errors import Failure, complain
 from .formats import diffs, render
@@ -21,7 +22,6 @@ from .run_fixes import diff, fix, write
 from .run_progress import Progress, drawing
 from .run_watch import watch
 from .running import Runner
-from .walk import Projects
 
 NO_CLAIMS = frozenset(("DG901", "DG903"))
 """Codes of findings that say why a run could not be, or go on."""

@@ -20,15 +20,15 @@ from drygrad.notebook import Notebook, in_cells
 from drygrad.option_values import did_you_mean
 from drygrad.project import Project
 from drygrad.settings import Settings
-from drygrad.static.rules.reports.no_inputs import NoInputs
 from drygrad.static.source import Source, SourceError, decode
+from drygrad.walk import Projects, Walk
 
 from .errors import Failure, complain
 from .inspection import Job, inspect, item_of, shown_path
 from .overrides import Overrides
 from .report import FileResult, Ran
 from .run_launch import given_launch
-from .walk import Projects, Walk, from_here
+from .terminal import from_here
 
 Outcomes = list[Record | Missing]
 
@@ -139,20 +139,15 @@ def judged(file: File) -> tuple[FileResult, list[Ran]]:
     """Return the findings of both witnesses, and the runs with what each disproved."""
     merged = file.merged()
     missing = [outcome for outcome in file.ended if isinstance(outcome, Missing)]
-    told = [f for m in missing for f in missing_finding(m, file.source, file.settings)]
-    every = sorted([*merged.findings, *told], key=lambda finding: finding.span)
-    found = [finding for finding in every if not (file.whole and _is_of_a_function(finding))]
+    heard = (m for m in missing if m.in_comment or not file.whole)  # of a whole file, the others are told in numbers
+    told = [f for m in heard for f in missing_finding(m, file.source, file.settings)]
+    found = sorted([*merged.findings, *told], key=lambda finding: finding.span)
     cells = file.cells
     items = tuple(item_of(file.shown, file.source, finding, cells) for finding in found)
     lines = tuple(file.source.lines)
     ran = [Ran(file.shown, outcome, _refuted(merged, outcome), lines, cells) for outcome in file.ended]
     known = len(file.everything().findings) - len(merged.findings)
     return FileResult(file.shown, items, known=known, fixed=file.fixed, mentioned=file.mentioned), ran
-
-
-def _is_of_a_function(finding: Finding) -> bool:
-    """Say whether a finding says that a function has no inputs: of a whole file, that is told in numbers alone."""
-    return finding.code == NoInputs.code and finding.run is None
 
 
 def with_mentioned(files: Sequence[File], projects: Projects) -> list[File]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from drygrad.dryrun.merge import Record
+from drygrad.file_check import editable
 from drygrad.files import write_atomically
 from drygrad.fixing import apply_edits, compatible, parses
 from drygrad.model import Finding, Fix
 from drygrad.static.source import Source, encode
+from drygrad.walk import Projects
 
 from .errors import Failure
-from .inspection import diff_of, editable
+from .inspection import diff_of
 from .run_files import File, with_mentioned
 from .run_progress import Progress
 from .running import Runner
-from .walk import Projects
 
 ROUNDS = 5
 """A repaired fault may uncover another one; two fixes that undo each other must come to an end."""

@@ -11,9 +11,9 @@ from drygrad.dryrun.launches.launch import Launch, LaunchError
 from drygrad.dryrun.launches.programs import Programs
 from drygrad.dryrun.launches.reading import read
 from drygrad.project import Project
+from drygrad.walk import Projects
 
 from .errors import Failure
-from .walk import Projects
 
 
 def given_launch(arguments: argparse.Namespace, projects: Projects) -> Launch | None:

@@ -23,6 +23,7 @@ from drygrad.dryrun.targets import Target
 from drygrad.dryrun.what_if.exploring import Table
 from drygrad.gpus import Gpu
 from drygrad.interpreters import OF_THE_SETTINGS, Interpreter, find_interpreter, python_in
+from drygrad.launchers import Profile, profile_of
 from drygrad.project import Project
 
 from .conditions import conditions
@@ -96,12 +97,12 @@ class Runner:
         path = file.path.absolute()
         found = await self._runs.dry_run(file.source, path, target, home, options, file.settings, progress.phase)
         if not isinstance(found, Missing):
-            _must_work(found, interpreter)
+            _must_work(found, interpreter, home)
         return found
 
     def _home(self, file: File) -> tuple[Interpreter, Home]:
         interpreter = interpreter_for(file.project, self._arguments.python, file.path.absolute())
-        return interpreter, Home(interpreter.path, file.project.root.absolute(), self._arguments.launcher)
+        return interpreter, home_of(file.project, interpreter, self._arguments.launcher)
 
     async def _followed(self, record: Record, file: File, home: Home, progress: Progress) -> Record:
         """Return the record of a run with what experiments have found, and the fixes of all of it tried."""
@@ -117,6 +118,18 @@ class Runner:
         return await self._runs.verify(record, file.static, home, file.settings, bounds.verify_time)
 
 
+def home_of(project: Project, interpreter: Interpreter, launcher: tuple[str, ...]) -> Home:
+    """Return where a project's runs happen. Failure for a launcher that is neither a profile nor a program."""
+    profile = profile_of(launcher, project.runs.launchers)
+    if profile is None and launcher and shutil.which(launcher[0]) is None:
+        known = ", ".join(project.runs.launchers)
+        there_is = f"there is {known}" if known else f"{project.config or 'pyproject.toml'} has none"
+        raise Failure(
+            f"--launcher: {launcher[0]} is no program, and no profile in [tool.drygrad.run.launchers]: {there_is}"
+        )
+    return Home(interpreter.path, project.root.absolute(), profile or launcher)
+
+
 def taken_over(file: File, before: File) -> None:
     """Give a file the outcomes of an earlier version of it that are true of this one."""
     for target in file.targets:
@@ -126,11 +139,13 @@ def taken_over(file: File, before: File) -> None:
             file.outcomes[target.qualname] = [record for record in records if record is not None]
 
 
-def _must_work(records: Sequence[Record], interpreter: Interpreter) -> None:
+def _must_work(records: Sequence[Record], interpreter: Interpreter, home: Home) -> None:
     """Raise Failure where the interpreter cannot run anything."""
     for record in records:
         for fault in record.result.faults:
             if fault.code == NO_TORCH:
+                if isinstance(home.launcher, Profile):
+                    raise Failure(fault.message)
                 raise Failure(
                     f"{fault.message} (interpreter from {interpreter.origin}); "
                     "choose another with --python, or install torch 2.7 or newer there"

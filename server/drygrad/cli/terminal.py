@@ -7,6 +7,7 @@ than it runs in. They are shown as Python would spell them.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 _OURS = re.compile(r"(\x1b\[(?:0|34|1|1;3[1-6])m)")
 """The colours that the formats themselves write."""
@@ -36,6 +37,12 @@ def coloured(text: str) -> str:
     """Return a text of which nothing steers a terminal but the colours that ``painted`` gave it."""
     pieces = _OURS.split(text)
     return "".join(piece if number % 2 else plain(piece) for number, piece in enumerate(pieces))
+
+
+def from_here(path: Path) -> str:
+    """Return a path as users see it who are in the current folder."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def steers(character: str) -> bool:

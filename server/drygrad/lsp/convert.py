@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,8 @@ _TAGS: dict[Tag, lsp.DiagnosticTag] = {
     "unnecessary": lsp.DiagnosticTag.Unnecessary,
     "deprecated": lsp.DiagnosticTag.Deprecated,
 }
+_PREFIX = uuid.uuid4().hex[:8]
+"""A client must not match a result of the server before a restart."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -106,6 +110,12 @@ class Converter:
         if source is not None and source.newline != "\n":
             text = text.replace("\r\n", "\n").replace("\n", source.newline)
         return {"range": range_json(range_), "newText": text}
+
+
+def result_id(items: list[lsp.Diagnostic]) -> str:
+    """Return a name for what diagnostics say: a check that finds the same again has changed nothing."""
+    digest = hashlib.sha1(repr(items).encode("utf-8", "surrogatepass"), usedforsecurity=False)
+    return f"{_PREFIX}-{digest.hexdigest()[:12]}"
 
 
 def _place(path: str | None, module: Module, home: Part) -> tuple[str, Source | None, int | None]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from drygrad.dryrun.result import Result
+from drygrad.launchers import Profile
+from drygrad.lsp.forecasted import Forecasted
 from drygrad.model import Edit, Finding, Position, Span
 from drygrad.project import Project
 from drygrad.settings import Settings
@@ -20,7 +22,7 @@ class RunSettings:
 
     root: Path
     interpreter: Path
-    launcher: tuple[str, ...] = ()
+    launcher: tuple[str, ...] | Profile = ()
     device: str = "auto"
     timeout: float = 30.0
     memory_limit: float = 0.0
@@ -31,6 +33,8 @@ class RunSettings:
     experiment_time: float = 5.0
     gpu_memory: float = 0.0
     """GiB; 0: as much as there is."""
+    gpu: str | None = None
+    """The GPU that forecasts are made for."""
     launch: str | None = None
     """How the program is started, as a command or by a name; None: as the project sets it."""
     inputs: str | None = None
@@ -148,6 +152,20 @@ class DryRunService(Protocol):
 
     async def verify(self, seen: Seen, source: Source, how: RunSettings) -> Seen:
         """Return a run of a text with its fixes tried; cancelling the caller ends that."""
+        ...
+
+    async def forecast(
+        self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
+    ) -> Forecasted:
+        """Follow a target without memory and arithmetic; cancelling the caller ends it."""
+        ...
+
+    async def what_if(self, forecast: Forecasted, how: RunSettings, on_phase: Callable[[str], None]) -> Forecasted:
+        """Return a forecast with what could take less memory; cancelling the caller ends that."""
+        ...
+
+    def forecast_applied(self, forecast: Forecasted, source: Source) -> Forecasted | None:
+        """Return a forecast as it speaks of another text; None where what was followed is not the same there."""
         ...
 
     def inputs_edit(self, seen: Seen, source: Source) -> Edit | None:

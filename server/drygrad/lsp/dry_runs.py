@@ -20,6 +20,7 @@ from drygrad.lsp.dry_run_service import DryRunService, Seen, Target
 from drygrad.lsp.following import Following
 from drygrad.lsp.other_files import OtherFiles
 from drygrad.lsp.progress import Progress
+from drygrad.lsp.refreshing import Refreshing
 from drygrad.lsp.run_history import History
 from drygrad.lsp.run_memory import Outcome, RunMemory, Sight, WithRuns
 from drygrad.lsp.run_settings import settings_of
@@ -61,6 +62,7 @@ class DryRuns:
         self._last: dict[str, Any] | None = None
         self._told: dict[str, Any] | None = None
         self._following = Following(server, self)
+        self._refreshing = Refreshing(server)
         self._workers: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         server.session.amend = self.amend
         server.session.closing.append(self.closed)
@@ -125,7 +127,10 @@ class DryRuns:
         place = f"line {position.line + 1}" if position else Path(checker.uri).name
         choose = self._named(None) if script else self._choice(uri, qualname, position)
         run = Running(next(self._ids), checker, qualname or place, choose, how)
-        self._launches[self.key(uri)] = how.launch
+        if how.forecast is None:
+            self._launches[self.key(uri)] = how.launch
+        else:  # the program is started as it was last
+            run.how = replace(how, launch=how.launch or self._launches.get(self.key(uri)))
         self._start(run)
         return {"runId": run.run_id}
 
@@ -181,6 +186,7 @@ class DryRuns:
             self.memory(checker.uri).forget()
             checker.edited(0)
         self.history.forget()
+        self._server.forecasts.forget()
         self._last = None
         self.refresh()
         self.tell()
@@ -259,6 +265,7 @@ class DryRuns:
         for checker in self._server.session.checkers:
             if self.memory(checker.uri).outdate_importers(paths):
                 checker.edited(0)
+        self._server.forecasts.outdate(paths)
 
     def closed(self, checker: Checker) -> None:
         """Forget a document."""
@@ -298,14 +305,14 @@ class DryRuns:
 
     def _ended(self, run: Running) -> None:
         self._running.pop(run.run_id, None)
-        if run.task is not None and run.task.cancelled():
+        if run.task is not None and run.task.cancelled() and run.how.forecast is None:
             run.last = {"runId": run.run_id, "target": run.label, "outcome": "cancelled", "text": "cancelled"}
         self._last = run.last or self._last  # another one may have had the last word
         self.refresh()
         self.tell()
 
     async def _serve(self, run: Running) -> None:
-        progress = Progress(self._server, f"Dry run: {run.label}", run.cancel)
+        progress = Progress(self._server, run.title, run.cancel)
         try:
             self.tell()
             source = self._server.session.take(run.checker.uri).source
@@ -314,8 +321,9 @@ class DryRuns:
             targets = await self._chosen(run, source)
             run.names |= {target.qualname for target in targets}
             run.phases = {target.qualname: QUEUED for target in targets}
-            self._following.end(run.checker.uri, run.names)
-            self.refresh()
+            if run.how.forecast is None:
+                self._following.end(run.checker.uri, run.names)
+            (self.refresh if run.asked else self._refreshing.phases)()
             for target in targets:
                 await self._run_target(run, source, target, progress)
                 run.phases.pop(target.qualname, None)
@@ -343,14 +351,17 @@ class DryRuns:
         how = replace(how, buffers=buffers, inputs=run.how.inputs)
 
         def on_phase(phase: str) -> None:
-            progress.report(f"{name}: {phase}")
-            run.phases[target.qualname] = phase_words(phase)
-            self.refresh()
+            words = run.phases[target.qualname] = phase_words(phase)
+            progress.report(words if name == run.label else f"{name}: {words}")
+            self._refreshing.phases()
             self.tell()
 
         on_phase("starting")
+        if run.how.forecast is not None:
+            await self._server.forecasts.make(run, source, target, how, imports, on_phase)
+            return
         seen = tuple(await self.service.dry_run(source, path, target, how, on_phase))
-        if run.checker.closed or (len(run.names) > 1 and _has_no_inputs(seen)):
+        if run.checker.closed or (len(run.names) > 1 and _has_no_inputs(seen, target)):
             return
         shapes = tuple(shape for one in seen for shape in one.result.shapes)
         files = imports.union(*(one.files for one in seen))
@@ -427,11 +438,7 @@ class DryRuns:
 
     def refresh(self) -> None:
         """Ask the client to ask for lenses and hints again."""
-        able = self._server.session.capabilities
-        if able.refreshes_lenses:
-            self._server.workspace_code_lens_refresh(None)
-        if able.refreshes_hints:
-            self._server.workspace_inlay_hint_refresh(None)
+        self._refreshing.results()
 
     def tell(self) -> None:
         """Send the status, if it is another than before."""
@@ -443,6 +450,7 @@ class DryRuns:
             "torch": state.torch,
             "devices": list(state.devices),
             "lastRun": self._last,
+            "lastForecast": self._server.forecasts.last,
             "running": list(self._running),
             "phases": [
                 {"runId": run.run_id, "uri": run.checker.uri, "target": name, "phase": phase}
@@ -455,8 +463,10 @@ class DryRuns:
             self._server.protocol.notify(STATUS, status)
 
 
-def _has_no_inputs(seen: Sequence[Seen]) -> bool:
-    return all(one.result.outcome == "no-inputs" for one in seen)
+def _has_no_inputs(seen: Sequence[Seen], target: Target) -> bool:
+    """Say whether nothing gives inputs: of a whole file, that is no news, but a comment above that says nonsense is."""
+    in_comment = any(finding.span < target.span for one in seen for finding in one.findings)
+    return all(one.result.outcome == "no-inputs" for one in seen) and not in_comment
 
 
 def _refused(why: str) -> dict[str, str | None]:

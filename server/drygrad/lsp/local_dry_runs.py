@@ -23,7 +23,9 @@ from drygrad.dryrun.service import DryRuns, Home
 from drygrad.dryrun.states import State
 from drygrad.dryrun.targets import Target as PlannedTarget
 from drygrad.dryrun.targets import target_at, target_named, targets
+from drygrad.lsp import local_forecasts
 from drygrad.lsp.dry_run_service import RunSettings, Seen, Target, WorkerState
+from drygrad.lsp.forecasted import Forecasted
 from drygrad.model import Edit, Finding, Position
 from drygrad.static.engine import Analyzer
 from drygrad.static.source import Source
@@ -116,6 +118,29 @@ class LocalDryRuns:
             return [_unplanned(options, source, path, how)]
         records = await self._runs.dry_run(source, path, planned, home, options, how.settings, on_phase)
         return [_unplanned(records, source, path, how)] if isinstance(records, Missing) else records
+
+    async def forecast(
+        self, source: Source, path: Path, target: Target, how: RunSettings, on_phase: Callable[[str], None]
+    ) -> Forecasted:
+        """Follow a target without memory and arithmetic; cancelling the caller ends it."""
+        home, planned = Home(how.interpreter, how.root, how.launcher), cast("PlannedTarget", target)
+        options = await in_turn(_started, path, planned, how)
+        if not isinstance(options, Missing):
+            options = local_forecasts.conditions(options, how)
+            records = await self._runs.dry_run(source, path, planned, home, options, how.settings, on_phase)
+            if not isinstance(records, Missing):
+                return await local_forecasts.forecasted(records[0], how)
+            options = records
+        return local_forecasts.without(options, path, how)
+
+    async def what_if(self, forecast: Forecasted, how: RunSettings, on_phase: Callable[[str], None]) -> Forecasted:
+        """Return a forecast with what could take less memory; cancelling the caller ends that."""
+        home = Home(how.interpreter, how.root, how.launcher)
+        return await local_forecasts.with_what_if(forecast, how, self._runs.supervisor(home).run, on_phase)
+
+    def forecast_applied(self, forecast: Forecasted, source: Source) -> Forecasted | None:
+        """Return a forecast as it speaks of another text; None where what was followed is not the same there."""
+        return local_forecasts.applied_to(forecast, source)
 
     async def experiment(
         self, seen: Seen, how: RunSettings, on_phase: Callable[[str], None], on_more: Callable[[Seen], None]

@@ -26,5 +26,12 @@ def code(text: str) -> str:
     return f"{fence}{room}{shown}{room}{fence}"
 
 
+def with_code(sentence: str) -> str:
+    """Return a sentence as Markdown; what stands between two backticks is code, and the rest is text."""
+    return "".join(
+        (code(part) if part else "") if n % 2 else escaped(part) for n, part in enumerate(sentence.split("`"))
+    )
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split("\n")).replace("\r", " ")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
-from drygrad.dryrun.merge import seen_in
 from drygrad.lsp.checking import Checker, Shown
 from drygrad.lsp.convert import Converter
 from drygrad.lsp.modules import Module, Part
@@ -82,6 +81,8 @@ class OtherFiles:
             part = Part(uri, None, read(path))
         except (OSError, SourceError):
             return []
+        from drygrad.dryrun.merge import seen_in  # noqa: PLC0415 - a server that starts has seen nothing
+
         session = self._server.session
         findings = tuple(seen_in(finding, str(path)) for finding in found)
         converter = Converter(session.units, session.capabilities)

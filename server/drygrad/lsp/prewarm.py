@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from drygrad.launchers import Profile
 from drygrad.lsp.run_settings import settings_of
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class Prewarm:
         self._done = True
         session = self._server.session
         how = settings_of(session, checker.uri, session.file_of(checker.uri), None, None)
+        if isinstance(how.launcher, Profile):
+            log.info("no worker is started ahead on another machine: it may be queued, and hold a GPU")
+            return
         log.info("starting a worker of %s ahead of the first run", how.interpreter)
         self._server.dry_runs.service.expect(how)
         asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._let_go)

@@ -7,10 +7,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from drygrad.dryrun.result import Shape
 from drygrad.lsp.checking import Analyzes
-from drygrad.lsp.dry_run_service import DryRunService, Seen, Target
+from drygrad.lsp.dry_run_service import Seen, Target
+from drygrad.lsp.forecasted import Forecasted
 from drygrad.lsp.modules import Module, Part
 from drygrad.lsp.shifting import Moves
 from drygrad.model import Finding
@@ -82,13 +84,31 @@ class Sight:
         return self.module.said(sentence, self.part)
 
 
+class Judges(Protocol):
+    """What says of outcomes whether they are true of a text; called in the thread that analyses."""
+
+    def targets(self, source: Source) -> Sequence[Target]:
+        """Return what can be run. SourceError where the text cannot be read."""
+        ...
+
+    def applied(self, seen: Seen, source: Source) -> Seen | None:
+        """Return an outcome as it speaks of another text; None where what was executed is not the same there."""
+        ...
+
+    def merge(
+        self, static: Sequence[Finding], seen: Sequence[Seen], source: Source, others: Sequence[Finding] = ()
+    ) -> tuple[Finding, ...]:
+        """Return the findings of a text with what outcomes add to them, and take away."""
+        ...
+
+
 class RunMemory:
     """The outcomes of one document. The event loop adds and drops them, the thread that analyses reads them.
 
     ``others`` says what runs of other documents have found in this one.
     """
 
-    def __init__(self, service: DryRunService, others: Callable[[], Sequence[Finding]] = tuple) -> None:
+    def __init__(self, service: Judges, others: Callable[[], Sequence[Finding]] = tuple) -> None:
         self._service = service
         self._others = others
         self._outcomes: Mapping[str | None, Outcome] = MappingProxyType({})
@@ -200,7 +220,8 @@ def _moved(outcome: Outcome, source: Source) -> Outcome:
     """Return an outcome with its shapes at the lines of another text; what has no line there is left out."""
     moves = Moves(outcome.source, source)
     shapes = (replace(shape, line=line) for shape in outcome.shapes if (line := moves.line(shape.line)))
-    return replace(outcome, source=source, shapes=tuple(shapes))
+    seen = tuple(one.moved(moves) if isinstance(one, Forecasted) else one for one in outcome.seen)
+    return replace(outcome, source=source, seen=seen, shapes=tuple(shapes))
 
 
 class WithRuns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from drygrad.interpreters import find_interpreter
+from drygrad.launchers import profile_of
 from drygrad.lsp.dry_run_service import RunSettings
 from drygrad.lsp.session import Session
 
@@ -16,7 +17,7 @@ def settings_of(session: Session, uri: str, path: Path, device: str | None, laun
     return RunSettings(
         root=project.root,
         interpreter=find_interpreter(project.root, personal.interpreter, path).path,
-        launcher=personal.launcher,
+        launcher=profile_of(personal.launcher, personal.launchers) or personal.launcher,
         device=device or personal.device,
         timeout=personal.timeout,
         memory_limit=personal.memory_limit,
@@ -25,6 +26,7 @@ def settings_of(session: Session, uri: str, path: Path, device: str | None, laun
         program_time=personal.program_time,
         experiment_time=personal.experiment_time,
         gpu_memory=personal.gpu_memory,
+        gpu=personal.gpu,
         launch=launch or personal.launch,
         project=project,
         settings=resolved.settings,

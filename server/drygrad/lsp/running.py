@@ -22,12 +22,21 @@ Choice: TypeAlias = Callable[[Source], Sequence[Target]]
 
 
 @dataclass(frozen=True)
+class AskedForecast:
+    """That a forecast is asked for, not a run: for a GPU (None: as it is set), with changes that could save memory."""
+
+    gpu: str | None = None
+    what_if: bool = False
+
+
+@dataclass(frozen=True)
 class Conditions:
     """What is asked of one request only: a device, a launch, the arguments of the call; None: as it is set."""
 
     device: str | None = None
     launch: str | None = None
     inputs: str | None = None
+    forecast: AskedForecast | None = None
 
 
 AS_SET = Conditions()
@@ -54,6 +63,11 @@ class Running:
     task: asyncio.Task[None] | None = None
     last: dict[str, Any] | None = None
 
+    @property
+    def title(self) -> str:
+        """What its progress is called."""
+        return f"{'Forecast' if self.how.forecast else 'Dry run'}: {self.label}"
+
     def cancel(self) -> None:
         """End it."""
         if self.task is not None:
@@ -62,4 +76,5 @@ class Running:
 
 def replaces(new: Running, old: Running) -> bool:
     """Say whether a run makes an older one pointless: it is of the same, or at a later save."""
-    return new.checker is old.checker and (new.label, new.asked) == (old.label, old.asked)
+    same = (new.label, new.asked) == (old.label, old.asked) and bool(new.how.forecast) == bool(old.how.forecast)
+    return new.checker is old.checker and same

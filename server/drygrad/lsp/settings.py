@@ -122,6 +122,16 @@ class SettingsStore:
         baseline = project.root / settings.baseline if settings.baseline else None
         return Resolved(settings, _with_runs(editor.personal, project), project.excludes(path), path, baseline)
 
+    @property
+    def personal(self) -> EditorSettings:
+        """What one person has set, where nothing else is said of a folder or a file."""
+        return self._default.personal
+
+    def for_folder(self, folder: Path) -> tuple[Mapping[str, Any], str | None]:
+        """Return the editor's rules for a folder without a project file, and the interpreter that it names there."""
+        editor = self._of_folder(folder)
+        return editor.rules, editor.personal.interpreter
+
     def _of_folder(self, path: Path | None) -> FromEditor:
         inside = [folder for folder in self._by_folder if path is not None and path.is_relative_to(folder)]
         return self._by_folder[max(inside, key=lambda folder: len(folder.parts))] if inside else self._default
@@ -149,6 +159,7 @@ def _with_runs(personal: EditorSettings, project: Project) -> EditorSettings:
     """Return a person's settings with what the project sets for dry runs in their place."""
     runs = {name: value for name, value in vars(project.runs).items() if name in _PERSONAL and value is not None}
     runs["interpreter"] = project.interpreter or personal.interpreter
+    runs["launchers"] = {**project.runs.launchers, **personal.launchers}
     return replace(personal, **runs)
 
 

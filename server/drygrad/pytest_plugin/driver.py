@@ -25,7 +25,6 @@ from drygrad.cli.run_files import File, file_of, judged, with_mentioned
 from drygrad.cli.run_progress import Progress
 from drygrad.cli.running import Runner
 from drygrad.cli.terminal import one_line, plain
-from drygrad.cli.walk import Projects
 from drygrad.dryrun import outcome_words
 from drygrad.dryrun.capacity import parallel_runs
 from drygrad.dryrun.lane import in_turn
@@ -34,6 +33,7 @@ from drygrad.dryrun.merge import Record
 from drygrad.dryrun.service import DryRuns
 from drygrad.dryrun.workspace_imports import imported_files
 from drygrad.static.source import Source
+from drygrad.walk import Projects
 
 from .groups import Group, Test, groups_of
 

@@ -49,3 +49,19 @@ def test_what_its_first_call_settles_is_not_tried(lab: Lab) -> None:
                 return self.lift(x)
         """
     assert outcome(lab, program) == ("not-tried", [])
+
+
+def test_how_many_features_there_are_its_first_call_may_settle(lab: Lab) -> None:
+    program = """
+        class Spread(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mean = None
+
+            # dry-run: x=torch.randn(5, 9)
+            def forward(self, x):
+                if self.mean is None:
+                    self.mean = x.new_zeros(x.size(1))
+                return (x - self.mean).sum()
+        """
+    assert outcome(lab, program) == ("held", [])

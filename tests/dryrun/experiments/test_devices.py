@@ -354,6 +354,22 @@ def test_a_run_that_took_longer_than_experiments_have_is_not_tried_again(lab: La
     assert (tried.outcome, tried.why.partition(" took ")[0]) == ("not-tried", "the run")
 
 
+@pytest.mark.parametrize("blocks", ["[torch.ones(2, 2)]", "[torch.ones(2, 2, device='cuda')]"])
+def test_what_is_made_on_the_cpu_and_returned_is_an_info_wherever_the_inputs_were(blocks: str, lab: Lab) -> None:
+    program = """
+        # dry-run: blocks={}
+        def f(blocks):
+            size = sum(len(block) for block in blocks)
+            whole = torch.zeros(size, size)
+            for block in blocks:
+                whole[: len(block), : len(block)] = block
+            return whole
+        """
+    record = lab.experimented(written(program.replace("{}", blocks)), "f", CODE)
+    told = [(f.span.start.line - 3, f.severity) for f in record.findings if f.code == CODE]
+    assert told == [(4, "info")]
+
+
 @pytest.mark.parametrize("case", RIGHT)
 def test_code_that_runs_anywhere_holds(case: str, lab: Lab) -> None:
     record = lab.experimented(written(RIGHT[case]), "f", CODE)

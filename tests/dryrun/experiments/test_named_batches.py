@@ -170,3 +170,18 @@ def test_little_of_one_sample_in_another_is_told_from_rounding(lab: Lab) -> None
     whole, own = program.replace("{}", ""), program.replace("{}", "(1, 2), keepdim=True")
     assert outcome(lab, whole, "DG923") == ("broken", [(12, "warning")])
     assert outcome(lab, own, "DG923") == ("held", [])
+
+
+def test_the_only_dimension_of_an_input_may_count_features(lab: Lab) -> None:
+    program = """
+        class Net(nn.Module):
+            \"\"\"Takes (batch, features).\"\"\"
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(5, 3)
+
+            # dry-run: x=torch.randn(5)
+            def forward(self, x):
+                return self.linear(x)
+        """
+    assert outcome(lab, program, "DG924") == ("not-tried", [])

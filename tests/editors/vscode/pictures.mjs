@@ -1,6 +1,8 @@
 // Takes the README's pictures in a real VS Code: node pictures.mjs INSTALLED VSIX PYTHON FOLDER IMAGES [PART...]
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { GPT } from "./forecast_program.mjs";
+import { forecasts } from "./pictures_forecast.mjs";
 import { play, Session } from "./session_context.mjs";
 import { until } from "./until.mjs";
 
@@ -239,7 +241,8 @@ process.env.FONTCONFIG_FILE = path.join(folder, "fonts.conf");
 writeFileSync(process.env.FONTCONFIG_FILE, FONTS);
 const session = new Session(installed, vsix, python, folder);
 const classifier = readFileSync(path.join(ROOT, "examples/classifier.py"), "utf8");
-session.project("pictures", { "classifier.py": classifier, "attention.py": ATTENTION, "loss.py": LOSS, "tagger.py": TAGGER, "train.py": TRAIN });
+session.project("pictures", { "classifier.py": classifier, "attention.py": ATTENTION, "loss.py": LOSS, "tagger.py": TAGGER, "train.py": TRAIN, "gpt.py": GPT });
+const forecast = forecasts({ editor, take, settings, images });
 const parts = {
     hover,
     verifiedFix,
@@ -249,5 +252,8 @@ const parts = {
     dark: panel(DARK, "panel_dark"),
     relationsLight: relations(LIGHT, "relations_light"),
     relationsDark: relations(DARK, "relations_dark"),
+    forecast: forecast.inEditor(LIGHT),
+    forecastLight: forecast.page(LIGHT, "forecast_light"),
+    forecastDark: forecast.page(DARK, "forecast_dark"),
 };
 await play(session, wanted.length ? wanted.map((name) => parts[name]) : Object.values(parts), settings(LIGHT));

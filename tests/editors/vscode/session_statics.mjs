@@ -22,8 +22,15 @@ print(*[name for name in names if importlib.util.find_spec(name)])
 `;
 const FIXED = TRAIN.replace("y.clamp_(max=10)", "y = y.clamp(max=10)");
 
+const NEVER_OPENED = `import torch
+
+
+def normalised(x: torch.Tensor):
+    return torch.nn.functional.softmax(x)
+`;
+
 export async function statics(session) {
-    const project = session.project("statics", { "train.py": TRAIN });
+    const project = session.project("statics", { "train.py": TRAIN, "layers/losses.py": NEVER_OPENED });
     const onDisk = () => readFileSync(path.join(project, "train.py"), "utf8");
     let window;
     const machine = { "drygrad.interpreter": session.python };
@@ -70,6 +77,18 @@ export async function statics(session) {
         await session.timed("a key to the squiggle", () => window.undo(), () => window.untilProblem("DG101"));
         await window.warnings.first().waitFor({ state: "attached" });
         await window.save();
+    });
+    await session.step("problems of files that are not open are listed where the setting wants it, and no longer where it does not", async () => {
+        const everything = "softmax without dim";
+        await window.untilProblem(everything, false);
+        const inProject = (settings) => session.project("statics", { ".vscode/settings.json": JSON.stringify(settings) });
+        inProject({ "drygrad.diagnosticMode": "workspace" });
+        await window.untilProblem(everything);
+        await window.untilProblem("DG101");
+        await session.shot(window, "workspace");
+        inProject({});
+        await window.untilProblem(everything, false);
+        await window.untilProblem("DG101");
     });
     await session.step("closing the window leaves no process", async () => {
         await session.close(window);

@@ -88,3 +88,20 @@ def test_mismatches(text: str, expected: list[tuple[str, bool]] | bool) -> None:
         assert [certain for _, certain in found] == [expected]
     else:
         assert found == expected
+
+
+FACTORIES = ["zeros(2", "ones(2", "eye(2", "arange(2", "randn(2", "full((2,), 1.0", "linspace(0, 1, 2", "tensor([1.0]"]
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+@pytest.mark.parametrize("kwargs", ["options", "dict(device=device)", '{"device": device}'])
+def test_a_device_that_keywords_may_hide_is_unknown(factory: str, kwargs: str) -> None:
+    text = f"""
+        def made(device, **options):
+            kwargs = {kwargs}
+            x = torch.{factory}, **kwargs)
+            y = torch.ones(2, device=device)
+            return x * y
+    """
+    assert device_of(text, "x") is None
+    assert mismatches(text) == []

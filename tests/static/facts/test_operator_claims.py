@@ -75,7 +75,7 @@ def test_no_requires_grad_is_claimed_that_torch_does_not_give() -> None:
 
 def test_most_of_the_results_have_a_shape_and_a_dtype() -> None:
     """The tests above would hold if nothing were claimed."""
-    everything = claims()
+    everything = [claim for claim in claims() if not claim.program.form.startswith("hidden")]
     shaped = sum(c.claimed.shape is not None and None not in c.claimed.shape for c in everything)
     typed = sum(c.claimed.dtype is not None for c in everything)
     recorded = sum(c.claimed.requires_grad is not None for c in everything)

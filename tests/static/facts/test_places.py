@@ -38,9 +38,19 @@ MEETINGS = {
     "as a condition": "return torch.where(torch.arange(2) < 1, x.exp(), x.log())",
     "as a weight": "return F.linear(x, torch.ones(4, 2))",
     "through a cast": "return x.matmul(torch.eye(2).to(x.dtype))",
+    "read from around": "m = torch.ones(2)\n    def inner(v):\n        return v.exp() * m\n    return inner(x)",
+    "by way of vmap": "m = torch.ones(2)\n    def f(v):\n        return v.exp() * m\n    return torch.vmap(f)(x)",
+    "made in what vmap calls": "def inner(v):\n        return v * torch.ones(2)\n    return torch.vmap(inner)(x)",
+    "with a derivative": "g = torch.func.vmap(torch.func.grad(torch.sum))\n    return g(x) + torch.ones(2)",
+}
+DICTIONARIES = {
+    "values": ("torch.cat([value, torch.zeros(1)])", True),
+    "keys": ("torch.cat([key, torch.zeros(1)])", False),
+    "moved": ("torch.cat([value, torch.zeros(1).to(value)])", False),
 }
 MEETINGS_OF_INDEXING = {
     "the CPU's by an index": "return torch.arange(9)[x.argmax(1)]",
+    "made here, written by an index": "t = torch.empty_like(x)\n    t[x.argsort(0)] = torch.ones(3, 2)\n    return t",
     "written by an index": "t = torch.zeros(9)\n    t[x.argmax(1)] = 1.0\n    return t",
 }
 SAFE = {
@@ -52,6 +62,8 @@ SAFE = {
     "new from x": "return x * x.new_ones(2) + torch.zeros_like(x)",
     "copied into": "t = torch.zeros(3, 2)\n    t[:] = x\n    return t",
     "expanded as x": "return torch.ones(1, 2).expand_as(x)",
+    "copied by slices": "t = x.clone()\n    t[1:, 0] = torch.ones(2)\n    t[x > 0] = torch.tensor(1.0)\n    return t",
+    "moved around": "m = torch.ones(2).to(x)\n    def f(v):\n        return v.exp() * m\n    return torch.vmap(f)(x)",
     "a device in a name": "device = x.device\n    return x + torch.ones(2, device=device)",
 }
 SAFE_BY_VALUES = {
@@ -92,6 +104,15 @@ def test_a_safe_form_is_not_told(body: str) -> None:
 @pytest.mark.parametrize("body", SAFE_BY_VALUES.values(), ids=SAFE_BY_VALUES)
 def test_a_form_that_asks_for_values_is_not_told(body: str) -> None:
     assert not faults(_function(body))
+
+
+@pytest.mark.parametrize(("held", "told"), DICTIONARIES.values(), ids=DICTIONARIES)
+def test_what_an_annotated_dictionary_holds_is_given(held: str, told: bool) -> None:
+    text = f"""
+    def f(batch: dict[str, torch.Tensor]):
+        return [{held} for key, value in batch.items()]
+    """
+    assert bool(faults(text)) is told
 
 
 METHODS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -99,7 +100,7 @@ def _safety(safe: bool) -> Safety:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = re.sub(r"(?<=[(\[{]) | (?=[)\]}])", "", " ".join(text.split()))
     return line if len(line) <= 40 else f"{line[:37]}..."
 
 

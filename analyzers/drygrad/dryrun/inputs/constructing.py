@@ -9,6 +9,7 @@ from typing import Protocol
 
 from drygrad.dryrun.inputs import annotations, conventions
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
+from drygrad.dryrun.inputs.bare import bare
 from drygrad.dryrun.inputs.forwarding import handed_on
 from drygrad.dryrun.inputs.frames import has_no_self
 from drygrad.dryrun.inputs.gradients import PARAMETERS
@@ -139,7 +140,7 @@ class Constructors:
             parts["params"] = {"kind": "text", "text": PARAMETERS, "source": SOURCE}
         is_mapping = any(annotations.last_name(base) == "TypedDict" for base in owner.bases)
         found = group("mapping", parts) if is_mapping else call(name, _shared_first(parts), SOURCE)
-        if self._proposer.offers and constructor is not None and not is_mapping and depth < _OFFERED:
+        if constructor is not None and not is_mapping and depth < _OFFERED:
             found = {**found, "options": [*offers(constructor, every, wanted, self._proposer, depth + 1)]}
         return {**found, "is_module": True} if self._is_module(owner) else found
 
@@ -156,6 +157,15 @@ class Constructors:
         whole = group("prepared", parts, SOURCE)
         needed = any(step.is_needed for step in steps)
         return {**whole, "others": [made]} if needed else {**made, "others": [*made.get("others", ()), whole]}
+
+    def bare(self, usage: Usage, called: Sequence[FunctionNode]) -> Node | None:
+        """Return an object made without its constructor, for methods of its class; None where it cannot be."""
+        owner = usage.owner
+        name = self._names.get(id(owner)) or self._neighbours.texts.get(id(owner))
+        if owner is None or name is None or _is_enumeration(owner) or self._is_abstract(owner):
+            return None
+        is_made = any(base.endswith("Module") for base in self._bases(owner))
+        return bare(self._tracer, self._proposer, usage, name, called, is_module=is_made)
 
     def _given(self, method: FunctionNode, owner: ast.ClassDef) -> dict[str, Node]:
         """Return the arguments of a method, those of ``*args`` by position."""
@@ -247,8 +257,11 @@ class Constructors:
         return known and self._tracer.member(node, "forward") is not None
 
     def _is_optimizer(self, owner: ast.ClassDef) -> bool:
-        bases = (annotations.last_name(base) for node in self._tracer.ancestry(owner) for base in node.bases)
-        return any(base.endswith("Optimizer") for base in bases)
+        return any(base.endswith("Optimizer") for base in self._bases(owner))
+
+    def _bases(self, owner: ast.ClassDef) -> Iterator[str]:
+        """Yield the names of what a class derives from, by whatever way."""
+        yield from (annotations.last_name(base) for node in self._tracer.ancestry(owner) for base in node.bases)
 
     def _is_abstract(self, owner: ast.ClassDef) -> bool:
         given = self._tracer.fields(owner)

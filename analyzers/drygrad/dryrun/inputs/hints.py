@@ -17,7 +17,7 @@ SOURCE = "documented shape"
 ELSEWHERE = "shape documented elsewhere"
 """The source of shapes that are told of another function's variable of the same name."""
 
-SHAPE = r"[(\[]\s*(?P<shape>[\w*]+(?:\s*[,x\u00d7]\s*[\w*]+)*\s*,?)\s*[)\]]"
+SHAPE = r"[(\[]\s*(?P<shape>[\w*]+(?:=\d+)?(?:\s*[,x\u00d7]\s*[\w*]+(?:=\d+)?)*\s*,?)\s*[)\]]"
 _DESCRIBED = re.compile(
     rf"(?<![\w.])`{{0,2}}(?P<name>(?!shape\b|size\b)[a-z_]\w*)`{{0,2}}\s*(?:[:=\-]|\bis\b|\bare\b|\bof\b)?\s*"
     rf"(?:\(?(?:torch[. ])?(?:Float|Long|Bool)?Tensor\)?[,:]?\s*)?"
@@ -29,6 +29,17 @@ _BESIDE = re.compile(
     rf"^\s*(?P<name>[a-z_]\w*)\s*(?::[^#\n]*?)?(?:=[^#\n]*?)?,?\s*#[^(\[\n]*?{SHAPE}(?P<rest>[^\n;]{{0,40}})",
     re.MULTILINE,
 )
+_FIELD = re.compile(
+    r"^[ \t]*(?::param\s+(?:[\w.\[\], ]+\s)?(?P<field>\w+)\s*:|`{0,2}(?P<name>[a-z_]\w*)`{0,2}\s*(?:\([^)\n]*\)\s*)?:)"
+    r"(?P<text>(?:[^\n]|\n(?![ \t]*(?:\n|$|:\w|`{0,2}\w+`{0,2}\s*(?:\([^)\n]*\)\s*)?:)))*)",
+    re.MULTILINE,
+)
+"""What a docstring says of a parameter, up to an empty line or the next one: in the fields of Sphinx or of Google."""
+_SAID = re.compile(
+    rf"\b(?:shape|size|dimensions?|dims)\b[\s`:=*]*(?:of|is|are)?[\s`]*{SHAPE}(?P<rest>[^\n;.(]{{0,30}})", re.IGNORECASE
+)
+_NUMBER = re.compile(r"\((?:int|float|bool|str)\b")
+_SEVERAL = re.compile(r"\b(?:both|each|all|tuple|list|pair|dict|dictionary)\b", re.IGNORECASE)
 _INTEGERS = re.compile(r"\b(long|int64|int|integers?|ids?|indices|class(es)?|LongTensor|labels?)\b")
 _DTYPE = re.compile(r"\b(uint8|int8|int16|int32|float16|float64|bfloat16)\b")
 _BOOLEANS = re.compile(r"\bbool(ean)?s?\b|\bmask\b")
@@ -60,7 +71,7 @@ class Hints:
             match = re.search(rf"{SHAPE}(?P<rest>[^\n.,;:()\[\]]{{0,30}}?)\b{name}\b", prose)
             if match is not None and (hint := self._of(match)) is not None:
                 before[name] = hint
-        self._near = {**before, **dict(self._read(f"{lines}\n", prose))}
+        self._near = {**before, **dict(self._fields(prose)), **dict(self._read(f"{lines}\n", prose))}
 
     def tensor(self, names: Sequence[str]) -> Node | None:
         """Return the tensor that one of the names is said to be."""
@@ -83,12 +94,24 @@ class Hints:
                 if made is not None:
                     yield match["name"], made
 
+    def _fields(self, prose: str) -> Iterator[tuple[str, Node]]:
+        """Yield the parameters of whose shape a docstring speaks where it describes them."""
+        for field in _FIELD.finditer(prose):
+            said = _SAID.search(field["text"])
+            if said is None or _SEVERAL.search(field["text"][: said.start()]) or _NUMBER.search(_head(field)):
+                continue
+            made = self._of(said) if not all(token.isdecimal() for token in tokens_of(said["shape"])) else None
+            if made is not None:
+                yield field["field"] or field["name"], made
+
     def _of(self, match: re.Match[str]) -> Node | None:
         shape, rest = match["shape"], match["rest"]
         if match.string.startswith("(", match.end("rest")):
             rest = rest.rpartition(",")[0]  # the name of what is described next
         if match.re is _DESCRIBED:
             rest = f"{match.string[match.end('name') : match.start('shape')]}, {rest}"
+        elif match.re is _SAID:
+            rest = f"{rest}, {match.string[: match.start()]}"
         tokens = tokens_of(shape)
         if not tokens or len(tokens) > 6 or any(_NO_AXIS.fullmatch(token) for token in tokens):
             return None
@@ -106,3 +129,8 @@ class Hints:
         if _INTEGERS.search(rest):
             return tensor(sizes, "int64", SOURCE, high=2)
         return tensor(sizes, "bool" if _BOOLEANS.search(rest) else "float32", SOURCE)
+
+
+def _head(field: re.Match[str]) -> str:
+    """Return what stands before the colon behind which a parameter is described."""
+    return field.string[field.start() : field.start("text")]

@@ -84,7 +84,11 @@ class Proposer:
         if whole is not usage.owner:
             usage.owner, usage.given = whole, None
         made = self.constructors.object_of(usage.owner, usage)
-        return self.constructors.prepared(made, usage, [method]) if made is not None else None
+        spare = self.constructors.bare(usage, [method]) if method.name != "__init__" else None
+        if made is None:
+            return spare
+        whole = self.constructors.prepared(made, usage, [method])
+        return {**whole, "spare": [spare]} if spare is not None else whole
 
     def of(self, usage: Usage, depth: int = 0) -> Node:
         """Return the proposal for a value."""
@@ -143,6 +147,8 @@ class Proposer:
             return self._several(node, kind, usage, depth)
         if kind in ("Path", "PathLike"):
             return self._path(usage, depth)
+        if kind == "Callable" and not (usage.calls or own_members(usage)):
+            return self._callable(usage, depth)
         if kind in ("Callable", "Any", "object"):
             return None
         if kind == "ndarray" and not isinstance(node, ast.Subscript):

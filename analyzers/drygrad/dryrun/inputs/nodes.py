@@ -1,7 +1,7 @@
 """Proposals for inputs as the plan's JSON has them: trees that the worker's search changes part by part.
 
-``kind`` is tensor, number, text, call, namespace, mapping, tuple, list, loader, function, changed, saved, prepared
-or inputs;
+``kind`` is tensor, number, text, call, bare, namespace, mapping, tuple, list, loader, function, changed, saved,
+prepared or inputs;
 drygrad/worker/search/nodes.py says what each means and how it is written as an expression.
 """
 
@@ -112,9 +112,9 @@ def unbatched(node: Node) -> Node:
 
 def texts(node: Node) -> Iterator[str]:
     """Yield the expressions in a node that read names of the file."""
-    if node["kind"] in ("text", "call"):
+    if node["kind"] in ("text", "call", "bare"):
         yield str(node["text"])
-    for _, part in node.get("parts", ()):
+    for _, part in (*node.get("parts", ()), *node.get("options", ())):
         yield from texts(part)
-    for other in node.get("others", ()):
+    for other in (*node.get("others", ()), *node.get("spare", ())):
         yield from texts(other)

@@ -16,15 +16,21 @@ _MOST = 12
 
 
 class _Proposer(Protocol):
+    offers: bool
+
     def of(self, usage: Usage, depth: int = 0) -> Node: ...
 
 
 def offers(
     function: FunctionNode, used: Mapping[str, Usage], given: Sequence[str | None], proposer: _Proposer, depth: int = 0
 ) -> Iterator[tuple[str, Node]]:
-    """Yield other values than the default for the parameters that are not given, by their names."""
+    """Yield other values than the default for the parameters that are not given, by their names.
+
+    Where the proposer does not offer what has a default, these are only such as are None: what is None may be wanted.
+    """
     defaults = defaults_of(function).items()
     free = [(name, default) for name, default in defaults if default is not None and name not in given]
+    free = free if proposer.offers else [(name, default) for name, default in free if _is_none(default)]
     for name, default in free[:_MOST]:
         usage = used.get(name) or Usage([name])
         if isinstance(default, ast.Constant) and isinstance(default.value, bool):
@@ -36,3 +42,7 @@ def offers(
         else:
             proposed = {**proposer.of(usage, depth), "source": SOURCE}
             yield name, with_others(proposed, text("None", SOURCE), text("0", SOURCE), text("1", SOURCE))
+
+
+def _is_none(default: ast.expr) -> bool:
+    return isinstance(default, ast.Constant) and default.value is None

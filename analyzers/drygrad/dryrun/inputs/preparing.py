@@ -40,16 +40,16 @@ def preparations(tracer: Tracer, made: Usage, called: Sequence[FunctionNode]) ->
     if made.owner is None or not called:
         return []
     found = _own_preparations(tracer, made.owner, called)
-    reached = _reached(called, tracer.methods(made.owner))
+    entered = reached(called, tracer.methods(made.owner))
     passed = [*(made.given or {}).values()]  # what the constructor is given is prepared by itself
-    for name, inside in _calls_of_parts(reached):
+    for name, inside in _calls_of_parts(entered):
         if name in made.attributes and any(made.attributes[name] is part for part in passed):
             continue
         held = made.attributes[name].owner if name in made.attributes else None
         inner = tracer.member(held, inside) if held is not None else None
         if held is not None and inner is not None and not any(step.part == name for step in found):
             steps = [step for step in _own_preparations(tracer, held, [inner]) if step.fills]
-            found += [replace(step, part=name) for step in steps if not _fills_itself(reached, name, step.method.name)]
+            found += [replace(step, part=name) for step in steps if not _fills_itself(entered, name, step.method.name)]
     return found[:_MOST]
 
 
@@ -72,10 +72,10 @@ def _fills_itself(methods: list[FunctionNode], name: str, filling: str) -> bool:
 def _own_preparations(tracer: Tracer, owner: ast.ClassDef, called: Sequence[FunctionNode]) -> list[Preparation]:
     methods = tracer.methods(owner)
     constructor = methods.get("__init__")
-    own = _reached(called, methods)
-    begun = _reached([constructor], methods) if constructor is not None else []
+    own = reached(called, methods)
+    begun = reached([constructor], methods) if constructor is not None else []
     found: dict[str, Preparation] = {}
-    for name in _read_by(own):
+    for name in read_by(own):
         state = _state(name, begun)
         if state == "set" or name in methods or name in tracer.fields(owner):
             continue
@@ -86,13 +86,13 @@ def _own_preparations(tracer: Tracer, owner: ast.ClassDef, called: Sequence[Func
             if not fills and not sets:
                 continue
             needed = state == "missing" or (state == "empty" and fills)
-            adds = fills or any(_fills(other, stored) for stored in _read_by(own))
+            adds = fills or any(_fills(other, stored) for stored in read_by(own))
             found.setdefault(other.name, Preparation(other, adds, needed, owner))
             break
     return [*found.values()][:_MOST]
 
 
-def _reached(begun: Sequence[FunctionNode], methods: dict[str, FunctionNode]) -> list[FunctionNode]:
+def reached(begun: Sequence[FunctionNode], methods: dict[str, FunctionNode]) -> list[FunctionNode]:
     """Return methods and those of their own object that they call."""
     found, waiting = [*begun], [*begun]
     while waiting:
@@ -116,7 +116,8 @@ def _is_length(node: ast.AST) -> bool:
             return False
 
 
-def _read_by(methods: list[FunctionNode]) -> Iterator[str]:
+def read_by(methods: Sequence[FunctionNode]) -> Iterator[str]:
+    """Yield the attributes that methods read of their object and do not set themselves."""
     for method in methods:
         set_here = {*_attributes(method, ast.Store)}
         yield from (name for name in _attributes(method, ast.Load) if name not in set_here)

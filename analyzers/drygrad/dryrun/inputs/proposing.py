@@ -96,7 +96,7 @@ def _inputs(
     found = {name: read_again(pinned[name]) if name in pinned else proposer.of(used[name]) for name in wanted}
     options: dict[str, Node] = {name: {**found[name], "source": OPTION} for name in found.keys() - needed}
     parts |= _in_order({**found, **options}, used)
-    offered = offers(function, used, [*wanted], proposer) if varied else ()
+    offered = offers(function, used, [*wanted], proposer)
     return {**group("inputs", parts), "text": target.receiver or "", "options": [*offered]}
 
 

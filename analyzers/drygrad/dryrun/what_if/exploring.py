@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from drygrad.dryrun.forecast_lines import saved_by_line
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
@@ -38,11 +40,14 @@ class Row:
     """The bound on its time for as much data, where the GPU is known."""
     batch: int | None = None
     edits: tuple[Edit, ...] = ()
+    saved: tuple[tuple[str, int, int], ...] = ()
+    """By how much less lines hold at the peak: path, line and bytes."""
 
     def as_json(self, path: str) -> dict[str, Any]:
         """Return the row as machines read it."""
         return {
-            **{name: value for name, value in vars(self).items() if name != "edits"},
+            **{name: value for name, value in vars(self).items() if name not in ("edits", "saved")},
+            "by_line": [{"path": at, "line": line, "saves": count} for at, line, count in self.saved],
             "edits": [_edit(edit, path) for edit in self.edits],
         }
 
@@ -66,16 +71,27 @@ async def explore(record: Record, carry_out: CarryOut, seconds: float | None = W
     if base is None or not base["peak_reserved"]:
         return Table()
     worth = await in_turn(lambda: list(variants(record, base["seen"])))
-    traces = [_largest_batch(record, base, carry_out), *(_row(variant, base, carry_out) for variant in worth)]
+    begun = time.monotonic()
+    first = [_largest_batch(record, base, carry_out), *(_row(v, base, carry_out) for v in worth if not v.elsewhere)]
+    found, left = await _traced(first, seconds)
+    # These take longest: the search for a batch size, whose traces follow each other, is not to wait for them.
+    last = [_row(variant, base, carry_out) for variant in worth if variant.elsewhere]
+    more, rest = await _traced(last, None if seconds is None else seconds - (time.monotonic() - begun))
+    return Table(tuple(sorted([*found, *more], key=lambda row: (-row.saves, row.change))), left + rest)
+
+
+async def _traced(traces: Sequence[Coroutine[Any, Any, Row | None]], seconds: float | None) -> tuple[list[Row], int]:
+    """Return the rows that come in time, and how many did not."""
+    if not traces:
+        return [], 0
     tasks = [asyncio.ensure_future(trace) for trace in traces]
     try:
-        done, left = await asyncio.wait(tasks, timeout=seconds)
+        done, left = await asyncio.wait(tasks, timeout=seconds if seconds is None else max(0.0, seconds))
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    found = [row for row in (task.result() for task in done) if row is not None]
-    return Table(tuple(sorted(found, key=lambda row: (-row.saves, row.change))), len(left))
+    return [row for row in (task.result() for task in done) if row is not None], len(left)
 
 
 async def _row(variant: Variant, base: Mapping[str, Any], carry_out: CarryOut) -> Row | None:
@@ -105,7 +121,7 @@ def made_row(
     edits: tuple[Edit, ...] = (),
 ) -> Row:
     """Return the row of a trace beside that of the program as it is."""
-    before, time = base["flops"], now["time"]
+    before, bound = base["flops"], now["time"]
     return Row(
         title,
         results,
@@ -114,10 +130,17 @@ def made_row(
         base["peak_reserved"] - now["peak_reserved"],
         now["fits"],
         round(now["flops"] / before / share, 3) if before else None,
-        time["seconds"] / share if time and time["of"] == base["time"]["of"] else None,
+        _at_best(bound) / share if bound and bound["of"] == base["time"]["of"] else None,
         batch,
         edits,
+        saved_by_line(base, now),
     )
+
+
+def _at_best(bound: Mapping[str, Any]) -> float:
+    """Return the bound on the time of kernels, or that of copies in one direction where these take longer."""
+    copies = {kind: sum(w["seconds"] for w in bound["waits"] if w["kind"] == kind) for kind in ("h2d", "d2h")}
+    return max(bound["seconds"], *copies.values())
 
 
 def told(result: Result) -> Mapping[str, Any] | None:

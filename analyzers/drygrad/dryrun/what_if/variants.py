@@ -8,8 +8,9 @@ from typing import Any
 
 from drygrad.dryrun.inputs.arguments import Argument
 from drygrad.dryrun.merge import Record
-from drygrad.dryrun.plan import Plan
+from drygrad.dryrun.plan import Plan, RunOptions
 from drygrad.dryrun.trial import Trial, compared
+from drygrad.dryrun.what_if.rewrites import Rewriter
 from drygrad.dryrun.what_if.sizes import BATCH, SEQUENCE, Size, batch_of, sizes, with_batch
 from drygrad.gpus import Gpu
 from drygrad.model import Edit, Fix
@@ -18,8 +19,13 @@ SAME, ROUNDED, OTHER = "same", "rounded", "other"
 """What becomes of results: the same up to the order of sums, the same in fewer digits, those of another training."""
 _ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Lion", "Adagrad", "RMSprop", "Adadelta", "Adafactor")
 _WITHOUT_BFLOAT16 = ("sm_70", "sm_75")
+_ELSEWHERE = ("states-in-shards", "shards", "shards-once", "save-on-cpu", "states-on-cpu")
+"""What needs other GPUs, or the time of copies to the host, is not put together with the rest."""
 _BLOCKS, _RANKS, _RANK = 2, 8, 8
 _FEW_LAYERS = 4
+_COMPARED = 30.0
+"""Seconds that a run may take by which results are compared."""
+EXPANDABLE = "expandable segments of the allocator"
 _NAMES = {
     "checkpoint": "checkpointing",
     "no-grad": "`no_grad`",
@@ -45,13 +51,19 @@ class Variant:
     share: float = 1.0
     """How much of the data it computes with in each pass, in parts of what the program as it is does."""
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether parts of it are on other ranks or on the host."""
+        return any(word.partition(":")[0] in _ELSEWHERE for word in self.words)
+
 
 def variants(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
     """Yield what is worth tracing."""
     found = [*_kept(seen), *_optimizers(seen), *_precision(seen, _gpu(record.plan)), *_others(seen)]
-    found += [("expandable segments of the allocator", SAME, "expandable")]
+    found += [(EXPANDABLE, SAME, "expandable"), *_elsewhere(seen)]
+    rewriter = Rewriter(record.plan.source)
     for title, results, word in found:
-        yield with_words(record, title, results, word)
+        yield written(record, title, results, rewriter.of(word)) or with_words(record, title, results, word)
     together = _together([word for _, results, word in found if results == SAME])
     if len(together) > 1:
         named = ", ".join(_NAMES[word.partition(":")[0]] for word in together)
@@ -61,6 +73,44 @@ def variants(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
         yield from _halves(record, batch)
     for size in sizes(record.plan.source, SEQUENCE)[:1]:
         yield from _smaller(record, size)
+
+
+def written(record: Record, title: str, results: str, edits: tuple[Edit, ...]) -> Variant | None:
+    """Return the same run of the text with these edits; None where there are none, or it cannot be run as before."""
+    trial = Trial.of(record.plan, record.result, Fix(title, edits)) if edits else None
+    return Variant(title, results, trial.plan, edits=edits) if trial is not None else None
+
+
+def kept(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
+    """Yield what keeps results equal and is known as a text, then all of it together."""
+    rewriter, found = Rewriter(record.plan.source), [*_kept(seen), *_optimizers(seen)]
+    texts = [(title, edits) for title, results, word in found if results == SAME and (edits := rewriter.of(word))]
+    texts.append((EXPANDABLE, rewriter.of("expandable")))
+    first = {title.partition(" of ")[0]: (title, edits) for title, edits in reversed(texts)}
+    together = tuple(dict.fromkeys(edit for title, edits in first.values() for edit in edits if "foreach" not in title))
+    for title, edits in [*texts, ("All that keeps results equal", together)]:
+        variant = written(record, title, SAME, edits)
+        if variant is not None:
+            yield variant
+
+
+def small(record: Record, edits: tuple[Edit, ...], samples: int) -> Plan | None:
+    """Return the plan of a run that really computes, of the text with these edits, for so many samples at once."""
+    asked = replace(record.plan.options, forecast=None, experiments=None, timeout=_COMPARED)
+    within = replace(record, plan=_with_options(record.plan, asked))
+    batch = batch_size(record)
+    if batch is not None and batch.size is not None:
+        edits = (*edits, *batch.size.edits(record.plan.source, samples))
+    trial = Trial.of(within.plan, record.result, Fix("", edits)) if edits else None
+    plan = trial.plan if trial is not None else None if edits else compared(within.plan, record.result)
+    if plan is None or batch is None or batch.size is not None:
+        return plan
+    return replace(plan, arguments=tuple(_given(argument, samples) for argument in plan.arguments))
+
+
+def _with_options(plan: Plan, options: RunOptions) -> Plan:
+    within = _with_options(plan.within, options) if plan.within is not None else None
+    return replace(plan, options=options, within=within)
 
 
 def with_words(record: Record, title: str, results: str, *words: str) -> Variant:
@@ -73,7 +123,7 @@ def _together(words: list[str]) -> list[str]:
     kinds: dict[str, str] = {}
     for word in words:
         kind = "optimizer" if word in ("fused", "one-by-one") else word.partition(":")[0]
-        if kind != "states-in-shards":
+        if kind not in _ELSEWHERE:
             kinds.setdefault(kind, word)
     return list(kinds.values())
 
@@ -100,6 +150,20 @@ def _optimizers(seen: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield f"{names} with states of 8 bits", ROUNDED, "8-bit"
         yield "plain SGD", OTHER, "sgd"
         yield f"optimizer states in shards over {_RANKS} ranks (ZeRO-1)", SAME, f"states-in-shards:{_RANKS}"
+
+
+def _elsewhere(seen: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield what is kept on the host, or on other ranks."""
+    optimizers: list[Mapping[str, Any]] = seen["optimizers"]
+    if not optimizers:
+        return
+    names = " and ".join(sorted({optimizer["name"] for optimizer in optimizers}))
+    over = f"in shards over {_RANKS} ranks (`fully_shard`"
+    yield f"all {over}, ZeRO-3)", SAME, f"shards:{_RANKS}"
+    yield f"gradients and states {over} with `reshard_after_forward=False`)", SAME, f"shards-once:{_RANKS}"
+    yield "activations on the host (`save_on_cpu`)", SAME, "save-on-cpu"
+    if any(optimizer["name"] in _ADAPTIVE for optimizer in optimizers):
+        yield f"{names} on the host, with the states", SAME, "states-on-cpu"
 
 
 def _precision(seen: Mapping[str, Any], gpu: Gpu | None) -> Iterator[tuple[str, str, str]]:

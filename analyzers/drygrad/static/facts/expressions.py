@@ -237,9 +237,15 @@ def _if_exp(frame: Frame, node: ast.IfExp) -> Value:
     return automatic_device(node.test, body, other) or join(body, other)
 
 
+def asks_for_gpu(test: ast.expr) -> bool:
+    """Say whether a test asks whether there is a GPU: ``torch.cuda.is_available()``, or a flag named so."""
+    named = (getattr(node, "attr", None) or getattr(node, "id", "") for node in ast.walk(test))
+    return any("is_available" in name for name in named)
+
+
 def automatic_device(test: ast.expr, body: Value, other: Value) -> Device | None:
     """Recognise ``"cuda" if torch.cuda.is_available() else "cpu"``, as an expression or over an if statement."""
-    if "is_available" not in ast.unparse(test):
+    if not asks_for_gpu(test):
         return None
     names = [tensors.device_name(value) for value in (body, other)]
     accelerators = [name for name in names if name and name.split(":")[0] in ("cuda", "mps", "xpu", "auto")]

@@ -48,6 +48,11 @@ def asked(operation: str, values: tuple[Value, ...], call: TorchCall | None) -> 
     return Asked(op, arguments, form) if op.was_tried(form) else None
 
 
+def of_hidden_form(operation: str, call: TorchCall) -> Op | None:
+    """Return the operation of a call some of whose arguments are hidden; None of any other call."""
+    return _called(operation, call) if call.form != "operator" and hides_arguments(call.node) else None
+
+
 def _called(operation: str, call: TorchCall) -> Op | None:
     exact = operations.named(call.target) if call.form != "module" else None
     return exact or operations.named(operation)

@@ -49,7 +49,7 @@ MAX_FOLLOWED = 2_000
 MAX_DEPTH_ELSEWHERE = 4
 MAX_FOLLOWED_ELSEWHERE = 60
 """The same for calls of functions of other files, which hardly ever tell more deep down."""
-MAX_MEMO = 6
+MAX_MEMO = 32
 """Outcomes kept of one function; a call with other arguments is followed again."""
 MAX_CALLERS = 12
 """Call sites and instances kept of one function or class; what holds of these is taken to hold of all."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from drygrad.static.facts import calls, containers, contexts, modules, tensors, torch_calls
 from drygrad.static.facts.canonical import canonical
-from drygrad.static.facts.expressions import automatic_device, evaluate
+from drygrad.static.facts.expressions import asks_for_gpu, automatic_device, evaluate
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.iteration import element
 from drygrad.static.facts.narrowing import narrow
@@ -204,7 +204,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
     joined = join_states(end_of_body, end_of_else)
     if joined is None:
         return False
-    if end_of_body is not None and end_of_else is not None:
+    if end_of_body is not None and end_of_else is not None and asks_for_gpu(node.test):
         _join_devices(node.test, end_of_body, end_of_else, joined)
     frame.state = joined
     return True

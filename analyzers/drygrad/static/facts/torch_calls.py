@@ -66,6 +66,9 @@ _BY_NUMBERS = frozenset(
 )
 """Methods whose first argument is a number, or several."""
 
+_BY_KEYWORD = ("dtype", "device", "requires_grad", "out")
+"""What many operations take beyond their signatures."""
+
 
 def torch_call(
     node: ast.Call,
@@ -86,6 +89,8 @@ def torch_call(
     values = (receiver[1],) if receiver else ()
     positional = [a for a in node.args if not isinstance(a, ast.Starred)][: len(arguments.positional)]
     keywords = {k.arg: k.value for k in node.keywords if k.arg is not None}
+    signature = OTHER_SIGNATURES.get(target) or SIGNATURES.get(operation) or ("input",)
+    values = (*values, *arguments.positional)
     inplace = plain != last or _is_true(arguments.keywords.get("inplace"))
     return TorchCall(
         node,
@@ -93,13 +98,20 @@ def torch_call(
         target,
         form,
         (*before, *positional),
-        (*values, *arguments.positional),
+        values,
         keywords,
-        arguments.keywords,
-        OTHER_SIGNATURES.get(target) or SIGNATURES.get(operation) or ("input",),
+        {**_hidden(node, signature[len(values) :]), **arguments.keywords},
+        signature,
         inplace=inplace,
         receiver_known=receiver_known,
     )
+
+
+def _hidden(node: ast.Call, open_names: tuple[str, ...]) -> dict[str, Value]:
+    """Return what ``**kwargs`` may pass: any argument that is not given otherwise, and nobody knows which."""
+    if all(keyword.arg is not None for keyword in node.keywords):
+        return {}
+    return dict.fromkeys((*open_names, *_BY_KEYWORD), UNKNOWN)
 
 
 def _is_true(value: Value | None) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from drygrad.static.facts import ranges, saving, shapes
 from drygrad.static.facts.dtypes import result_dtype
 from drygrad.static.facts.events import DeviceMismatch, ShapeMismatch
-from drygrad.static.facts.forms import Asked, asked, flat
+from drygrad.static.facts.forms import Asked, asked, flat, of_hidden_form
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
     COPIES_IF_SCATTERED,
@@ -74,10 +74,11 @@ def _shaped(value: Value, shape: shapes.Result) -> Value:
 
 def _structure(frame: Frame, call: TorchCall, made: Tensor, known: Asked | None) -> Value | None:
     """Return what an operation gives where that is not one tensor, shapes unknown; None where it is."""
-    if call.operation == "where" and len(call.values) == 1:
-        return Sequence("tuple", None, made)
-    if call.operation in UNTOLD:
+    hidden = of_hidden_form(call.operation, call)
+    if call.operation in UNTOLD or (hidden is not None and hidden.structure_of_all() != "tensor"):
         return UNKNOWN
+    if call.operation == "where" and len(call.values) == 1:
+        return Sequence("tuple", None, made) if hidden is None else UNKNOWN
     if call.operation in PAIRS:
         return Sequence(
             "tuple",

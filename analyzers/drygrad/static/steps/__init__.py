@@ -41,7 +41,7 @@ def plain_trainings(ctx: Context) -> list[Training]:
 
 
 def _read_file(ctx: Context) -> tuple[Training, ...]:
-    if not _RELEVANT.search(ctx.source.text):
+    if not ctx.mentions(_RELEVANT):
         return ()
     framework = _imported_framework(ctx)
     functions = _that_may_step([*ctx.nodes(ast.FunctionDef, ast.AsyncFunctionDef)])

@@ -36,16 +36,11 @@ _THERE = "its inputs were already on the GPU"
 
 
 class DevicesAreEqual(Relation):
-    """Calls the target once more with its inputs on the GPU."""
+    """Calls the target once more with its inputs on the GPU; where they are there already, looks at what it returns."""
 
     code: ClassVar[str] = "DG921"
     name: ClassVar[str] = "devices are equal"
     rank: ClassVar[int] = 10
-
-    def glance(self, given: Inputs) -> None:
-        """Take nothing that is on the GPU already, but for a module that can be made in another way."""
-        if _is_there(given) and not isinstance(given.owner, torch.nn.Module):
-            raise NotTried(_THERE)
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield what mixes devices of its own accord, or what stays on the CPU."""
@@ -56,7 +51,9 @@ class DevicesAreEqual(Relation):
         given = bench.inputs()
         others = switches(bench, given.owner) if isinstance(given.owner, torch.nn.Module) else {}
         if _is_there(given):
-            if not others:
+            faults = [*_returned(bench, given)] if _is_wholly_there(given) else []
+            yield from faults
+            if not (faults or others):
                 raise NotTried(_THERE)
         else:
             moving = Moving(_GPU)
@@ -69,8 +66,25 @@ class DevicesAreEqual(Relation):
 
 def _is_there(given: Inputs) -> bool:
     """Say whether inputs are on the GPU already."""
-    held = (p for value in given.values if isinstance(value, torch.nn.Module) for p in value.parameters())
-    return any(tensor.is_cuda for tensor in (*given.tensors(), *held))
+    return any(tensor.is_cuda for tensor in _given(given))
+
+
+def _is_wholly_there(given: Inputs) -> bool:
+    """Say whether all inputs are on the GPU."""
+    return all(tensor.is_cuda for tensor in _given(given))
+
+
+def _given(given: Inputs) -> Iterator[torch.Tensor]:
+    """Yield the tensors among inputs, and those that modules have."""
+    yield from probe.tensors((given.positional, given.named))
+    for value in given.values:
+        yield from value.parameters() if isinstance(value, torch.nn.Module) else ()
+
+
+def _returned(bench: Bench, given: Inputs) -> Iterator[Fault]:
+    """Yield what a call with inputs on the GPU returns from the CPU."""
+    bench.run.tell("begins", {}, dict(zip(given.names, given.values)))
+    yield from _left_behind(bench, bench.must_pass(given))
 
 
 def _faults(bench: Bench, given: Inputs, moving: Moving) -> Iterator[Fault]:

@@ -25,6 +25,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.
 _RELATIVE = 1e-4
 _KEEPING = frozenset(("STORE_GLOBAL", "STORE_DEREF"))
 _AXES = (0, 1, -1)
+_ROWS = 2
 _SHARE = 0.6
 """After this share of its time it tries nothing more."""
 
@@ -96,11 +97,14 @@ def _keeps_by_name(function: Any) -> bool:
 
 
 def _changes(given: Inputs) -> Iterator[tuple[Change, str]]:
-    """Yield what may be changed of the inputs: values, then one size; with words for it."""
+    """Yield what may be changed of the inputs: values, then one size; with words for it.
+
+    The second dimension of two may count features, whose number a module may learn from its first call.
+    """
     yield _other_values, "other values"
     sizes: set[int] = set()
     for tensor in given.tensors():
-        for axis in _AXES:
+        for axis in _AXES[:1] if tensor.dim() == _ROWS and tensor.is_floating_point() else _AXES:
             size = tensor.shape[axis] if -tensor.dim() <= axis < tensor.dim() else 0
             if size > 2 and size not in sizes:
                 sizes.add(size)

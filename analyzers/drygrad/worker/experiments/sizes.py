@@ -84,6 +84,11 @@ class _Fewer:
         at = self._called.place
         if at is None or errors.outcome_of(error, self._bench.run) != "failed":
             raise NotTried(f"with {self._samples} it cannot run: {said}")
+        given = tensors((self._batch.given.positional, self._batch.given.named))
+        if all(tensor.dim() <= 1 for tensor in given):
+            raise NotTried(
+                f"its inputs have one dimension, which may count features, and with {self._samples} it cannot run"
+            )
         if isinstance(error, (AssertionError, NotImplementedError)):
             raise NotTried(f"with {self._samples} it raises its own error: {said}")
         what = errors.shortened(f"{type(error).__name__}: {said}", 160)

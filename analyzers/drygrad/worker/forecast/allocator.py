@@ -7,6 +7,7 @@ graphs and garbage collection are left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from drygrad.worker.forecast.allocator_settings import Settings
@@ -257,8 +258,9 @@ class CachingAllocator:
             return
         block.pool.remove(block)
         if begin > block.address:
+            rest = block.split(begin - block.address)
             block.pool.add(block)
-            block = block.split(begin - block.address)
+            block = rest
         if end < block.address + block.size:
             block.pool.add(block.split(end - block.address))
         block.mapped = False
@@ -266,6 +268,17 @@ class CachingAllocator:
         block.absorb(block.before)
         block.absorb(block.after)
         block.pool.add(block)
+
+
+def reserved_for(journal: Iterable[tuple[int, int]], settings: Settings | None = None) -> int:
+    """Return the most that is reserved for requests, each a key with its bytes; with none where it is given back."""
+    allocator, addresses = CachingAllocator(None, settings), dict[int, int]()
+    for key, size in journal:
+        if size:
+            addresses[key] = allocator.malloc(size)
+        else:
+            allocator.free(addresses.pop(key, 0))
+    return allocator.peak_reserved
 
 
 def _up(size: int, unit: int) -> int:

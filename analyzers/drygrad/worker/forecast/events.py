@@ -76,6 +76,8 @@ class Mark(NamedTuple):
 
     name: str
     site: Site | None
+    optimizer: int = 0
+    """The number of the optimizer that steps, in the order in which they did so first."""
 
 
 @dataclass

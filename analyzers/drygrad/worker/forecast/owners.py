@@ -5,17 +5,19 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
+    register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from drygrad.worker import graphs
 from drygrad.worker.forecast.events import BUFFERS, GRADIENTS, PARAMETERS, STATES
@@ -42,31 +44,42 @@ class Owners:
         """What allocations are called."""
         self.keepers: dict[int, Keeper] = {}
         """The first operation that keeps an allocation for backward, which is the last to let go of it."""
-        self._changed = False
-        """Whether modules were made or moved since they were last asked what is theirs."""
+        self.kept: set[int] = set()
+        """What was there when a backward pass began: a checkpoint, or a variable, may keep it where no node does."""
+        self._changed: weakref.WeakSet[Any] = weakref.WeakSet()
+        """The modules that were made or moved since they were last asked what is theirs."""
+        self._named: dict[int, str] = {}
+        """The names of parameters, by their identities."""
         self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
         self._parents: weakref.WeakKeyDictionary[Any, tuple[Any, str]] = weakref.WeakKeyDictionary()
         self._lines = lines
         self._roles: dict[str, list[str]] = {}
 
     @contextmanager
-    def watching(self, settle: Callable[[], None]) -> Generator[None]:
-        """Hear of modules that are made inside the block; ``settle`` is called before what has changed is used."""
+    def watching(self, settle: Callable[[Iterable[Owned]], None], *, always: bool) -> Generator[None]:
+        """Hear of modules that are made inside the block; ``settle`` is told what has changed before it is used.
+
+        With ``always`` it is told after each call: where parameters are in shards, others stand for them meanwhile.
+        """
         kind: Any = torch.nn.Module
         apply = kind._apply
 
         def has(module: Any, name: str, value: Any) -> None:
             self._modules.add(module)
-            self._changed = True
+            self._changed.add(module)
 
         def applied(module: Any, *args: Any, **kwargs: Any) -> Any:
-            self._changed = True
+            self._changed.add(module)
             return apply(module, *args, **kwargs)
 
         def begins(module: Any, args: Any) -> None:
             if self._changed:
-                self._changed = False
-                settle()
+                changed = list(self._changed)
+                self._changed.clear()
+                settle(self._of_modules(changed))
+
+        def ends(module: Any, args: Any, output: Any) -> None:
+            settle(self._of_modules([module]))
 
         def contains(module: Any, name: str, child: Any) -> None:
             if child is not None:
@@ -77,24 +90,38 @@ class Owners:
                 left.callback(register(has).remove)
             left.callback(register_module_module_registration_hook(contains).remove)
             left.callback(register_module_forward_pre_hook(begins).remove)
+            if always:
+                left.callback(register_module_forward_hook(ends).remove)
             left.callback(setattr, kind, "_apply", apply)
             kind._apply = applied
             yield
 
     def all(self) -> Iterator[Owned]:
         """Yield what is owned by now."""
-        named: dict[int, str] = {}
-        for module in list(self._modules):
+        self._named.clear()
+        yield from self._of_modules(list(self._modules))
+        for optimizer in list(self.optimizers):
+            yield from self.of_optimizer(optimizer)
+
+    def _of_modules(self, modules: list[Any]) -> Iterator[Owned]:
+        for module in modules:
             path = self._path(module)
             for name, buffer in module._buffers.items():
                 if buffer is not None:
                     yield BUFFERS, buffer, path + name
             for name, parameter in module._parameters.items():
                 if parameter is not None:
-                    named[id(parameter)] = path + name
+                    self._named[id(parameter)] = path + name
                     yield from _of_parameter(parameter, path + name)
-        for optimizer in list(self.optimizers):
-            yield from _of_optimizer(optimizer, named)
+
+    def of_optimizer(self, optimizer: Any) -> Iterator[Owned]:
+        """Yield what an optimizer is in charge of: parameters with their gradients, and its states."""
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                yield from _of_parameter(parameter, self._named.get(id(parameter), ""))
+        for parameter, state in list(optimizer.state.items()):
+            for key, tensor in named_tensors(state, "state"):
+                yield STATES, tensor, f"{key} of {self._named.get(id(parameter)) or type(optimizer).__name__}"
 
     def _path(self, module: Any) -> str:
         names: list[str] = []
@@ -108,7 +135,7 @@ class Owners:
         """Learn which allocations are kept for a backward pass from the tensors ``roots``; return them."""
         kept: list[int] = []
         for node in graphs.nodes(roots):
-            for tensor in self._saved(node):
+            for tensor in (part for saved in self._saved(node) for part in parts_of(saved)):
                 number = number_of(tensor)
                 if number is not None:
                     kept.append(number)
@@ -140,14 +167,14 @@ def _of_parameter(parameter: Any, name: str) -> Iterator[Owned]:
         yield GRADIENTS, parameter.grad, name
 
 
-def _of_optimizer(optimizer: Any, named: dict[int, str]) -> Iterator[Owned]:
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if id(parameter) not in named:
-                yield from _of_parameter(parameter, "")
-    for parameter, state in list(optimizer.state.items()):
-        for key, tensor in named_tensors(state, "state"):
-            yield STATES, tensor, f"{key} of {named.get(id(parameter)) or type(optimizer).__name__}"
+def parts_of(tensor: Any) -> Iterator[Any]:
+    """Yield the tensors with memory of their own that a tensor consists of: a rank's part of a ``DTensor``."""
+    if isinstance(tensor, torch.Tensor) and is_traceable_wrapper_subclass(tensor):
+        names: list[str] = cast("Any", tensor).__tensor_flatten__()[0]
+        for name in names:
+            yield from parts_of(getattr(tensor, name))
+    else:
+        yield tensor
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from drygrad.worker.forecast.allocator import CachingAllocator, Refusal
 from drygrad.worker.forecast.allocator_settings import Settings
-from drygrad.worker.forecast.events import PHASES, WORKSPACES, Allocation, Mark, Operation, Release, Trace
+from drygrad.worker.forecast.events import PHASES, TEMPORARIES, WORKSPACES, Allocation, Mark, Operation, Release, Trace
 from drygrad.worker.forecast.gpu import Gpu, Workspaces
 
 _SAMPLES = 400
 
 
 class Sample(NamedTuple):
-    """The most that is allocated in a stretch of events, and the phase of that."""
+    """The most that is allocated in a stretch of events, what it is made of, and the phase of that."""
 
     at: int
     bytes: int
     phase: str
+    reserved: int
+    kinds: dict[str, int]
 
 
 class Refused(NamedTuple):
     """The first allocation that the GPU has no room for."""
 
+    at: int
     allocation: Allocation
     refusal: Refusal
 
@@ -33,44 +37,70 @@ class Replay:
     """One device's allocations and releases in their order."""
 
     def __init__(
-        self, events: list[Any], device: int, limit: int | None = None, settings: Settings | None = None
+        self,
+        events: list[Any],
+        device: int,
+        limit: int | None = None,
+        settings: Settings | None = None,
+        kind: Callable[[Allocation], str] = lambda _: TEMPORARIES,
     ) -> None:
         self.allocator = CachingAllocator(limit, settings)
         self.phases: dict[str, int] = {}
         """The most that is allocated while each phase goes on."""
         self.steps: list[int] = []
         """What is allocated after each step of an optimizer."""
+        self.marks: list[tuple[int, str]] = []
+        """Where backward passes and steps begin and end."""
         self.samples: list[Sample] = []
         self.refused: Refused | None = None
         self.peak_at: int | None = None
         """The place, in the trace, of the allocation that makes the peak."""
-        self._device = device
-        self._addresses: dict[int, int] = {}
+        self._device, self._kind = device, kind
+        self._addresses: dict[int, tuple[int, str]] = {}
+        self._kinds: defaultdict[str, int] = defaultdict(int)
+        self._stretch = -(-sum(isinstance(event, (Allocation, Release)) for event in events) // _SAMPLES) or 1
+        self._heard = 0
         for at, event in enumerate(events):
             self._hear(at, event)
 
     def _hear(self, at: int, event: object) -> None:
-        allocator = self.allocator
         if isinstance(event, Release):
-            allocator.free(self._addresses.pop(event.id, 0))
+            self._released(at, event)
         elif isinstance(event, Allocation) and event.device == self._device:
-            most = allocator.peak_allocated
-            self._addresses[event.id] = allocator.malloc(event.size)
-            if allocator.peak_allocated > most:
-                self.peak_at = at
-            if allocator.refused is not None and self.refused is None:
-                self.refused = Refused(event, allocator.refused)
-            now = allocator.allocated
-            self.phases[event.phase] = max(now, self.phases.get(event.phase, 0))
-            self.samples.append(Sample(at, now, event.phase))
-        elif isinstance(event, Mark) and event.name == "step-end":
-            self.steps.append(allocator.allocated)
+            self._allocated(at, event)
+        elif isinstance(event, Mark):
+            self.marks.append((at, event.name))
+            if event.name == "step-end":
+                self.steps.append(self.allocator.allocated)
 
-    def thinned(self) -> list[Sample]:
-        """Return as many samples as a picture has room for: the greatest of each stretch."""
-        length = -(-len(self.samples) // _SAMPLES) or 1
-        stretches = (self.samples[i : i + length] for i in range(0, len(self.samples), length))
-        return [max(stretch, key=lambda sample: sample.bytes) for stretch in stretches]
+    def _released(self, at: int, event: Release) -> None:
+        address, kind = self._addresses.pop(event.id, (0, ""))
+        self._kinds[kind] -= self.allocator.size_at(address)
+        self.allocator.free(address)
+        if self.samples:
+            self._sampled(at, self.samples[-1].phase)
+
+    def _allocated(self, at: int, event: Allocation) -> None:
+        allocator, kind = self.allocator, self._kind(event)
+        most = allocator.peak_allocated
+        address = allocator.malloc(event.size)
+        self._addresses[event.id] = address, kind
+        self._kinds[kind] += allocator.size_at(address)
+        if allocator.peak_allocated > most:
+            self.peak_at = at
+        if allocator.refused is not None and self.refused is None:
+            self.refused = Refused(at, event, allocator.refused)
+        self.phases[event.phase] = max(allocator.allocated, self.phases.get(event.phase, 0))
+        self._sampled(at, event.phase)
+
+    def _sampled(self, at: int, phase: str) -> None:
+        """Keep the greatest of each stretch: as many as a picture has room for."""
+        now, begins = self.allocator.allocated, self._heard % self._stretch == 0
+        self._heard += 1
+        if not begins and now <= self.samples[-1].bytes:
+            return
+        kinds = {kind: size for kind, size in self._kinds.items() if size}
+        self.samples[len(self.samples) - (not begins) :] = [Sample(at, now, phase, self.allocator.reserved, kinds)]
 
 
 class Live(NamedTuple):

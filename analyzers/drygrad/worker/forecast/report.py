@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Protocol
 
-from drygrad.worker.forecast import replay
+from drygrad.worker.forecast import assumed, replay
 from drygrad.worker.forecast.allocator_settings import settings_of
 from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.seen import Seen
+from drygrad.worker.forecast.collectives import Collectives
 from drygrad.worker.forecast.events import (
     ACTIVATIONS,
+    FORWARD,
     KINDS,
     RECOMPUTE,
     TEMPORARIES,
@@ -21,6 +23,7 @@ from drygrad.worker.forecast.events import (
     Trace,
 )
 from drygrad.worker.forecast.gpu import Gpu
+from drygrad.worker.forecast.growth import Growth, growth
 from drygrad.worker.forecast.owners import Keeper, Owners
 from drygrad.worker.forecast.roofline import roofline
 from drygrad.worker.forecast.unknown import Unknown
@@ -29,6 +32,8 @@ from drygrad.worker.run import Run
 HOST = -1
 _TENSORS = 10
 _LINES = 900
+_MARKS = 1000
+_STEPS = 1000
 
 
 class Traced(Protocol):
@@ -39,6 +44,7 @@ class Traced(Protocol):
     unknown: Unknown
     changes: list[Change]
     environment: dict[str, str]
+    collectives: Collectives
 
 
 def told(traced: Traced, run: Run) -> dict[str, Any]:
@@ -49,11 +55,13 @@ def told(traced: Traced, run: Run) -> dict[str, Any]:
     device = max(on_gpu, key=lambda one: on_gpu[one]) if on_gpu else HOST
     wanted: dict[str, Any] = run.plan["forecast"]
     gpu = Gpu.of(wanted["gpu"]) if wanted["gpu"] else None
-    limit = max(0, gpu.memory - gpu.context) if gpu else None
+    communicators = len(traced.collectives.groups) if run.world > 1 else 0
+    taken = assumed.beside(gpu, communicators, environment) if gpu else None
+    limit = max(0, gpu.memory - taken) if gpu and taken else None
     events = replay.with_workspaces(trace, gpu, environment)
-    replayed = replay.Replay(events, device, limit, settings_of(environment))
-    live = replay.live_at(events, device, replayed)
     teller = _Teller(trace, traced.owners, run)
+    replayed = replay.Replay(events, device, limit, settings_of(environment), teller.kind)
+    live = replay.live_at(events, device, replayed)
     peak = events[replayed.peak_at] if replayed.peak_at is not None else None
     step = _last_step(trace)
     bound = roofline(step or trace.events, gpu, device) if gpu is not None else None
@@ -61,7 +69,9 @@ def told(traced: Traced, run: Run) -> dict[str, Any]:
         "device": "cpu" if device == HOST else "cuda",
         "peak_allocated": replayed.allocator.peak_allocated,
         "peak_reserved": replayed.allocator.peak_reserved,
-        "context": gpu.context if gpu else None,
+        "context": taken,
+        "ranks": run.world,
+        "communicators": communicators,
         "fits": replayed.refused is None if gpu else None,
         "peak": teller.event(peak) if peak is not None else None,
         "refused": teller.refused(replayed.refused),
@@ -69,9 +79,12 @@ def told(traced: Traced, run: Run) -> dict[str, Any]:
         "kinds": teller.kinds(live),
         "by_line": teller.by_line(live),
         "tensors": teller.tensors(live),
-        "steps": replayed.steps,
-        "over_time": [sample._asdict() for sample in replayed.thinned()],
-        "assumptions": [_assumed(run, site, what, count) for (site, what), count in unknown.assumptions.items()],
+        "steps": replayed.steps[-_STEPS:],
+        "grows": teller.grows(growth(trace, device)),
+        "over_time": [sample._asdict() for sample in replayed.samples],
+        "peak_at": replayed.peak_at,
+        "marks": [{"at": at, "name": name} for at, name in replayed.marks[:_MARKS]],
+        "assumptions": assumed.sentences(unknown.assumptions, trace, communicators, environment, run),
         "time": {**bound.as_wire(), "of": "a step" if step else "all of it"} if bound is not None else None,
         "memory": gpu.memory if gpu else None,
         "flops": _computed(trace),
@@ -111,14 +124,21 @@ class _Teller:
         """Return the first allocation that does not fit."""
         if refused is None:
             return None
-        return {**self.event(refused.allocation), "allocated": refused.refusal.allocated}
+        return {**self.event(refused.allocation), "allocated": refused.refusal.allocated, "at": refused.at}
+
+    def grows(self, found: Growth | None) -> dict[str, Any] | None:
+        """Return what each pass leaves behind, with the line that most of it comes from."""
+        return {**self.event(found.most), "bytes": found.bytes} if found is not None else None
 
     def kind(self, allocation: Allocation) -> str:
         """Return what an allocation is for."""
         known = self._trace.kinds.get(allocation.id)
         if known is not None:
             return known
-        if allocation.id in self._owners.keepers or allocation.phase == RECOMPUTE:
+        owners = self._owners
+        if allocation.id in owners.keepers or allocation.phase == RECOMPUTE:
+            return ACTIVATIONS
+        if allocation.id in owners.kept and allocation.phase == FORWARD:
             return ACTIVATIONS
         return TEMPORARIES
 
@@ -169,8 +189,3 @@ class _Teller:
 
 def _place(site: Site | None) -> dict[str, Any]:
     return {"path": site.path if site else None, "line": site.line if site else None}
-
-
-def _assumed(run: Run, site: Site | None, what: str, count: int) -> str:
-    where = f"{run.where(site.path, site.line)}: " if site is not None else ""
-    return f"{where}{what}{f' ({count} times)' if count > 1 else ''}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
@@ -17,8 +17,10 @@ from drygrad.worker.forecast import report
 from drygrad.worker.forecast.changes import applied
 from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.seen import Seen
+from drygrad.worker.forecast.collectives import Collectives
 from drygrad.worker.forecast.events import (
     FORWARD,
+    GRADIENTS,
     INPUTS,
     PHASES,
     Allocation,
@@ -29,7 +31,7 @@ from drygrad.worker.forecast.events import (
     Site,
     Trace,
 )
-from drygrad.worker.forecast.owners import Owners
+from drygrad.worker.forecast.owners import Owned, Owners, parts_of
 from drygrad.worker.forecast.results import Known
 from drygrad.worker.forecast.surface import patched
 from drygrad.worker.forecast.unknown import Unknown
@@ -64,6 +66,8 @@ class Tracing(Instrument):
         self.unknown = Unknown(self._site, self._text)
         self.virtual = Virtual(self._made, self._computed)
         self.unknown.serve(self.virtual)
+        self.collectives = Collectives(self.virtual)
+        self.collectives.serve()
         self.owners = Owners(run.lines)
         self.changes: list[Change] = []
         """What is different about the program; the first takes note of what could be."""
@@ -71,8 +75,11 @@ class Tracing(Instrument):
         self.failed: str | None = None
         self._at: dict[int, int] = {}
         """The allocation at each address."""
+        self._emptied: dict[int, int] = {}
+        """The last allocation at the addresses of storages that have given their memory back."""
         self._host: dict[int, _Held] = {}
         self._next = 0
+        self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._sites: dict[Instruction, Site | None] = {}
 
     @contextmanager
@@ -84,7 +91,7 @@ class Tracing(Instrument):
                 simulated.watcher = self
                 left.callback(setattr, simulated, "watcher", None)
             left.enter_context(patched(self.virtual, self.unknown))
-            left.enter_context(self.owners.watching(self._settle))
+            left.enter_context(self.owners.watching(self._settle, always=self.run.world > 1))
             self.changes = left.enter_context(applied([Seen.word, *self.run.plan["forecast"].get("changes", ())]))
             left.enter_context(self.virtual)
             left.callback(self._leave)
@@ -103,6 +110,17 @@ class Tracing(Instrument):
         known = self._at.pop(address, None)
         if known is not None:
             self.trace.events.append(Release(known))
+
+    def resized(self, size: int, address: int, device: int) -> None:
+        """Hear of a storage that gives its memory back, or takes it again: it is for the same then."""
+        self._emptied[address] = self._at.get(address, self._emptied.get(address, -1))
+        self.released(address)
+        if size:
+            self._allocated(size, address, device)
+            before, now = self._emptied.pop(address), self._at[address]
+            if before in self.trace.kinds:
+                self.trace.kinds[now] = self.trace.kinds[before]
+                self.owners.names[now] = self.owners.names.get(before, "")
 
     def _made(self, tensor: torch.Tensor) -> None:
         if tensor.is_cuda:
@@ -125,10 +143,12 @@ class Tracing(Instrument):
     def _allocated(self, size: int, address: int, device: int) -> None:
         number = self._next
         self._next += 1
-        phase, name = self._phase(), self.virtual.name or ""
+        phase, name = self._phase(), self.virtual.name or "resize_"
         self._at[address] = number
         self.trace.events.append(Allocation(number, size, self._site(), phase, name, device))
-        if phase == FORWARD and self.virtual.name and self._is_given():
+        if self.run.bucketing:
+            self.trace.kinds[number], self.owners.names[number] = GRADIENTS, "a bucket of DistributedDataParallel"
+        elif phase == FORWARD and self.virtual.name and self._is_given():
             self.trace.kinds[number] = INPUTS
 
     def _is_given(self) -> bool:
@@ -185,6 +205,7 @@ class Tracing(Instrument):
         """Learn what is kept for backward, and by which lines."""
         self._settle()
         self.owners.keep(roots, self._number_of)
+        self.owners.kept.update(self._at.values())
         self._mark("backward", place)
 
     def backward_ends(self, error: BaseException | None) -> None:
@@ -195,28 +216,33 @@ class Tracing(Instrument):
     def step_begins(self, optimizer: Any, place: Place | None) -> None:
         """Learn what an optimizer changes."""
         self.owners.optimizers.add(optimizer)
-        self._settle()
-        self._mark("step", place)
+        self._settle(self.owners.of_optimizer(optimizer))
+        self._mark("step", place, optimizer)
 
     def step_ends(self, optimizer: Any) -> None:
         """Learn which memory holds the states of an optimizer."""
-        self._settle()
-        self._mark("step-end", None)
+        self._settle(self.owners.of_optimizer(optimizer))
+        self._mark("step-end", None, optimizer)
 
     def returned(self, value: Any, place: Place | None) -> None:
         """Learn what is held when the target returns."""
         self._settle()
 
-    def _mark(self, name: str, place: Place | None) -> None:
-        self.trace.events.append(Mark(name, Site(place.path, place.line) if place else None))
+    def _mark(self, name: str, place: Place | None, optimizer: Any = None) -> None:
+        number = self._optimizers.setdefault(optimizer, len(self._optimizers)) if optimizer is not None else 0
+        self.trace.events.append(Mark(name, Site(place.path, place.line) if place else None, number))
 
-    def _settle(self) -> None:
-        """Say of all allocations whose owner is known what they are."""
-        for kind, tensor, name in self.owners.all():
-            number = self._number_of(tensor)
-            if number is not None:
-                self.trace.kinds[number] = kind
-                self.owners.names[number] = name
+    def _settle(self, owned: Iterable[Owned] | None = None) -> None:
+        """Say of allocations what they are: those that are owned by now, or some of them that have changed.
+
+        After a step only those of its optimizer are asked for: a program may have one for each parameter.
+        """
+        for kind, tensor, name in self.owners.all() if owned is None else owned:
+            for part in parts_of(tensor):
+                number = self._number_of(part)
+                if number is not None:
+                    self.trace.kinds[number] = kind
+                    self.owners.names[number] = name
 
     def finish(self) -> None:
         """Replay the trace, and tell what it comes to."""

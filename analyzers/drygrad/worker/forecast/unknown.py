@@ -7,7 +7,7 @@ from typing import Any, Callable
 import torch
 
 from drygrad.worker.forecast.events import Site
-from drygrad.worker.forecast.results import META, Shape
+from drygrad.worker.forecast.results import META, Missing, Shape
 from drygrad.worker.forecast.virtual import Virtual
 
 _MOST = 50
@@ -42,6 +42,7 @@ class Unknown:
                 "aten::bincount": self._counts,
                 "aten::repeat_interleave": self._repeated,
                 "aten::_pack_padded_sequence": self._packed,
+                "aten::_to_sparse": self._sparse,
                 "aten::_use_cudnn_ctc_loss": self._never,
                 "aten::_use_miopen_ctc_loss": self._never,
                 "aten::_assert_async": self._nothing,
@@ -94,6 +95,10 @@ class Unknown:
             return NotImplemented
         data, sizes = func(torch.zeros(*own.shape[:2], 1, device="cpu"), lengths, *rest)
         return self._made((data.shape[0], *own.shape[2:]), own.dtype, own.device), sizes
+
+    def _sparse(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """End where a sparse tensor is made of unknown values: torch's function of shapes tells of a dense one."""
+        raise Missing("a forecast does not know how many values a sparse tensor keeps")
 
     def _never(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return False

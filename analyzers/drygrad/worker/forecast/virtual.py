@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import weakref
 from typing import Any, Callable, NamedTuple, cast
 
 import torch
@@ -13,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from drygrad.worker.forecast.results import Known, Missing, Results, Shape
 from drygrad.worker.forecast.space import the_space
+from drygrad.worker.forecast.sums import Sums
 from drygrad.worker.reading import dispatch_themselves
 
 _HOST = torch.device("cpu")
@@ -32,6 +34,8 @@ class _Form(NamedTuple):
     """Kept, so that its identity stays its own."""
     name: str
     is_view: bool
+    family: Callable[[Any, Any, dict[str, Any]], Any] | None
+    """What executes all operations of its namespace, but for those that it hands back."""
     written: tuple[tuple[int, str], ...]
     """The position and the name of arguments that it writes to."""
     outputs: tuple[tuple[int, str], ...]
@@ -55,13 +59,18 @@ class Virtual(TorchDispatchMode):
         self.results = Results(self.is_unknown)
         self.name: str | None = None
         """The operation in flight."""
-        self.special: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {"aten::resize_": self._resize}
+        self.special: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {
+            "aten::resize_": self._resize,
+            "aten::add": Sums(self._summed),
+        }
+        self.families: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {}
+        """As ``special``, for all operations whose names begin so."""
         self._made, self._computed = made, computed
         self._forms: dict[int, _Form] = {}
         self.truths: dict[int, str] = {}
         """What has made the last truth values that are not known, by their addresses."""
-        self._unknown: set[int] = set()
-        """Storages of tensors with memory into which something unknown was written."""
+        self._unknown: dict[int, weakref.ref[Any]] = {}
+        """Storages of tensors with memory into which something unknown was written, as long as they live."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -70,8 +79,10 @@ class Virtual(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Execute one operation."""
         named: dict[str, Any] = kwargs or {}
+        if _fakes():
+            return func(*args, **named)
         if types and dispatch_themselves(types):
-            return func(*args, **named) if _fakes() else NotImplemented
+            return NotImplemented
         if isinstance(func, _HIGHER):
             return self._higher(func, args, named)
         form = self._forms.get(id(func)) or self._form(func)
@@ -84,6 +95,10 @@ class Virtual(TorchDispatchMode):
             self.name = around
 
     def _done(self, form: _Form, args: Any, kwargs: dict[str, Any]) -> Any:
+        if form.family is not None:
+            result = form.family(form.func, args, kwargs)
+            if result is not NotImplemented:
+                return result
         tensors = [*_tensors(args), *_tensors(kwargs.values())]
         if self._is_known(form, tensors, form.func, args, kwargs):
             result = form.func(*args, **kwargs)
@@ -129,9 +144,7 @@ class Virtual(TorchDispatchMode):
 
     def _executed(self, form: _Form, args: Any, kwargs: dict[str, Any], tensors: list[Any]) -> Any:
         for where in form.written:
-            for tensor in _tensors((argument(where, args, kwargs),)):
-                if not self.space.has(tensor) and tensor.numel():
-                    self._unknown.add(tensor.untyped_storage()._cdata)
+            self.spoil(_tensors((argument(where, args, kwargs),)))
         if None not in form.returns and not form.outputs:
             self._computed(form.name, NOTHING, tensors, args)
             return self._returned(form, [], args, kwargs, _HOST)
@@ -146,6 +159,14 @@ class Virtual(TorchDispatchMode):
             return self._returned(form, [], args, kwargs, device)
         results = list(known.result) if len(form.returns) > 1 else [known.result]
         return self._returned(form, results, args, kwargs, device)
+
+    def spoil(self, tensors: list[Any]) -> None:
+        """Know nothing any more of the values of tensors."""
+        for tensor in tensors:
+            if not self.space.has(tensor) and tensor.numel():
+                storage = tensor.untyped_storage()
+                number = storage._cdata
+                self._unknown[number] = weakref.ref(storage, lambda _, number=number: self._unknown.pop(number, None))
 
     def _returned(self, form: _Form, results: list[Any], args: Any, kwargs: dict[str, Any], device: Any) -> Any:
         made: list[Any] = []
@@ -194,6 +215,9 @@ class Virtual(TorchDispatchMode):
             tensor, tensor.untyped_storage(), tensor.storage_offset(), size, shape.strides
         )
 
+    def _summed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        self._computed("aten::add", self.results.of(func, args, kwargs), [*args], args)
+
     def _otherwise(self, form: _Form, args: Any, kwargs: dict[str, Any], missing: Missing) -> Any:
         """Execute an operation of which torch knows no function of shapes: by what it is made of."""
         table: Any = importlib.import_module("torch._decomp").decomposition_table
@@ -217,12 +241,15 @@ class Virtual(TorchDispatchMode):
             same = (i for i, (_, a) in enumerate(written) if alias and a.alias_info.before_set & alias.before_set)
             returns.append(next(same, None))
         aliases = [r.alias_info is not None and not r.alias_info.is_write for r in schema.returns]
-        touches = bool(written) or not all(aliases) if aliases else name.startswith("aten::")
+        touches = bool(written) or (not all(aliases) if aliases else name.startswith("aten::"))
         is_view = name in _VIEWS or not touches or (torch.Tag.inplace_view in func.tags and name != "aten::resize_")
         where = tuple((k, a.name) for k, a in written)
         outputs = tuple((k, a.name) for k, a in written if a.is_out)
-        made = self._forms[id(func)] = _Form(func, name, is_view, where, outputs, tuple(returns))
+        made = self._forms[id(func)] = _Form(func, name, is_view, self._family(name), where, outputs, tuple(returns))
         return made
+
+    def _family(self, name: str) -> Callable[[Any, Any, dict[str, Any]], Any] | None:
+        return next((answer for start, answer in self.families.items() if name.startswith(start)), None)
 
 
 def _fakes() -> bool:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect
 from collections import defaultdict
@@ -15,6 +16,8 @@ import torch
 from drygrad.worker.descent import Descent
 from drygrad.worker.explain.chains import Chains
 from drygrad.worker.explain.holders import find_holders, recorded
+from drygrad.worker.forecast.allocator import reserved_for
+from drygrad.worker.forecast.allocator_settings import settings_of
 from drygrad.worker.graphs import leaves
 from drygrad.worker.ledger import Held, Key, Ledger, Origin
 from drygrad.worker.lines import Instruction
@@ -24,6 +27,8 @@ from drygrad.worker.watch import Op
 
 _OUT_OF_MEMORY, _GROWS = "DG507", "DG508"
 _COPY, _FROM_NUMBERS = "aten::_to_copy", "aten::lift_fresh"
+_REPLAYED = 60_000
+"""So many allocations and releases are replayed within a quarter of a second."""
 _GRANULE = 512
 _ROWS = 10
 _NOTEWORTHY = 1 << 20
@@ -53,6 +58,8 @@ class Memory(Instrument):
         self._descent = Descent(run.lines, self._held)
         run.origin_of, run.held_of, run.left_behind = self._origin_of, self._of, self._descent.left_behind
         run.allocated_at = self._allocated_at
+        self._journal: list[tuple[int, int]] | None = []
+        """The storages on the device with their bytes, in order; with none where they end. None: too many to replay."""
         self._leaves = self._left
         """Bound once, for it is handed to every storage."""
 
@@ -94,6 +101,7 @@ class Memory(Instrument):
         self._descent.enter(held, op, tensor, from_nothing=kind == "inputs")
         self._held[address] = held
         held.ledger.enter(held, op.phase)
+        self._journalled(held, held.size)
 
     def _key(self, instruction: Instruction | None, what: str) -> Key:
         """Return what storages are counted by that an instruction makes; the same object each time."""
@@ -107,6 +115,7 @@ class Memory(Instrument):
     def _left(self, held: Held) -> None:
         self._held.pop(held.address, None)
         held.ledger.leave(held)
+        self._journalled(held, 0)
 
     def _origin_of(self, tensor: torch.Tensor) -> Origin | None:
         held = self._of(tensor)
@@ -220,6 +229,7 @@ class Memory(Instrument):
         self.run.result["memory"] = {
             "device": "cuda" if ledger is self._device else "cpu",
             "peak_bytes": ledger.peak,
+            "reserved": self._reserved() if ledger is self._device else None,
             "by_phase": ledger.by_phase,
             "by_line": [
                 {"path": place.path, "line": place.line, "bytes": size, "what": kind} for place, size, kind in rows
@@ -232,6 +242,19 @@ class Memory(Instrument):
         if limit and counts and ledger.peak > limit:
             what = f"the peak of {bytes_text(ledger.peak)} exceeds the GPU's {bytes_text(limit)}"
             self.run.report(self._holding(what, rows, None))
+
+    def _reserved(self) -> int | None:
+        """Return the most that torch's allocator would take of the GPU; None where not all that it serves is known."""
+        if self.run.device == "cuda":
+            return torch.cuda.max_memory_reserved()
+        return reserved_for(self._journal, settings_of(os.environ)) if self._journal else None
+
+    def _journalled(self, held: Held, size: int) -> None:
+        """Write down what torch's allocator would be asked for."""
+        if self._journal is not None and held.ledger is self._device:
+            self._journal.append((held.address, size))
+            if len(self._journal) > _REPLAYED:
+                self._journal = None
 
     def _rows(self, by_key: dict[Any, int]) -> list[tuple[Place, int, str]]:
         """Return the lines that hold most, with their bytes and what most of these are."""

@@ -17,7 +17,7 @@ if sys.platform == "linux":
     from drygrad.worker.sandbox import landlock, namespaces, overlay, seccomp, system
 
 _NOTES = {
-    "overlay": "what the run writes is kept in memory and vanishes with it",
+    "overlay": "files that the run writes are kept in memory and discarded",
     "landlock": "files are written to a private folder and removed; native code that writes files is refused",
     "seccomp": "files are written to a private folder and removed; native code that writes files is not held",
     "none": "this system offers no kernel layer: native code that writes files or opens connections is not held",

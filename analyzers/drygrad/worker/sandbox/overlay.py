@@ -6,6 +6,7 @@ replaced as it was before, and one run the files of another.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -32,18 +33,26 @@ def mount_all(wanted: Iterable[str], scratch: str) -> list[str]:
     The answer: the folders where it was not possible and that stay read-only. A wanted folder has an overlay of its own
     because a user who may write there need not own the folders above, and could not copy those up.
     """
-    layers = list(enumerate(_folders(wanted)))
-    held = [(number, folder, os.open(folder, os.O_PATH | os.O_CLOEXEC)) for number, folder in layers]
     failed: list[str] = []
-    for number, folder, descriptor in held:
+    for number, (folder, descriptor) in enumerate(_held(_folders(wanted))):
         lower = f"/proc/self/fd/{descriptor}"
         try:
             _uppers[_mount(lower, folder, scratch, number)] = folder
         except OSError:
-            failed.append(folder)
-            _show_again(lower, folder)
+            if os.path.isdir(folder):  # else somebody has removed it by now
+                failed.append(folder)
+                _show_again(lower, folder)
         os.close(descriptor)
     return failed
+
+
+def _held(folders: Iterable[str]) -> list[tuple[str, int]]:
+    """Open folders, but for those that somebody has removed since they were listed."""
+    held: list[tuple[str, int]] = []
+    for folder in folders:
+        with contextlib.suppress(FileNotFoundError):
+            held.append((folder, os.open(folder, os.O_PATH | os.O_CLOEXEC)))
+    return held
 
 
 def require_own(folder: str) -> None:
@@ -118,8 +127,9 @@ def _without_mounts_below(folder: str, mounts: Mapping[str, str]) -> Iterator[st
     if not _mounts_below(folder, mounts):
         yield folder
         return
-    for entry in os.scandir(folder):
-        yield from _without_mounts_below(entry.path, mounts)
+    with contextlib.suppress(FileNotFoundError):
+        for entry in os.scandir(folder):
+            yield from _without_mounts_below(entry.path, mounts)
 
 
 def _mounts_below(folder: str, mounts: Mapping[str, str]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Any, Callable
 
 import torch
@@ -38,7 +37,7 @@ def fill(plan: dict[str, Any], beat: Callable[[], None]) -> tuple[dict[str, Any]
         return plan, None
     seconds = float(wanted.get("seconds") or SECONDS)
     start = read(wanted["inputs"])
-    more = _THROUGH * len(wanted.get("through") or ())
+    more = _THROUGH * len(wanted.get("through") or ()) + (seconds if _spared(start) is not None else 0.0)
     answer: dict[str, Any] | None = isolated.apart(
         lambda tell: _answer(plan, start, seconds, tell), seconds + more, beat
     )
@@ -81,12 +80,21 @@ def _answer(plan: dict[str, Any], start: Node, seconds: float, tell: isolated.Te
         tell({"begun": True})
         seeker = _Seeker(execution, namespace, steps, tell)
         found = seeker.found(start, seconds)
+        spared = _spared(start)
+        if spared is not None and found.failure is not None and (found.failure.building or ())[:1] == (start.text,):
+            found = seeker.spared(found, spared, seconds)
         if plan["search"].get("uncovered"):
             return {**_said(seeker.reaching(found, seconds), execution), "seconds": round(time.monotonic() - begun, 3)}
         said = _said(found, execution)
         if not said["found"] and not said["independent"]:
             said = seeker.through(plan["search"].get("through") or []) or said
     return {**said, "seconds": round(time.monotonic() - begun, 3)}
+
+
+def _spared(start: Node) -> Node | None:
+    """Return what a search begins with where the receiver cannot be made."""
+    receiver = start.part(start.text)
+    return start.with_part(start.text, receiver.spare[0]) if receiver is not None and receiver.spare else None
 
 
 class _Seeker:
@@ -101,7 +109,16 @@ class _Seeker:
 
     def found(self, start: Node, seconds: float) -> seeking.Found:
         """Return what a search of the target's own inputs comes to."""
-        return self._searched(start, seconds, partial(self._call, str(self._execution.plan["target"])), self._better)
+        return self._searched(start, seconds, self._target, self._better)
+
+    def _target(self, owner: Any, named: dict[str, Any]) -> None:
+        self._call(str(self._execution.plan["target"]), owner, named)
+
+    def spared(self, found: seeking.Found, spared: Node, seconds: float) -> seeking.Found:
+        """Return what is found with a receiver that is made without its constructor; else what was found before."""
+        other = self._searched(spared, seconds, self._target, lambda _: None)
+        is_own = other.failure is None or other.is_moved
+        return replace(other, trials=found.trials + other.trials) if is_own and other.is_over else found
 
     def reaching(self, found: seeking.Found, seconds: float) -> seeking.Found:
         """Return inputs near those that were found which come by lines that earlier runs have left out."""

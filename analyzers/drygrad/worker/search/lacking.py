@@ -22,6 +22,7 @@ _QUOTED = re.compile(r"(?<!\w)['\"]([\w./-]+)['\"]")
 _MOST_CHOICES = 9
 OFFERED = "it is offered"
 _FRAMES, _MOST_NAMES = 4, 5
+_MAPPING = "type('Mapping', (dict,), {})"
 _NUMBERS: tuple[tuple[str, int], ...] = (
     (r".*(heads?|experts|groups)", 4), (r".*(depth|layers|blocks|steps|epochs|levels)", 2),
     (r".*(vocab\w*|tokens)", 50),
@@ -77,7 +78,7 @@ def _attributes(failure: Failure) -> Iterator[Want]:
     name = getattr(error, "name", None)
     if not isinstance(error, AttributeError) or owner is None or not name:
         return
-    if hasattr(torch.Tensor, name):  # what is meant is a tensor, and this was a guess too many
+    if isinstance(owner, (torch.Tensor, int)) and hasattr(torch.Tensor, name):  # it should be a tensor; it was too much
         return
     path = failure.path_of(owner)
     if path is not None:
@@ -110,7 +111,8 @@ def with_argument(proposal: Node, want: Want) -> Iterator[Node]:
     nodes = [(path, node) for path, node in proposal.nodes() if node.kind == "call" and path[:1] in under]
     for path, node in nodes if want.paths is not None else [((), proposal)]:
         if node.part(want.text) is None:
-            for value in _values(want):
+            offered = [replace(option, why=want.why) for name, option in node.options if name == want.text]
+            for value in (*offered, *values_of(want)):
                 yield proposal.replaced(path, node.with_part(want.text, value))
 
 
@@ -118,7 +120,7 @@ def with_entry(proposal: Node, want: Want) -> Iterator[Node]:
     """Add an entry to the mappings that lack it."""
     for path, node in proposal.nodes():
         if node.kind == "mapping" and node.part(want.text) is None:
-            for value in _values(want):
+            for value in values_of(want):
                 yield proposal.replaced(path, node.with_part(want.text, value))
 
 
@@ -126,15 +128,27 @@ def with_attribute(proposal: Node, want: Want) -> Iterator[Node]:
     """Add an attribute to what stands for an object, or let an object stand where a tensor stood."""
     for path in want.paths or ():
         node = proposal.at(path)
-        if node.kind not in ("namespace", "tensor", "number"):
+        owner = _owner_of(node, want)
+        if owner is None:
             continue
-        owner = node if node.kind == "namespace" else Node("namespace", source="search", why=want.why)
-        for value in _values(want):
+        for value in values_of(want):
             given = Node("function", parts=(("given", value),)) if want.want else value
             yield proposal.replaced(path, owner.with_part(want.text, given))
 
 
-def _values(want: Want) -> Iterator[Node]:
+def _owner_of(node: Node, want: Want) -> Node | None:
+    """Return what can be given an attribute where a part stands; None where it stays as it is."""
+    plain = replace(node, others=(), spare=())
+    if node.kind in ("namespace", "bare", "held"):
+        return node
+    if node.kind in ("tensor", "number"):
+        return Node("namespace", source="search", why=want.why)
+    if node.kind == "mapping":
+        plain = Node("call", _MAPPING, parts=(("0", plain),))
+    return Node("held", parts=(("base", plain),), source=node.source) if node.kind in ("mapping", "call") else None
+
+
+def values_of(want: Want) -> Iterator[Node]:
     """Yield what a name could stand for, each with all the others."""
     found = [*_meant(want)]
     for value in found:

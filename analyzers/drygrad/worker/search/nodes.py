@@ -24,7 +24,9 @@ class Node:
     ``kind``: tensor · number (``value``) · text (an expression as it is) · call (of ``text``, with ``parts``) ·
     namespace, mapping, tuple, list (of ``parts``) · loader (of one batch) · inputs (the receiver and the arguments) ·
     function (that gives its part) · changed (its part, with ``text`` after it) · saved (the path of a file with its
-    part) · prepared (the first part after its other parts, steps: calls of its methods ``value`` times).
+    part) · prepared (the first part after its other parts, steps: calls of its methods ``value`` times) · bare (an
+    object of the class ``text`` without its constructor, with its parts as attributes) · held (its first part, which
+    holds the others as attributes).
     ``high`` bounds the values of integers, exclusively; ``others`` are what else it could be, best first;
     ``source`` and ``why`` say in words where it comes from.
     """
@@ -43,6 +45,8 @@ class Node:
     is_module: bool = False
     options: tuple[tuple[str, Node], ...] = ()
     """Parts with a default that it could be given as well."""
+    spare: tuple[Node, ...] = ()
+    """What could stand here where it cannot be made in any way."""
 
     @property
     def is_fixed(self) -> bool:
@@ -113,6 +117,7 @@ def read(data: dict[str, Any]) -> Node:
         parts=tuple((name, read(part)) for name, part in data.get("parts") or ()),
         others=tuple(read(other) for other in data.get("others") or ()),
         options=tuple((name, read(part)) for name, part in data.get("options") or ()),
+        spare=tuple(read(other) for other in data.get("spare") or ()),
         **plain,
     )
 
@@ -132,10 +137,12 @@ def render(node: Node, parts: Sequence[str]) -> str:
     if node.kind in ("call", "namespace"):
         return _called(node, named) + _moved(node)
     if node.kind == "step":
-        written = _called(node, named)
-        return f"[made.{written} for _ in range({node.value})]" if node.value > 1 else f"made.{written}"
+        written = _called(node, named, "made.")
+        return f"[{written} for _ in range({node.value})]" if node.value > 1 else written
     if node.kind == "prepared":
         return f"(lambda made: ({', '.join(parts[1:])}, made)[-1])({parts[0]})"
+    if node.kind in ("bare", "held"):
+        return _holding(node, named) + _moved(node)
     if node.kind == "function":
         return f"(lambda *given, **named: {parts[0]})"
     if node.kind == "changed":
@@ -154,15 +161,38 @@ def render(node: Node, parts: Sequence[str]) -> str:
     return node.text + _moved(node)
 
 
-def _called(node: Node, named: Sequence[tuple[str, str]]) -> str:
+def _called(node: Node, named: Sequence[tuple[str, str]], owner: str = "") -> str:
     """Return a call; what other parts of it read is bound by a name before."""
-    name = "types.SimpleNamespace" if node.kind == "namespace" else node.text
+    name = owner + node.text
+    if node.kind == "namespace":
+        name = _namespace([one for one in named if one[0].startswith("__")])
+        named = [one for one in named if not one[0].startswith("__")]
     read = [key for key in shared(node) if key in dict(named)]
     given = [(key, key if key in read else part) for key, part in named]
     written = f"{name}({', '.join(part if key.isdigit() else f'{key}={part}' for key, part in given)})"
     for key in reversed(read):
         written = f"(lambda {key}: {written})({dict(named)[key]})"
     return written
+
+
+def _namespace(special: Sequence[tuple[str, str]]) -> str:
+    """Return the class of objects that have attributes, and some of Python's special methods."""
+    if not special:
+        return "types.SimpleNamespace"
+    methods = ", ".join(f"{name!r}: lambda *given, **named: {part}" for name, part in special)
+    return f"type('Namespace', (types.SimpleNamespace,), {{{methods}}})"
+
+
+def _holding(node: Node, named: Sequence[tuple[str, str]]) -> str:
+    """Return an object that is given attributes; tensors that a module without its constructor holds move with it."""
+    begun, kept, made = "", "setattr(made, *one)", f"object.__new__({node.text})"
+    if node.kind == "held":
+        (_, made), *named = named
+    elif node.is_module:
+        begun = "torch.nn.Module.__init__(made), "
+        kept = f"made.register_buffer(*one) if type(one[1]) is torch.Tensor else {kept}"
+    given = "".join(f", {key}={part}" for key, part in named)
+    return f"(lambda made, **held: ({begun}[{kept} for one in held.items()], made)[-1])({made}{given})"
 
 
 def shared(node: Node) -> list[str]:

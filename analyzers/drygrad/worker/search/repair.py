@@ -12,6 +12,7 @@ from drygrad.worker.search.coincidence import contradicts
 from drygrad.worker.search.kinds import as_array, as_flag, as_instance, as_several, without_argument
 from drygrad.worker.search.lacking import with_argument, with_attribute, with_entry
 from drygrad.worker.search.nodes import DEFINITE, FLOATS, Node, Path
+from drygrad.worker.search.states import with_behaviour, with_state
 from drygrad.worker.search.trial import Failure, Mismatch
 from drygrad.worker.search.want import Want
 from drygrad.worker.search.wants import wants
@@ -344,6 +345,8 @@ _CHANGES: dict[str, Callable[[Node, Want], Iterator[Node]]] = {
     "lack": with_argument,
     "entry": with_entry,
     "attribute": with_attribute,
+    "state": with_state,
+    "behaviour": with_behaviour,
     "surplus": without_argument,
     "array": as_array,
     "instance": as_instance,

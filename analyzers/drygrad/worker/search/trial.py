@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import TracebackType
 from typing import Any, Callable
 
@@ -246,6 +247,8 @@ class Trials:
             written.append(self._placed(part, (*path, name), places, earlier, origins))
             if name in beside:
                 earlier = {**earlier, name: places[written[-1]]}
+        if node.kind == "held":  # others have the object as it was made
+            places[written[0]] = copy.copy(places[written[0]])
         value = self._namespace.evaluate({"text": render(node, written)}, {**earlier, **places})
         self._built.append((value, path))
         if is_followed(value):

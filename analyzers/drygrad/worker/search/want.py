@@ -16,6 +16,8 @@ class Want:
     matrices) · choice (one of ``choices`` for ``text``) · larger · unit (probabilities) · device · other (anything else
     in this place) · swap (another module) · lack (an argument of the name ``text``) · named (another value for what is
     called ``text``) · entry (of a mapping) · attribute (of an object; ``want``: it is called) ·
+    behaviour (the special method ``text`` of a stand-in) ·
+    state (the attribute ``text`` of an object, which has the attributes ``choices``; ``want``: these are called) ·
     surplus (the argument ``text``, which nobody takes) · array (not a tensor) · several (tensors) · flag (what is
     called as one of ``choices``) · instance (of one of ``choices``).
     ``paths`` are the parts that it concerns; None: any; ``old`` is the shape that such a part has now.

@@ -8,6 +8,7 @@ from drygrad.worker.search.calls import by_call, by_dtype
 from drygrad.worker.search.comparisons import compared, unpacked
 from drygrad.worker.search.kinds import misfits
 from drygrad.worker.search.lacking import lacking, named, offered, standing_in
+from drygrad.worker.search.states import behaving, unset
 from drygrad.worker.search.trial import Failure
 from drygrad.worker.search.want import Want
 from drygrad.worker.search.words import by_words
@@ -18,6 +19,8 @@ def wants(failure: Failure) -> Iterator[Want]:
     if failure.call is not None:
         yield from by_call(failure.call)
     yield from misfits(failure)
+    yield from unset(failure)
+    yield from behaving(failure)
     yield from lacking(failure)
     yield from standing_in(failure)
     yield from offered(failure)

@@ -3,6 +3,7 @@
 import { Entry, RunReport } from "../protocol";
 import { Child, Column, element, section, table } from "./dom";
 import { bytes, clock, duration, outcomeWords, signed } from "./words";
+import { t } from "./l10n";
 
 /** Return what changed from an earlier run to a later one, for the inputs of that number. */
 export function compared(later: Entry, earlier: Entry | undefined, number: number): HTMLElement[] {
@@ -12,11 +13,11 @@ export function compared(later: Entry, earlier: Entry | undefined, number: numbe
         return [];
     }
     const rows = differences(now, before);
-    const title = `Since the run at ${clock(earlier.at)}`;
+    const title = t("Since the run at {0}", clock(earlier.at));
     if (!rows.length) {
-        return [section(title, element("p", {}, "Nothing differs but the time it took."))];
+        return [section(title, element("p", {}, t("Nothing differs but the time it took.")))];
     }
-    const columns: Column[] = [["what", ""], ["before", ""], ["now", ""], ["", "amount"]];
+    const columns: Column[] = [[t("what"), ""], [t("before"), ""], [t("now"), ""], ["", "amount"]];
     return [section(title, element("div", { class: "compared" }, table(columns, rows)))];
 }
 
@@ -27,18 +28,18 @@ function differences(now: RunReport, before: RunReport): Child[][] {
             rows.push([what, was, is, change]);
         }
     };
-    add("outcome", outcomeWords(before)[1], outcomeWords(now)[1]);
+    add(t("outcome"), outcomeWords(before)[1], outcomeWords(now)[1]);
     const [gone, fresh] = [missing(before, now), missing(now, before)];
-    add("findings", gone.join(", ") || "–", fresh.join(", ") || "–", gone.length || fresh.length ? `${signed(fresh.length - gone.length)}` : "");
-    add("device", before.device, now.device);
-    add("inputs", inputsOf(before), inputsOf(now));
+    add(t("findings"), gone.join(", ") || "–", fresh.join(", ") || "–", gone.length || fresh.length ? `${signed(fresh.length - gone.length)}` : "");
+    add(t("device"), before.device, now.device);
+    add(t("inputs"), inputsOf(before), inputsOf(now));
     const [was, is] = [before.peak_memory_bytes ?? 0, now.peak_memory_bytes ?? 0];
-    add("peak memory", bytes(was), bytes(is), was ? `${signed(Math.round((100 * (is - was)) / was))} %` : "");
-    add("waits and copies", String(waits(before)), String(waits(now)), signed(waits(now) - waits(before)));
+    add(t("peak memory"), bytes(was), bytes(is), was ? `${signed(Math.round((100 * (is - was)) / was))} %` : "");
+    add(t("waits and copies"), String(waits(before)), String(waits(now)), signed(waits(now) - waits(before)));
     if (rows.length || Math.abs(now.seconds - before.seconds) > before.seconds / 2) {
-        add("time", duration(before.seconds), duration(now.seconds));
+        add(t("time"), duration(before.seconds), duration(now.seconds));
     }
-    add("text", "", changedLines(before.text ?? "", now.text ?? ""));
+    add(t("text"), "", changedLines(before.text ?? "", now.text ?? ""));
     return rows;
 }
 
@@ -55,5 +56,5 @@ const waits = (report: RunReport): number => report.syncs.reduce((sum, row) => s
 function changedLines(before: string, now: string): string {
     const known = new Set(before.split("\n"));
     const count = now.split("\n").filter((line) => !known.has(line)).length;
-    return before === now ? "" : count ? `${count} line${count > 1 ? "s" : ""} changed` : "lines removed";
+    return before === now ? "" : count ? (count > 1 ? t("{0} lines changed", count) : t("1 line changed")) : t("lines removed");
 }

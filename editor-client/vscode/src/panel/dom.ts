@@ -1,5 +1,7 @@
 /** Elements of the page; text is always text, never markup. */
 
+import { t } from "./l10n";
+
 const SVG = "http://www.w3.org/2000/svg";
 const LONG = 100;
 const KEPT = 88;
@@ -36,7 +38,7 @@ export function button(text: string, attributes: Record<string, string>, pressed
 
 /** Return a link to a line of code. */
 export function lineButton(line: number, text: string, reveal: () => void): HTMLButtonElement {
-    return button(text, { class: "line", "aria-label": `Go to line ${line}`, title: "Go to the line" }, reveal);
+    return button(text, { class: "line", "aria-label": t("Go to line {0}", line), title: t("Go to the line") }, reveal);
 }
 
 /** Return a text that is folded where it is long, with a button that shows the rest. */
@@ -44,14 +46,16 @@ export function folded(text: string): Child[] {
     if (text.length <= LONG) {
         return [text];
     }
-    const rest = element("span", { hidden: "" }, text.slice(KEPT));
-    const more = button("…", { class: "more", "aria-expanded": "false", "aria-label": "Show all of it" }, () => {
+    const space = text.lastIndexOf(" ", KEPT);
+    const cut = space > KEPT / 2 ? space : KEPT;
+    const rest = element("span", { hidden: "" }, text.slice(cut));
+    const more = button("…", { class: "more", "aria-expanded": "false", "aria-label": t("Show all of it") }, () => {
         rest.hidden = !rest.hidden;
         more.setAttribute("aria-expanded", String(!rest.hidden));
         more.textContent = rest.hidden ? "…" : "‹";
     });
     more.addEventListener("click", (event) => event.stopPropagation());
-    return [text.slice(0, KEPT), rest, more];
+    return [text.slice(0, cut), rest, more];
 }
 
 /** Return a list to choose from. */

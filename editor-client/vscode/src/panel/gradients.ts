@@ -2,6 +2,7 @@
 
 import { RunReport } from "../protocol";
 import { bar, element, section } from "./dom";
+import { t } from "./l10n";
 
 const DECADES = 8; // from 10⁻⁴ to 10⁴
 
@@ -13,12 +14,12 @@ export function gradients(report: RunReport): HTMLElement[] {
             "tr",
             {},
             element("th", { class: "name", scope: "row" }, gradient.name),
-            element("td", { class: "amount" }, odd ? "not finite" : norm === 0 ? "0" : norm.toPrecision(3)),
+            element("td", { class: "amount" }, odd ? t("not finite") : norm === 0 ? "0" : norm.toPrecision(3)),
             element("td", { class: "bars" }, bar(odd ? 100 : length(norm), odd ? "odd" : "")),
         );
     });
-    const hint = element("p", { class: "hint" }, "Logarithmic scale from 10⁻⁴ to 10⁴.");
-    return rows.length ? [section("Gradient norms", element("table", { class: "ranked" }, element("tbody", {}, ...rows)), hint)] : [];
+    const hint = element("p", { class: "hint" }, t("Logarithmic scale from 10⁻⁴ to 10⁴."));
+    return rows.length ? [section(t("Gradient norms"), element("table", { class: "ranked" }, element("tbody", {}, ...rows)), hint)] : [];
 }
 
 /** Return the length of a norm's bar, 0 to 100. */

@@ -3,13 +3,15 @@
 import { RunReport } from "../protocol";
 import { bar, Column, element, lineButton, section, svg, table } from "./dom";
 import { bytes, duration } from "./words";
+import { t } from "./l10n";
 
 const WIDTH = 480;
 const HEIGHT = 150;
 const LEFT = 60;
 const BOTTOM = 22;
 const TOP = 10;
-const PHASES = ["forward", "backward", "optimizer"];
+const PHASE_WORDS: Record<string, string> = { forward: t("forward"), backward: t("backward"), optimizer: t("optimizer") };
+const PHASES = Object.keys(PHASE_WORDS);
 
 export function overTime(report: RunReport): HTMLElement[] {
     const measured = report.memory_over_time ?? [];
@@ -33,7 +35,7 @@ export function overTime(report: RunReport): HTMLElement[] {
     );
     const plot = svg(
         "svg",
-        { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Memory over time: peak ${bytes(peak)}` },
+        { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": t("Memory over time: peak {0}", bytes(peak)) },
         ...[0, 0.5, 1].flatMap((part) => [
             svg("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(part * peak), y2: y(part * peak) }),
             svg("text", { class: "tick", x: LEFT - 8, y: y(part * peak) + 4, "text-anchor": "end" }, bytes(part * peak)),
@@ -43,9 +45,9 @@ export function overTime(report: RunReport): HTMLElement[] {
         svg("text", { class: "tick", x: WIDTH, y: HEIGHT - 6, "text-anchor": "end" }, duration(last.seconds)),
     );
     const keys = PHASES.filter((phase) => report.peak_by_phase[phase]).map((phase) =>
-        element("li", { class: `phase ${phase}` }, `${phase}: peak ${bytes(report.peak_by_phase[phase] ?? 0)}`),
+        element("li", { class: `phase ${phase}` }, t("{0}: peak {1}", PHASE_WORDS[phase] ?? phase, bytes(report.peak_by_phase[phase] ?? 0))),
     );
-    return [section("Memory over time", plot, element("ul", { class: "legend" }, ...keys))];
+    return [section(t("Memory over time"), plot, element("ul", { class: "legend" }, ...keys))];
 }
 
 type Sample = NonNullable<RunReport["memory_over_time"]>[number];
@@ -72,23 +74,23 @@ export function largestLines(report: RunReport, reveal: (path: string, line: num
         element(
             "tr",
             {},
-            element("td", {}, lineButton(line.line, `line ${line.line}`, () => reveal(line.path, line.line))),
+            element("td", {}, lineButton(line.line, t("line {0}", line.line), () => reveal(line.path, line.line))),
             element("td", {}, line.what ?? ""),
             element("td", { class: "amount" }, bytes(line.bytes)),
             element("td", { class: "bars" }, bar((100 * line.bytes) / most)),
         ),
     );
-    return rows.length ? [section("Held at the peak", element("table", { class: "ranked" }, element("tbody", {}, ...rows)))] : [];
+    return rows.length ? [section(t("Held at the peak"), element("table", { class: "ranked" }, element("tbody", {}, ...rows)))] : [];
 }
 
 export function syncs(report: RunReport, reveal: (path: string, line: number) => void): HTMLElement[] {
-    const kinds: Record<string, string> = { sync: "wait", h2d: "copy to the device", d2h: "copy to the host" };
+    const kinds: Record<string, string> = { sync: t("wait"), h2d: t("copy to the device"), d2h: t("copy to the host") };
     const rows = report.syncs.map((row) => [
-        lineButton(row.line, `line ${row.line}`, () => reveal(row.path ?? report.path ?? "", row.line)),
+        lineButton(row.line, t("line {0}", row.line), () => reveal(row.path ?? report.path ?? "", row.line)),
         kinds[row.kind] ?? row.kind,
         row.op,
         `${row.count} ×`,
     ]);
-    const columns: Column[] = [["where", ""], ["what", ""], ["operation", "code"], ["times", ""]];
-    return rows.length ? [section("Waits and copies", table(columns, rows))] : [];
+    const columns: Column[] = [[t("where"), ""], [t("what"), ""], [t("operation"), "code"], [t("times"), ""]];
+    return rows.length ? [section(t("Waits and copies"), table(columns, rows))] : [];
 }

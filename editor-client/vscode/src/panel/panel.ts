@@ -1,6 +1,5 @@
 /** The result panel: the runs of one target as a page beside the code. It loads nothing from the network. */
 
-import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import { explain } from "../explain";
 import { selectLaunch } from "../launches";
@@ -9,6 +8,7 @@ import { Server } from "../server";
 import { applyFix, cancel, dryRun, reveal, writeInputs } from "./actions";
 import { FromView, ToView } from "./messages";
 import { joined } from "./history";
+import { page } from "./page";
 import { targetName } from "./words";
 
 const KIND = "drygrad.result";
@@ -17,6 +17,7 @@ const same = (one: Target, other: Target): boolean => one.uri === other.uri && o
 
 const isSameRun = (one: LastRun, other: LastRun | null): boolean => one.runId === other?.runId && one.target === other.target;
 
+/** Return a text as it stands in an attribute of a page. */
 export class ResultPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     private panel: vscode.WebviewPanel | null = null;
     private status: Status | null = null;
@@ -73,13 +74,13 @@ export class ResultPanel implements vscode.WebviewPanelSerializer, vscode.Dispos
 
     private opened(): vscode.WebviewPanel {
         const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
-        return this.prepared(vscode.window.createWebviewPanel(KIND, "Dry run", place));
+        return this.prepared(vscode.window.createWebviewPanel(KIND, vscode.l10n.t("Dry run"), place));
     }
 
     private prepared(panel: vscode.WebviewPanel): vscode.WebviewPanel {
         panel.webview.options = { enableScripts: true, localResourceRoots: [this.file("dist"), this.file("media")] };
         panel.iconPath = this.file("media", "icon.png");
-        panel.webview.html = this.page(panel.webview);
+        panel.webview.html = page(panel.webview, this.context.extensionUri, vscode.l10n.t("Dry run"), ["panel.css"], "panel.js");
         panel.webview.onDidReceiveMessage((message: FromView) => void this.received(message));
         panel.onDidDispose(() => (this.panel = null));
         return panel;
@@ -132,7 +133,7 @@ export class ResultPanel implements vscode.WebviewPanelSerializer, vscode.Dispos
             return;
         }
         const [newest] = results.entries;
-        this.panel.title = newest?.runs[0] ? `Dry run: ${targetName(newest.runs[0])}` : "Dry run";
+        this.panel.title = newest?.runs[0] ? vscode.l10n.t("Dry run: {0}", targetName(newest.runs[0])) : vscode.l10n.t("Dry run");
         const own = this.status?.phases.find(({ uri, target }) => same({ uri, qualname: target }, results));
         const model = { results, phase: own?.phase ?? null, runs: vscode.workspace.isTrusted && this.server.running !== null };
         await this.panel.webview.postMessage({ type: "model", model } satisfies ToView);
@@ -140,24 +141,6 @@ export class ResultPanel implements vscode.WebviewPanelSerializer, vscode.Dispos
 
     private file(...parts: string[]): vscode.Uri {
         return vscode.Uri.joinPath(this.context.extensionUri, ...parts);
-    }
-
-    private page(webview: vscode.Webview): string {
-        const nonce = randomBytes(16).toString("base64");
-        const policy = `default-src 'none'; style-src ${webview.cspSource}; script-src 'nonce-${nonce}'`;
-        return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policy}">
-<title>Dry run</title>
-<link rel="stylesheet" href="${webview.asWebviewUri(this.file("media", "panel.css")).toString()}">
-</head>
-<body>
-<main id="report"></main>
-<script nonce="${nonce}" src="${webview.asWebviewUri(this.file("dist", "panel.js")).toString()}"></script>
-</body>
-</html>`;
     }
 
     dispose(): void {

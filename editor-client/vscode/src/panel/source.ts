@@ -2,6 +2,7 @@
 
 import { RunReport } from "../protocol";
 import { Child, element, folded, lineButton, section } from "./dom";
+import { t } from "./l10n";
 
 export function sourceWithShapes(report: RunReport, reveal: (line: number) => void): HTMLElement[] {
     const lines = (report.text ?? "").split(/\r\n|\r|\n/);
@@ -23,7 +24,7 @@ export function sourceWithShapes(report: RunReport, reveal: (line: number) => vo
         rows.push(row);
         before = number;
     }
-    return rows.length ? [section("Lines that ran", element("table", { class: "source" }, element("tbody", {}, ...rows)))] : [];
+    return rows.length ? [section(t("Lines that ran"), element("table", { class: "source" }, element("tbody", {}, ...rows)))] : [];
 }
 
 /** The lines of the statements that ran, and those that something is said of. */

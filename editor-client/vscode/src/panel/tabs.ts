@@ -1,6 +1,7 @@
 /** Tabs, as the ARIA practices have them: arrow keys choose, Tab goes on into the page. */
 
 import { button, element } from "./dom";
+import { t } from "./l10n";
 
 export interface Tab {
     id: string;
@@ -28,7 +29,7 @@ export function tabs(all: Tab[], chosen: string, choose: (id: string) => void): 
         };
         return button(tab.count ? `${tab.title} ${tab.count}` : tab.title, attributes, () => choose(tab.id));
     });
-    const list = element("div", { role: "tablist", "aria-label": "Parts of the result" }, ...buttons);
+    const list = element("div", { role: "tablist", "aria-label": t("Parts of the result") }, ...buttons);
     list.addEventListener("keydown", (event) => {
         const place = all.indexOf(current);
         const next = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: all.length - 1 }[event.key];

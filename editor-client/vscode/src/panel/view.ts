@@ -11,6 +11,7 @@ import { FromView, Model, ToView } from "./messages";
 import { overview, Shown } from "./overview";
 import { sourceWithShapes } from "./source";
 import { Tab, tabs } from "./tabs";
+import { t } from "./l10n";
 
 /** What is kept: the results, and what of them is looked at; `at` null means the newest run. */
 interface State {
@@ -71,28 +72,28 @@ function parts(shown: Shown): Tab[] {
     const own = (line: number): void => reveal(report.path ?? "", line);
     const broken = (report.experiments ?? []).filter((one) => one.outcome === "broken").length;
     return [
-        { id: "overview", title: "Overview", content: () => overview(shown), empty: "" },
-        { id: "shapes", title: "Shapes", content: () => sourceWithShapes(report, own), empty: "No line of the function ran." },
+        { id: "overview", title: t("Overview"), content: () => overview(shown), empty: "" },
+        { id: "shapes", title: t("Shapes"), content: () => sourceWithShapes(report, own), empty: t("No line of the function ran.") },
         {
             id: "memory",
-            title: "Memory",
+            title: t("Memory"),
             content: () => [...overTime(report), ...largestLines(report, reveal), ...syncs(report, reveal)],
-            empty: "No tensor was made.",
+            empty: t("No tensor was allocated."),
         },
         {
             id: "gradients",
-            title: "Gradients",
+            title: t("Gradients"),
             content: () => gradients(report),
-            empty: "No gradients: the run took no step of an optimizer.",
+            empty: t("No gradients: the run took no step of an optimizer."),
         },
         {
             id: "experiments",
-            title: "Experiments",
+            title: t("Experiments"),
             count: broken,
             content: () => experiments(report, own),
-            empty: "No experiments: they follow a run that passed.",
+            empty: t("No experiments: they follow a run that passed."),
         },
-        { id: "output", title: "Output", content: () => output(report), empty: "Nothing was printed." },
+        { id: "output", title: t("Output"), content: () => output(report), empty: t("Nothing was printed.") },
     ];
 }
 

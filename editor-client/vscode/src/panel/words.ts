@@ -1,6 +1,7 @@
 /** How the page says numbers and outcomes. */
 
 import { RunReport, Target } from "../protocol";
+import { t } from "./l10n";
 
 /** Return the target without the folders of its file. */
 export function targetName(report: RunReport): string {
@@ -24,7 +25,7 @@ export function duration(seconds: number): string {
     return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
 }
 
-const DEVICES: Record<string, string> = { sim: "sim, a simulated GPU", cuda: "cuda, a GPU" };
+const DEVICES: Record<string, string> = { sim: t("sim, a simulated GPU"), cuda: t("cuda, a GPU") };
 
 /** Return the name of a device, and what it is where that is not plain. */
 export function deviceWords(device: string): string {
@@ -32,16 +33,16 @@ export function deviceWords(device: string): string {
 }
 
 const OUTCOMES: Record<string, [string, string]> = {
-    failed: ["bad", "failed"],
-    deadline: ["bad", "did not end within its time"],
-    "no-inputs": ["open", "not run: inputs are missing"],
-    blocked: ["open", "stopped at something that a dry run does not do"],
-    unsupported: ["open", "needs something that this device cannot do"],
-    "missing-package": ["open", "needs a package that the environment does not have"],
-    cancelled: ["open", "cancelled"],
-    crashed: ["bad", "the process crashed"],
-    "out-of-memory": ["bad", "out of memory"],
-    error: ["bad", "drygrad could not run it"],
+    failed: ["bad", t("failed")],
+    deadline: ["bad", t("timed out")],
+    "no-inputs": ["open", t("not run: inputs are missing")],
+    blocked: ["open", t("stopped: it does something that a dry run does not allow")],
+    unsupported: ["open", t("needs something that this device does not support")],
+    "missing-package": ["open", t("needs a package that is not installed")],
+    cancelled: ["open", t("cancelled")],
+    crashed: ["bad", t("the process crashed")],
+    "out-of-memory": ["bad", t("out of memory")],
+    error: ["bad", t("drygrad could not run it")],
 };
 
 /** Return the mood of the outcome (good, bad, open) and its words. */
@@ -50,7 +51,7 @@ export function outcomeWords(report: RunReport): [string, string] {
         return OUTCOMES[report.outcome] ?? ["open", report.outcome];
     }
     const count = (report.findings ?? []).filter((finding) => finding.severity === "error" || finding.severity === "warning").length;
-    return count ? ["bad", `ran to its end, with ${count} finding${count > 1 ? "s" : ""}`] : ["good", "passed"];
+    return count ? ["bad", count > 1 ? t("ran to its end, with {0} findings", count) : t("ran to its end, with 1 finding")] : ["good", t("passed")];
 }
 
 /** Return the time of day of a moment in seconds. */

@@ -57,7 +57,7 @@ describe("settings", () => {
     it("device", async () => {
         await withSettings({ device: "cpu" }, async () => {
             await show("device.py", RUNNABLE.replace("5, 2]", "4, 2]"), "return F");
-            assert.match((await ran("drygrad.dryRunFunction")).text, /passed on cpu/);
+            assert.match((await ran("drygrad.dryRunFunction")).text, /passed on the CPU/);
             assert.equal((await drygrad()).statusItem.text.item, "$(check) drygrad · cpu");
         });
     });

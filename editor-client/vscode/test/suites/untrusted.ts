@@ -11,7 +11,7 @@ describe("a folder that is not trusted", () => {
     it("is checked as one types", async () => {
         await untilFound((await show("static.py", WRONG)).uri, "DG101");
         const { statusItem } = await drygrad();
-        assert.deepEqual(statusItem.text.lines, ["Static checks only: a dry run waits until you trust this workspace."]);
+        assert.deepEqual(statusItem.text.lines, ["Static checks only: trust this workspace to allow dry runs."]);
     });
 
     it("has no lens that runs", async () => {

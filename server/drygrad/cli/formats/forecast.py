@@ -8,16 +8,16 @@ from typing import Any, cast
 
 from drygrad.cli.inspection import shown_path
 from drygrad.cli.terminal import one_line, painted
-from drygrad.dryrun.forecasting import forecast_of, is_bound, roomy, size
+from drygrad.dryrun.forecasting import is_bound
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.report import target_name
+from drygrad.dryrun.short_forecast import forecast_of, roomy, size
 from drygrad.gpus import Gpu
 
 _LINES = 10
 _LABEL = 11
 _SOURCE = 56
 _NAMED = 3
-_NOTEWORTHY = 1 << 20
 Row = Mapping[str, Any]
 
 
@@ -66,14 +66,15 @@ class _Block:
 
     def _fits(self, told: Row, gpu: Gpu | None) -> str:
         if gpu is None:
-            names = [gpu.name for gpu in roomy(told)]
+            names = [gpu.name for gpu in roomy(told["peak_reserved"])]
             return (
                 f"room for it has {', '.join(names[:_NAMED])}{' …' if names[_NAMED:] else ''}"
                 if names
                 else "no GPU has room"
             )
         refused = told["refused"]
-        room = f"{size(gpu.memory)} of {gpu.name}, of which CUDA takes about {size(told['context'])}"
+        who = "CUDA and NCCL take" if told["communicators"] else "CUDA takes"
+        room = f"{size(gpu.memory)} of {gpu.name}, of which {who} about {size(told['context'])}"
         if refused is None:
             return self._paint(f"fits into the {room}", "1;32")
         first = f"{size(refused['bytes'])} in {self._event(refused)}, with {size(refused['allocated'])} allocated"
@@ -82,9 +83,10 @@ class _Block:
     def _parts(self, told: Row) -> Iterator[str]:
         yield from _labelled("by phase", [_joined(told["phases"])])
         yield from _labelled("by kind", [_joined(told["kinds"], ranked=True)])
-        growth = growth_of(told)
-        if growth:
-            yield from _labelled("grows", [f"{size(growth)} more are allocated after each step"])
+        grows = told["grows"]
+        if grows:
+            more = f"{size(grows['bytes'])} more are kept after each step, most of it from {self._event(grows)}"
+            yield from _labelled("grows", [more])
 
     def _rows(self, rows: Sequence[Row]) -> Iterator[str]:
         """Yield a line of the source each, with the bytes that it holds."""
@@ -140,9 +142,3 @@ def _joined(parts: Mapping[str, int], *, ranked: bool = False) -> str:
 def _labelled(label: str, lines: Sequence[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         yield f"  {'' if number else label:{_LABEL}} {line}"
-
-
-def growth_of(told: Row) -> int:
-    """Return by how much more is allocated after each of the last steps; 0 where it is hardly anything."""
-    first, second, third = ([0, 0, 0, *told["steps"]])[-3:]
-    return third - second if 0 < first < second < third and min(third - second, second - first) >= _NOTEWORTHY else 0

@@ -16,6 +16,7 @@ from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
 from drygrad.dryrun.report import target_name
 from drygrad.dryrun.result import Result, Shape
+from drygrad.dryrun.short_forecast import short_forecast
 
 SHOWN = 8
 """Longer lists are cut; the JSON has all of it."""
@@ -81,15 +82,18 @@ def _block(ran: Ran, record: Record, notes: list[str], *, brief: bool, again: bo
     words = result.outcome if again else one_line(outcome_words.ended(result))
     skipped = result.coverage is not None and result.coverage.is_partial
     colour = _DOUBTFUL if skipped else _COLOURS.get(result.outcome, _DOUBTFUL)
+    words, colon, why = words.partition(": ")
     outcome = painted(words, colour) if coloured else words
     target = target_name(ran.path, record.plan.target)
     torch = f" with torch {result.torch}" if result.torch else ""
     spent = f" in {_seconds(result.seconds)}{torch}" if result.seconds else ""
-    yield f"{one_line(target)}: {outcome}{spent}"
+    yield f"{one_line(target)}: {outcome}{spent}{colon}{why}"
     yield from _labelled("inputs", [f"{i.name} = {i.value} ({i.source})" for i in result.inputs])
     yield from _labelled("write", [record.comment] if record.comment and not brief else [])
     yield from _labelled("shapes", [] if brief else [*_shapes(ran, record)])
     yield from _labelled("memory", [*_memory(result)])
+    short = short_forecast(record)
+    yield from _labelled("forecast", [short.sentence()] if short is not None and short.is_noteworthy else [])
     yield from _labelled("at peak", [] if brief else [*_held_at_peak(record, ran.path)])
     yield from _labelled("grads", [] if brief else [*_gradients(result)])
     yield from _labelled("waits", [*_waits(record, ran.path)])

@@ -13,6 +13,7 @@ from drygrad.lsp import fix_all
 from drygrad.lsp.checking import Checker, Shown
 from drygrad.lsp.convert import SOURCE, OfferedFix, fixes_in
 from drygrad.lsp.features.dry_run import DRY_RUN, dry_run_argument
+from drygrad.lsp.features.forecast import FORECAST, as_edit, changes_of, forecast_argument
 from drygrad.lsp.suppress import ignore_edit
 from drygrad.model import Edit, Finding
 
@@ -42,6 +43,7 @@ async def code_action(ls: DrygradServer, params: lsp.CodeActionParams) -> list[l
         actions += QuickFixes(ls, params.text_document.uri).of(params.context.diagnostics)
     if checker is not None and _wanted(REWRITE, only or [REWRITE]):
         actions += await _written_inputs(ls, checker, params)
+        actions += _changes(ls, params)
     if checker is not None and not ls.session.capabilities.shows_lenses and _wanted(RUN, only or [RUN]):
         actions += await _runs(ls, params)
     if checker is not None:
@@ -176,7 +178,26 @@ async def _runs(ls: DrygradServer, params: lsp.CodeActionParams) -> list[lsp.Cod
         title = f"Dry-run {name or 'the script'}"
         argument = dry_run_argument(uri, ls.session.version_of(uri), name, None if name else start.line + 1)
         actions.append(lsp.CodeAction(title, kind=RUN, command=lsp.Command(title, DRY_RUN, arguments=[argument])))
+        actions += _forecasts(uri, name)
     return actions
+
+
+def _forecasts(uri: str, name: str | None) -> Iterator[lsp.CodeAction]:
+    for what_if, more in ((False, ""), (True, " with what-if")):
+        title, argument = f"Forecast {name or 'the script'}{more}", forecast_argument(uri, name, what_if=what_if)
+        yield lsp.CodeAction(title, kind=RUN, command=lsp.Command(title, FORECAST, arguments=[argument]))
+
+
+def _changes(ls: DrygradServer, params: lsp.CodeActionParams) -> Iterator[lsp.CodeAction]:
+    """Yield the changes that a forecast has traced, where a target is named and where they change the text."""
+    uri, line = params.text_document.uri, params.range.start.line + 1
+    memory = ls.forecasts.memory(uri)
+    named = {place.qualname: place.line for place in memory.known_places(memory.view.source)}
+    for name in memory.view.outcomes:
+        for fix in changes_of(ls, uri, name):
+            lines = {named.get(name), *(edit.span.start.line for edit in fix.edits)}
+            if line in lines and (edit := as_edit(ls, uri, fix)) is not None:
+                yield lsp.CodeAction(fix.title, kind=REWRITE, edit=edit)
 
 
 async def _fix_all(ls: DrygradServer, checker: Checker, kind: str) -> list[lsp.CodeAction]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 
 from drygrad.lsp.features.dry_run import CANCEL, DRY_RUN, UNPIN, dry_run_argument
+from drygrad.lsp.features.forecast import FORECAST, TELL_FORECAST, forecast_argument
 from drygrad.lsp.features.run_results import MENU, TELL
 from drygrad.lsp.launches import id_of
 from drygrad.lsp.run_words import words_of
@@ -21,6 +22,8 @@ from drygrad.lsp.settings import path_of
 if TYPE_CHECKING:
     from drygrad.lsp.run_memory import Sight, TargetPlace
     from drygrad.lsp.server import DrygradServer
+
+_FORECAST = "What it would take on a GPU: memory, and time at best"
 
 
 async def code_lens(ls: DrygradServer, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
@@ -59,6 +62,7 @@ class Lenses:
         self._sight, self._uri, self._version = sight, sight.part.uri, sight.part.version
         self._pinned = server.dry_runs.pinned(self._uri)
         self._running = server.dry_runs.running(self._uri)
+        self._forecasts = server.forecasts
 
     def of(self, place: TargetPlace) -> Iterator[lsp.CodeLens]:
         """Yield those of one target."""
@@ -81,9 +85,12 @@ class Lenses:
             title, launch = self._launch
             argument = dry_run_argument(self._uri, self._version, None, line, launch)
             yield lsp.Command(f"▶ Dry-run with {title}", DRY_RUN, arguments=[argument])
+        yield lsp.Command("▶ Forecast", FORECAST, _FORECAST, arguments=[forecast_argument(self._uri, name)])
         outcome, target = self._sight.view.outcomes.get(name), {"uri": self._uri, "qualname": name}
         if outcome is not None:
             yield lsp.Command(self._sight.said(words_of(outcome.seen)), TELL, "Show the result", [target])
+        if (made := self._forecasts.present(self._uri, name)) is not None:
+            yield lsp.Command(self._sight.said(made.words), TELL_FORECAST, "Show the forecast", [target])
         if name in self._pinned:
             yield lsp.Command("● pinned", UNPIN, "Runs again on every save; click to unpin", arguments=[target])
         more = {**target, "pinned": name in self._pinned}

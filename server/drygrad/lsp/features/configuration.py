@@ -106,6 +106,8 @@ async def apply(ls: DrygradServer) -> None:
     set_log_level(ls)
     show_problems(ls)
     ls.dry_runs.settings_changed()
+    if ls.project_check is not None:
+        ls.project_check.changed()
     checkers = ls.session.recheck()
     if not checkers:
         return
@@ -161,6 +163,8 @@ def did_change_watched_files(ls: DrygradServer, params: lsp.DidChangeWatchedFile
     if any(change.uri.endswith(_PROJECT_FILE) for change in params.changes):
         ls.session.settings.forget_projects()
         ls.spawn(apply(ls), "reading the project files")
+    elif ls.project_check is not None:
+        ls.project_check.changed()
     modules = {path: change for change in params.changes if (path := path_of(change.uri)) and path.suffix == ".py"}
     if modules:
         new = any(change.type == lsp.FileChangeType.Created for change in modules.values())

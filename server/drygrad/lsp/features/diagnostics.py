@@ -6,15 +6,15 @@ hear of.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import uuid
 from typing import TYPE_CHECKING, TypeAlias
 
 from lsprotocol import types as lsp
 
 from drygrad.lsp.checking import Checker
-from drygrad.lsp.convert import SOURCE
+from drygrad.lsp.convert import SOURCE, result_id
+from drygrad.lsp.features import workspace_diagnostic
+from drygrad.lsp.project_check import ProjectCheck
 
 if TYPE_CHECKING:
     from drygrad.lsp.server import DrygradServer
@@ -56,16 +56,18 @@ class Push:
 class Pull:
     """Answers with the result for the present text, and asks to be asked again when it changes without an edit."""
 
-    def __init__(self, server: DrygradServer) -> None:
+    def __init__(self, server: DrygradServer, project: ProjectCheck | None) -> None:
         self._server = server
-        self._prefix = uuid.uuid4().hex[:8]  # a client must not match a result of the server before a restart
+        self._project = project
         self._answered: dict[str, tuple[int, int | None]] = {}
 
     async def diagnostic(self, params: lsp.DocumentDiagnosticParams) -> Report:
         """Answer a request."""
         uri = params.text_document.uri
         checker = self._server.session.checker_of(uri)
-        if checker is None or _is_notebook(checker):
+        if checker is None:
+            return self._not_open(params)
+        if _is_notebook(checker):
             return lsp.RelatedFullDocumentDiagnosticReport(items=[])
         await checker.fresh()
         shown = checker.shown.get(checker.uri)
@@ -73,10 +75,14 @@ class Pull:
             return lsp.RelatedFullDocumentDiagnosticReport(items=[])
         self._answered[checker.uri] = (checker.checked, shown.part.version)
         items = self._server.session.diagnostics(checker, checker.uri)
-        result_id = f"{self._prefix}-{_digest(items)}"
-        if params.previous_result_id == result_id:
-            return lsp.RelatedUnchangedDocumentDiagnosticReport(result_id)
-        return lsp.RelatedFullDocumentDiagnosticReport(items=items, result_id=result_id)
+        return _report(items, result_id(items), params.previous_result_id)
+
+    def _not_open(self, params: lsp.DocumentDiagnosticParams) -> Report:
+        """Answer for a file that is not open, or no longer: what the check of the workspace knows of it."""
+        known = self._project.of(params.text_document.uri) if self._project else None
+        if known is None:
+            return lsp.RelatedFullDocumentDiagnosticReport(items=[])
+        return _report(known.items, known.result_id, params.previous_result_id)
 
     def show(self, checker: Checker) -> None:
         """Ask the client to pull again where a result is new but the text is not."""
@@ -101,20 +107,26 @@ def register(server: DrygradServer) -> None:
     session.closing.append(push.forget)
     if not pulls:
         return
-    pull = Pull(server)
+    project = ProjectCheck(server) if session.settings.personal.diagnostic_mode == "workspace" else None
+    pull = Pull(server, project)
     session.closing.append(pull.forget)
     session.listeners.append(pull.show)
 
     async def diagnostic(params: lsp.DocumentDiagnosticParams) -> Report:
         return await pull.diagnostic(params)
 
-    options = lsp.DiagnosticOptions(inter_file_dependencies=False, workspace_diagnostics=False, identifier=SOURCE)
+    everything = project is not None
+    options = lsp.DiagnosticOptions(inter_file_dependencies=False, workspace_diagnostics=everything, identifier=SOURCE)
     server.feature(lsp.TEXT_DOCUMENT_DIAGNOSTIC, options)(diagnostic)
+    if project is not None:
+        server.project_check = project
+        workspace_diagnostic.register(server, project)
 
 
-def _digest(items: list[lsp.Diagnostic]) -> str:
-    """Return a name for what diagnostics say: a check that finds the same again has changed nothing."""
-    return hashlib.sha1(repr(items).encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:12]
+def _report(items: list[lsp.Diagnostic], name: str, previous: str | None) -> Report:
+    if previous == name:
+        return lsp.RelatedUnchangedDocumentDiagnosticReport(name)
+    return lsp.RelatedFullDocumentDiagnosticReport(items=items, result_id=name)
 
 
 def _is_notebook(checker: Checker) -> bool:

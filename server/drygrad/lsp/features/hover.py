@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
 from drygrad.documentation import hover_of
+from drygrad.lsp.markdown import with_code
 from drygrad.lsp.observed import facts_at
 from drygrad.model import Position, Span
 
@@ -47,11 +48,31 @@ def _observed(ls: DrygradServer, shown: Shown, position: Position) -> Iterator[s
     sight = ls.dry_runs.seen_of(checker, uri) if checker else None
     if sight is None:
         return
-    targets = {place.line: place.qualname for place in memory.known_places(sight.view.source)}
+    source, forecasts = sight.view.source, ls.forecasts.memory(uri)
+    places = memory.known_places(source) or forecasts.known_places(source)
+    targets = {place.line: place.qualname for place in places}
     place = Position(sight.lines[position.line - 1], position.column)
-    if facts := facts_at(sight.view, place, targets):
-        markdown = ls.session.capabilities.markdown
-        yield "\n".join(f"- {fact.said(sight.said).text(markdown=markdown)}" for fact in facts)
+    markdown = ls.session.capabilities.markdown
+    facts = [fact.said(sight.said).text(markdown=markdown) for fact in facts_at(sight.view, place, targets)]
+    told = map(sight.said, _of_forecasts(ls, uri, place.line, targets))
+    facts += [with_code(sentence) if markdown else sentence for sentence in told]
+    if facts:
+        yield "\n".join(f"- {fact}" for fact in facts)
+
+
+def _of_forecasts(ls: DrygradServer, uri: str, line: int, targets: Mapping[int, str | None]) -> Iterator[str]:
+    """Yield what forecasts say of a line, and of the target that is named there."""
+    true = ls.forecasts.true_of(uri)
+    made = ls.forecasts.present(uri, targets[line]) if line in targets else None
+    if made is None and not true:
+        return
+    from drygrad.lsp.forecast_words import of_line, of_target  # noqa: PLC0415 - a server that starts has no forecasts
+
+    path = ls.session.file_of(uri)
+    if made is not None:
+        yield from of_target(made)
+    for made in true[-1:]:
+        yield from of_line(made, path, line)
 
 
 def _of_findings(shown: Shown, position: Position) -> Iterator[tuple[Span, str]]:

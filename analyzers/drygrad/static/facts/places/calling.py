@@ -28,6 +28,7 @@ from drygrad.static.facts.places.lattice import (
     result,
     with_rank,
 )
+from drygrad.static.facts.places.transforms import Transformed, transformed
 from drygrad.static.facts.values import Class, Constant, Device, Dtype, Function, Object, Reference, Tensor, TorchCall
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def called(scope: Scope, node: ast.Call) -> Place:
                 return _of_object(scope, replace(forward, receiver=value), node)
         case _:
             pass
+    through = transformed(scope, node.func)
+    if through is not None:
+        return _of_transform(scope, through, node)
     call = scope.places.facts.recording.calls.get(node)
     if call is not None and call.form == "module":
         return _of_module(scope, call, node)
@@ -78,6 +82,13 @@ def _of_object(scope: Scope, forward: Function, node: ast.Call) -> Place:
     if place != UNKNOWN or home_of(forward) is None:
         return place
     return _of_unknown_module(scope, node, node.func, _arguments(scope, node))
+
+
+def _of_transform(scope: Scope, through: Transformed, node: ast.Call) -> Place:
+    """A function that is called by way of ``vmap`` and its like; derivatives are where the arguments are."""
+    made = scope.places.follow(scope, through.function, node) if through.function is not None else UNKNOWN
+    places = _arguments(scope, node)
+    return as_tensor(result(place for _, place in places[:1])) if through.derivative and places else made
 
 
 def _arguments(scope: Scope, node: ast.Call) -> list[tuple[ast.expr, Place]]:
@@ -322,6 +333,8 @@ def _method(scope: Scope, node: ast.Call, function: ast.Attribute, call: TorchCa
         if not _is_copied_first(receiver):
             scope.distrust(base)
         return UNKNOWN
+    if name in ("items", "values") and not node.args and not isinstance(base, Parts) and _may_hold(base):
+        return _held_by(scope, name, base)
     scope.attribute(base, name, called=True)
     if name in given.ABOUT:
         _arguments(scope, node)
@@ -343,6 +356,18 @@ def _method(scope: Scope, node: ast.Call, function: ast.Attribute, call: TorchCa
     if name != plain and isinstance(receiver, ast.Name) and receiver.id in scope.names:
         scope.names[receiver.id] = base
     return made
+
+
+def _may_hold(base: Place) -> bool:
+    """Say whether something given may be a dictionary: nothing is known of it but whose it is."""
+    return all(isinstance(a, At) and not a.tensor and a.root != MODULE for a in flat(base))
+
+
+def _held_by(scope: Scope, name: str, base: Place) -> Place:
+    """Return what ``items()`` or ``values()`` of something given yields: tensors, where it is annotated so."""
+    roots = [a.root for a in flat(base) if isinstance(a, At)]
+    held = frozenset(At(f"{root}[]", tensor=root in scope.shown) for root in roots)
+    return Parts(None, Parts((NOWHERE, held)) if name == "items" else held)
 
 
 _SIZED = VIEWS | frozenset({"repeat", "tile"})

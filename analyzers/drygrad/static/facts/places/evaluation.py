@@ -236,6 +236,15 @@ class Scope:
             case _:
                 pass
 
+    def written(self, target: ast.Subscript, value: ast.expr, place: Place) -> None:
+        """Note what meets in ``x[index] = value``: where the index is a tensor, the value is not copied to ``x``."""
+        index = target.slice
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        base = self.at(target.value)
+        if not isinstance(base, Parts) and any(_is_surely_tensor(self.at(part)) for part in parts):
+            self._meet(target, (value, place), (target.value, base))
+            self._meet(target, (target.value, base), (value, place))
+
     def _forget_parts(self, name: str) -> None:
         prefix = f"{name}."
         for known in [known for known in self.names if known.startswith(prefix)]:
@@ -365,6 +374,16 @@ def _item_of(container: Parts, index: ast.expr) -> Place:
             return Parts(None, element_of(container))
         case _:
             return element_of(container)
+
+
+def _is_surely_tensor(place: Place) -> bool:
+    """Say whether an index is a tensor with dimensions."""
+    inner = () if isinstance(place, Parts) else place
+    return bool(inner) and all(isinstance(a, (At, Made)) and a.rank > 0 and _shown(a) for a in inner)
+
+
+def _shown(a: At | Made) -> bool:
+    return isinstance(a, Made) or a.tensor
 
 
 def _taken_apart(a: Alternative) -> tuple[Alternative, ...]:

@@ -43,6 +43,8 @@ def _statement(scope: Scope, node: ast.stmt) -> bool:
             place = scope.at(value)
             for target in targets:
                 _assign(scope, target, place, node)
+                if isinstance(target, ast.Subscript):
+                    scope.written(target, value, place)
         case ast.AnnAssign(target=target, value=value) if value is not None:
             _assign(scope, target, scope.at(value), node)
         case ast.AugAssign():

@@ -13,6 +13,7 @@ from drygrad.static.facts.linked import home_of, is_elsewhere
 from drygrad.static.facts.notes import Ground
 from drygrad.static.facts.places import flow, given, meeting
 from drygrad.static.facts.places.evaluation import Scope
+from drygrad.static.facts.places.inner import Node, kept_within, taken_from
 from drygrad.static.facts.places.keeping import BEGINS, kept, of_stores, registered_names, stored_names
 from drygrad.static.facts.places.lattice import (
     ANY,
@@ -40,7 +41,6 @@ from drygrad.static.tree import remembered, walk
 if TYPE_CHECKING:
     from drygrad.static.facts.module import ModuleFacts
 
-Node = ast.FunctionDef | ast.AsyncFunctionDef
 _MOVES_ALL = frozenset({"_apply", "to", "cuda"})
 _EMPTY_MEETS = 40
 
@@ -95,7 +95,7 @@ class Places:
         function = self.functions.get(node)
         if function is None or node in self._active or not isinstance(node, Node):
             return _NOTHING
-        key = (Places, node, self.is_called(node), self._assigned_elsewhere)
+        key = (Places, node, self.is_called(node), self._assigned_elsewhere, self.taken_from_around(node))
         made = self.facts.derivations.get(key, self._ground(node), lambda: self._evaluate(function, node))
         self._summaries[node] = made
         for called, bound in made.calls:
@@ -135,6 +135,7 @@ class Places:
         receiver = self_name(function) if owner is not None and not is_static(function) else None
         scope = Scope(self, node, owner, receiver)
         _bind_parameters(scope, node)
+        scope.names |= {name: frozenset({At(name)}) for name in self.taken_from_around(node)}
         flow.execute(scope, node.body)
         shown = frozenset(scope.shown)
 
@@ -156,8 +157,8 @@ class Places:
         return Summary(result, *found, scope.stores, shown, tuple(scope.calls.values()))
 
     def is_called(self, node: ast.AST) -> bool:
-        """Say whether anybody who is known calls a function."""
-        return self.facts.is_called(node)
+        """Say whether anybody who is known calls a function, if only by way of what transforms it."""
+        return self.facts.is_called(node) or node in self._around
 
     def is_given(self, node: ast.AST, root: str, deepest: int = 4) -> bool:
         """Say whether others than the file decide where a parameter of a function is.
@@ -178,7 +179,20 @@ class Places:
     @cached_property
     def _inner(self) -> frozenset[ast.AST]:
         """The functions within functions, which none but these call."""
-        return frozenset(inner for function in self.functions for inner in _kept_within(function))
+        return frozenset(inner for function in self.functions for inner in kept_within(function))
+
+    @cached_property
+    def _around(self) -> Mapping[ast.AST, frozenset[str]]:
+        """The names that each function within functions takes from these."""
+        taken: dict[ast.AST, frozenset[str]] = {}
+        for function in self.functions:
+            for inner, names in taken_from(function):
+                taken[inner] = taken.get(inner, frozenset()) | names
+        return taken
+
+    def taken_from_around(self, node: ast.AST) -> frozenset[str]:
+        """Return what a function within a function reads of that: these are arguments of each call, too."""
+        return self._around.get(node, frozenset())
 
     @cached_property
     def _brings_back(self) -> bool:
@@ -197,6 +211,8 @@ class Places:
         summary = self.summary(function.node) if home is None else home.summary(function.node)
         hidden = None in keywords or any(isinstance(a, ast.Starred) for a in call.args)
         bound = _bound(function, arguments, {k: v for k, v in keywords.items() if k is not None}, hidden=hidden)
+        if home is None:
+            bound |= {name: scope.names.get(name, UNKNOWN) for name in self.taken_from_around(function.node)}
         scope.calls[call] = (function.node, bound)
         own = _is_own(scope, function, call)
         knows = own and self.is_module(function.owner)
@@ -301,23 +317,6 @@ def _copies_to_cpu(statement: ast.AST) -> Iterator[bool]:
     for node in walk(statement):
         if isinstance(node, ast.Attribute) and node.attr in ("cpu", "numpy"):
             yield True
-
-
-@remembered
-def _kept_within(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield the functions within one that are not what it returns: those it calls, or hands to what calls them."""
-    nodes = list(walk(function))
-    results = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
-    returned = {part.id for result in results for part in _parts_of(result) if isinstance(part, ast.Name)}
-    for node in nodes:
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node is function:
-            continue
-        if node.name not in returned or node.decorator_list:
-            yield node
-
-
-def _parts_of(result: ast.expr) -> list[ast.expr]:
-    return result.elts if isinstance(result, (ast.Tuple, ast.List)) else [result]
 
 
 def _position(made: Made) -> tuple[int, int]:

@@ -74,11 +74,17 @@ class _Subscript:
         """Return the shape of the subscripted tensor."""
         used = sum(self._dimensions(item) for item in index)
         if used > len(self.shape):
-            raise Mismatch("index", f"{used} indices are given, the tensor {shape_text(self.shape)} has too few")
+            raise Mismatch("index", self._too_many(used))
         for item in index:
             self._apply_item(item, len(self.shape) - used)
         self.result += self.shape[self.position :]
         return self._with_tensors() if self.tensors else tuple(self.result)
+
+    def _too_many(self, used: int) -> str:
+        if not self.shape:
+            return "the tensor has no dimensions; `.item()` returns its value"
+        indices = "1 index" if used == 1 else f"{used} indices"
+        return f"{indices} for the shape {shape_text(self.shape)}, which has {len(self.shape)}"
 
     def _dimensions(self, item: Value) -> int:
         """Return how many dimensions of the tensor an item uses up."""

@@ -18,10 +18,10 @@ _DEPRECATED = {
 class DeprecatedAmp(Rule):
     """
     ## What it does
-    Finds `autocast` and `GradScaler` of `torch.cuda.amp` and `torch.cpu.amp`.
+    Finds `autocast` and `GradScaler` from `torch.cuda.amp` and `torch.cpu.amp`.
 
     ## Why is this bad?
-    They are deprecated since torch 2.4 and warn at each use; those of `torch.amp` take the device as their first
+    They are deprecated since torch 2.4 and warn on every use; the ones in `torch.amp` take the device as their first
     argument.
 
     ## Example
@@ -38,8 +38,8 @@ class DeprecatedAmp(Rule):
     ```
 
     ## Fix safety
-    Safe: the new names do the same, with the same defaults. No fix is offered where the old module is used otherwise
-    too.
+    Safe: the new names do the same, with the same defaults. No fix is offered if the old module is also used in other
+    ways.
     """
 
     code, name, since = "DG801", "deprecated-amp", "0.1"

@@ -10,12 +10,12 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class FileWrittenByEachRank(Rule):
     """
     ## What it does
-    Reports, from a dry run that compares ranks, a whole file, of `torch.save` or opened with `"wb"`, that all ranks
-    write between two of their collectives.
+    Reports, from a dry run that compares ranks, a file that all ranks write as a whole (`torch.save`, or opened with
+    `"wb"`) between two of their collectives.
 
     ## Why is this bad?
-    Nothing orders the writes. What is in the file afterwards is a mixture, or the end of the one that came last: the
-    checkpoint cannot be read ("failed finding central directory"), which shows when it is needed.
+    Nothing orders the writes. The file ends up as a mixture, or as the version written last: the checkpoint may be
+    unreadable ("failed finding central directory"), which you notice when you need it.
 
     ## Example
     ```python

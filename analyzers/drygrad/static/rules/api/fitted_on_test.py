@@ -19,13 +19,13 @@ _EVALUATION = re.compile(r"(^|_)(val|valid|validation|test|dev)(_|$|x|y)|^[xy]_?
 class FittedOnTest(Rule):
     """
     ## What it does
-    Finds `scaler.fit_transform(X_test)` (or `X_val`) of a scaler, encoder or other transformer that the same function
-    has fitted to the training data before.
+    Finds `scaler.fit_transform(X_test)` (or `X_val`) on a scaler, encoder or other transformer that the same function
+    has fitted to the training data.
 
     ## Why is this bad?
-    The test data are scaled by their own mean and deviation, or get other class numbers than the training data: the
-    model sees inputs of another meaning than those it was trained on. The metric is off, and a single sample
-    at inference cannot be scaled like this at all.
+    The test data is scaled with its own mean and deviation, or gets different class indices: the same input means
+    something else to the model than in training. The metric is off, and a single sample at inference cannot be scaled
+    this way at all.
 
     ## Example
     ```python

@@ -20,13 +20,13 @@ _MAXIMA = (255, 255.0, 256, 256.0, 127.5)
 class ImageScaledTwice(Rule):
     """
     ## What it does
-    Finds the result of torchvision's `ToTensor` that is divided by 255, or made integers by `long()`, and `Normalize`
-    behind `ToTensor` with a mean above 1.
+    Finds the result of torchvision's `ToTensor` divided by 255 or converted with `long()`, and `Normalize` after
+    `ToTensor` with a mean above 1.
 
     ## Why is this bad?
-    `ToTensor` divides images of bytes by 255. Divided again they lie between 0 and 0.004, with a mean of 127.5
-    subtracted all are about -1: the model sees nothing. The class numbers of a mask become fractions, which `long()`
-    makes 0: all pixels are background. Masks go through `torch.from_numpy(np.array(mask))` or `PILToTensor`.
+    `ToTensor` already divides 8-bit images by 255. Divided again, they lie between 0 and 0.004; with a mean of 127.5
+    subtracted, all values are nearly equal: the model sees nothing. The class indices of a mask become fractions that
+    `long()` truncates to 0: all background. Use `torch.from_numpy(np.array(mask))` or `PILToTensor` for masks.
 
     ## Example
     ```python

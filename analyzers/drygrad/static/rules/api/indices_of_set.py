@@ -23,13 +23,13 @@ _KEEPS = frozenset({"save", "load", "load_state_dict", "state_dict"})
 class IndicesOfSet(Rule):
     """
     ## What it does
-    Finds `{name: i for i, name in enumerate(set(names))}`, and the like, over a set of strings that was not sorted, in
-    a file that saves or loads weights, or in a dataset.
+    Finds `{name: i for i, name in enumerate(set(names))}` and the like over an unsorted set of strings, in a file that
+    saves or loads weights, or in a dataset.
 
     ## Why is this bad?
-    The order of a set of strings is another one in each process. A model that was saved and loaded in the next has its
-    classes, or its words, exchanged: it ran well yesterday and guesses today. Datasets for training and test that
-    each build such a table do not agree either.
+    The order of a set of strings differs from process to process. A saved model that is loaded in another process has
+    its classes, or its vocabulary, permuted: it worked yesterday and guesses today. Training and test datasets that
+    each build such a table disagree too.
 
     ## Example
     ```python
@@ -43,7 +43,7 @@ class IndicesOfSet(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes which number is whose; weights that were saved before belong to another order.
+    Unsafe: indices are assigned differently; weights saved earlier use another order.
     """
 
     code, name, since = "DG812", "indices-of-set", "0.1"

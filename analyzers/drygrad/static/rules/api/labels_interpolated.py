@@ -20,12 +20,12 @@ _LABELS = re.compile(r"(^|_)(masks?|labels?|targets?|seg|segmentation|gt|classes
 class LabelsInterpolated(Rule):
     """
     ## What it does
-    Finds `F.interpolate(..., mode="bilinear")`, or another smooth mode, of a mask or of labels, whose result is made
-    integers by `long()`.
+    Finds `F.interpolate(..., mode="bilinear")`, or another smooth mode, on a mask or labels, if `long()` converts the
+    result to integers.
 
     ## Why is this bad?
-    Between class 1 and class 5 the mean is class 3: the borders of all objects get the numbers of classes that have
-    nothing to do with them. Class numbers can only be picked, by `mode="nearest"`.
+    The mean of class 1 and class 5 is class 3: the borders of all objects get unrelated classes. Class indices must be
+    picked, not averaged: `mode="nearest"`.
 
     ## Example
     ```python

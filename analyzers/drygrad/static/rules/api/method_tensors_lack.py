@@ -19,12 +19,12 @@ _GIVES_METHODS = re.compile(r"\b(fastai|fastcore)\b|setattr\(\s*(torch\.)?Tensor
 class MethodTensorsLack(Rule):
     """
     ## What it does
-    Finds calls such as `x.leaky_relu()` or `x.cat(y)`: functions of `torch` or `torch.nn.functional` that tensors have
-    no method for.
+    Finds calls such as `x.leaky_relu()` or `x.cat(y)`: functions of `torch` or `torch.nn.functional` that are not
+    tensor methods.
 
     ## Why is this bad?
-    The call raises AttributeError. Many functions of torch are methods as well (`x.relu()`, `x.softmax(-1)`), but not
-    all. Classes derived from `torch.Tensor` and files that give tensors methods of their own are left alone.
+    The call raises AttributeError. Many torch functions are also methods (`x.relu()`, `x.softmax(-1)`), but not all.
+    Subclasses of `torch.Tensor`, and files that add methods to tensors, are not reported.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class MethodTensorsLack(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it makes code run that raised.
+    Unsafe: code that raised now runs.
     """
 
     code, name, since = "DG816", "method-tensors-lack", "0.1"
@@ -89,7 +89,7 @@ class MethodTensorsLack(Rule):
 
 def _may_have(method: str, node: ast.Call, ctx: Context) -> bool:
     """Say whether the file asks for the method first, or gives it to tensors."""
-    if any(cls.derives_from("torch.Tensor") for cls in ctx.classes()) or _GIVES_METHODS.search(ctx.source.text):
+    if any(cls.derives_from("torch.Tensor") for cls in ctx.classes()) or ctx.mentions(_GIVES_METHODS):
         return True
     if any(attribute.attr == method and isinstance(attribute.ctx, ast.Store) for attribute in ctx.nodes(ast.Attribute)):
         return True

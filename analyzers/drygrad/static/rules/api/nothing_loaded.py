@@ -8,12 +8,12 @@ from drygrad.model import Invalid, Rule, Valid
 class NothingLoaded(Rule):
     """
     ## What it does
-    Reports `load_state_dict(state, strict=False)` where not one entry of the state fits a name of the module.
+    Reports `load_state_dict(state, strict=False)` if no key of the state matches a name in the module.
 
     ## Why is this bad?
-    `strict=False` says nothing of names that do not fit. The entries begin with `module.` (saved from
-    `DataParallel`), or the weights lie one level deeper, under `checkpoint["model"]`: the module stays as random as it
-    was made, and evaluates like that.
+    `strict=False` silently ignores keys that do not match. If the keys start with `module.` (saved from
+    `DataParallel`), or the weights are one level deeper, under `checkpoint["model"]`, nothing is loaded: the module
+    keeps its random weights and is evaluated with them.
 
     ## Example
     ```python

@@ -15,13 +15,13 @@ from drygrad.static.syntax import argument
 class PickleRefused(Rule):
     """
     ## What it does
-    Finds `torch.load` without `weights_only=False` in a file that saves a whole model to the same place. A dry run
-    reports every file that `torch.load` refuses, such as one with a NumPy number among the values.
+    Finds `torch.load` without `weights_only=False` in a file that saves a whole model to the same path. A dry run
+    reports every file that `torch.load` rejects, such as one with a NumPy number among the values.
 
     ## Why is this bad?
-    Since torch 2.6 `weights_only=True` is the default: it takes tensors, containers and plain values, and raises
-    "Weights only load failed" for anything else. That shows when the file is read, often long after the training that
-    wrote it. A `state_dict` and `float(score)` need no exception.
+    Since torch 2.6 `weights_only=True` is the default: it accepts tensors, containers and plain values, and raises
+    "Weights only load failed" for anything else. You only notice when the file is read, often long after the training
+    that wrote it. A `state_dict` and `float(score)` load without an exception.
 
     ## Example
     ```python
@@ -35,7 +35,7 @@ class PickleRefused(Rule):
     ```
 
     ## Fix safety
-    Unsafe: with `weights_only=False` a file from elsewhere may run code when it is loaded.
+    Unsafe: with `weights_only=False` a file from elsewhere can run code when it is loaded.
     """
 
     code, name, since = "DG805", "pickle-refused", "0.1"
@@ -81,7 +81,7 @@ class PickleRefused(Rule):
             return
         file = argument(node, "f", 0)
         saved = _saved_model(ast.unparse(file), ctx) if file is not None else None
-        if saved is None or "safe_globals" in ctx.source.text:
+        if saved is None or ctx.mentions("safe_globals"):
             return
         message = "torch.load refuses pickled models since 2.6, where weights_only=True became the default"
         fix = ctx.fix(

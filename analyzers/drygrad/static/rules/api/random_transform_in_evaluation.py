@@ -26,14 +26,14 @@ _SPLIT = frozenset(
 class RandomTransformInEvaluation(Rule):
     """
     ## What it does
-    Finds random transforms (`RandomHorizontalFlip`, `RandomCrop`, `ColorJitter` ...) in a transform that is called
-    `test_transform`, `val_tf` and the like, in one given to a dataset with `train=False` or `split="test"`, and in that
-    of a dataset from which `random_split` also takes the validation set.
+    Finds random transforms (`RandomHorizontalFlip`, `RandomCrop`, `ColorJitter` ...) in a transform named
+    `test_transform`, `val_tf` and the like, in one passed to a dataset with `train=False` or `split="test"`, and in
+    that of a dataset from which `random_split` also takes the validation set.
 
     ## Why is this bad?
-    The model is measured on samples that are distorted at random: the metric is lower than it should be, differs from
-    epoch to epoch, and picks the wrong checkpoint. The parts of `random_split` share one dataset and so its transform:
-    each part needs a dataset of its own, of the same files, with its own transform.
+    The model is evaluated on randomly distorted samples: the metric is too low, differs from epoch to epoch, and
+    selects the wrong checkpoint. The parts of `random_split` share one dataset and therefore its transform: give each
+    part its own dataset, over the same files, with its own transform.
 
     ## Example
     ```python

@@ -8,20 +8,19 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.expected_errors import is_expected
+from drygrad.static.rules.api.guards import is_guarded
 from drygrad.torchmodel.operations import removed_functions
-
-_GUARDS = ("hasattr", "version")
 
 
 class RemovedFunction(Rule):
     """
     ## What it does
-    Finds calls of functions that torch has removed and only names to say so: `torch.symeig`, `torch.lstsq`,
+    Finds calls of functions that torch has removed and only keeps to say so: `torch.symeig`, `torch.lstsq`,
     `torch.solve` ...
 
     ## Why is this bad?
-    The call raises RuntimeError. The functions of `torch.linalg` that took their place often take their arguments in
-    another order, or return something else. Which functions these are, and what to use, is in torch's own words.
+    The call raises RuntimeError. Their replacements in `torch.linalg` often take arguments in a different order, or
+    return something else. The list of functions, and what to use instead, comes from torch's own messages.
 
     ## Example
     ```python
@@ -57,20 +56,10 @@ class RemovedFunction(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node)
-        if call is None or not call.receiver_known or is_expected(node, ctx) or _is_guarded(node, ctx):
+        if call is None or not call.receiver_known or is_expected(node, ctx) or is_guarded(node, ctx):
             return
         target = f"torch.{call.target}" if call.form == "method" else call.target
         words = removed_functions().get(target)
         if words is not None:
             said = ". ".join(words.split(". ")[:2]).rstrip(".")
             yield ctx.finding(self, node, f"{target} raises RuntimeError: {said}")
-
-
-def _is_guarded(node: ast.Call, ctx: Context) -> bool:
-    """Say whether the file asks which torch it has, or expects the error."""
-    for around in ctx.ancestors(node):
-        if isinstance(around, ast.Try):
-            return True
-        if isinstance(around, (ast.If, ast.IfExp)) and any(word in ctx.source_of(around.test) for word in _GUARDS):
-            return True
-    return False

@@ -21,12 +21,12 @@ _TRAINING = re.compile(r"(^|_)train(ing)?(_|$|loader)", re.I)
 class ShuffleExchanged(Rule):
     """
     ## What it does
-    Finds a training loader with `shuffle=False` beside a loader for validation or test, in the same function, with
-    `shuffle=True`.
+    Finds a training loader with `shuffle=False` next to a validation or test loader with `shuffle=True` in the same
+    function.
 
     ## Why is this bad?
-    The two were exchanged. Batches in the order of the files often hold one class each: the model forgets the others
-    while it sees one. And predictions on a shuffled test set do not line up with its files.
+    The two are swapped. In file order, batches often contain a single class, and the model forgets the others.
+    Predictions on a shuffled test set do not line up with its files.
 
     ## Example
     ```python

@@ -20,12 +20,11 @@ _TRAINING = re.compile(r"(^|_)train(ing)?(?=_|$|loader|set|data)", re.I)
 class SplitNotUsed(Rule):
     """
     ## What it does
-    Finds a `DataLoader` of the dataset that `random_split` has just split, where the part for training is used nowhere;
-    and a `val_loader` of `train_set`, where `val_set` is used nowhere.
+    Finds a `DataLoader` over the dataset that `random_split` has just split while the training part is never used; and
+    a `val_loader` over `train_set` while `val_set` is never used.
 
     ## Why is this bad?
-    The model is trained on the samples that it is evaluated on, or evaluated on those it was trained on: the metric
-    looks excellent, and says nothing.
+    The model is evaluated on samples it was trained on: the metric looks excellent and means nothing.
 
     ## Example
     ```python
@@ -39,7 +38,7 @@ class SplitNotUsed(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes which samples are seen.
+    Unsafe: it changes which samples are used.
     """
 
     code, name, since = "DG810", "split-not-used", "0.1"

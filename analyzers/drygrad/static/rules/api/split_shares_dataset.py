@@ -16,12 +16,11 @@ _SPLIT = ("torch.utils.data.random_split", "torch.utils.data.dataset.random_spli
 class SplitSharesDataset(Rule):
     """
     ## What it does
-    Finds `part.dataset.transform = ...` of a part that `random_split` made.
+    Finds `part.dataset.transform = ...` on a part returned by `random_split`.
 
     ## Why is this bad?
-    The parts are lists of indices into one and the same dataset. What is set for the validation split also applies to
-    the training split: either the augmentation is lost for training, or the validation images are augmented. Nothing
-    raises.
+    The parts are lists of indices into the same dataset. A transform set for the validation part also applies to the
+    training part: either training loses its augmentation, or the validation images are augmented. Nothing raises.
 
     ## Example
     ```python

@@ -15,12 +15,12 @@ from drygrad.static.tree import walk
 class StateDictMethodSaved(Rule):
     """
     ## What it does
-    Finds `state_dict` without its parentheses in `torch.save` and `load_state_dict`.
+    Finds `state_dict` without parentheses in `torch.save` and `load_state_dict`.
 
     ## Why is this bad?
-    `torch.save(model.state_dict, path)` pickles the bound method, with the whole model inside: the file does not hold
-    a state dict, and `torch.load` refuses it (weights only) or gives back a method.
-    `load_state_dict(model.state_dict)` raises a TypeError.
+    `torch.save(model.state_dict, path)` pickles the bound method with the whole model: the file does not contain a
+    state dict, and `torch.load` rejects it (weights only) or returns a method. `load_state_dict(model.state_dict)`
+    raises a TypeError.
 
     ## Example
     ```python
@@ -32,7 +32,7 @@ class StateDictMethodSaved(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the file gets other contents.
+    Unsafe: the contents of the file change.
     """
 
     code, name, since = "DG802", "state-dict-method-saved", "0.1"

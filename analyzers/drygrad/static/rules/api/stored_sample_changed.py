@@ -16,14 +16,14 @@ from drygrad.static.tree import walk
 class StoredSampleChanged(Rule):
     """
     ## What it does
-    Finds a `__getitem__` that takes a sample from what the dataset holds (`x = self.samples[index]`) and then changes
-    it in place: itself, or by way of an augmentation of the file that writes into its argument.
+    Finds a `__getitem__` that takes a sample held by the dataset (`x = self.samples[index]`) and modifies it in place,
+    directly or with a function of the file that writes to its argument.
 
     ## Why is this bad?
-    The name stands for the held sample itself. What is written stays there, so the next epoch augments what was
-    augmented before: masks and noise pile up, values are normalized again and again, and the data ends up far from what
-    was loaded. Nothing raises, and the first epoch looks right. With workers each has its own copy of the dataset,
-    which hides it for as long as the workers live.
+    The name refers to the stored sample itself, so the change persists and the next epoch augments an augmented sample:
+    masks and noise pile up, values are normalized repeatedly, and the data drifts away from what was loaded. Nothing
+    raises, and the first epoch looks right. With workers, each modifies its own copy of the dataset, which hides the
+    problem unless they are persistent.
 
     ## Example
     ```python
@@ -41,7 +41,7 @@ class StoredSampleChanged(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what each epoch sees is another.
+    Unsafe: the data of each epoch changes.
     """
 
     code, name, since = "DG803", "stored-sample-changed", "0.1"

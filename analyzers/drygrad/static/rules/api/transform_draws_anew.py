@@ -22,13 +22,13 @@ _SEEDS = frozenset({"manual_seed", "seed", "set_rng_state", "setstate", "get_rng
 class TransformDrawsAnew(Rule):
     """
     ## What it does
-    Finds a `__getitem__` that sends the image and then its mask (label map, depth map, target image) through the same
-    random transform, in two calls.
+    Finds a `__getitem__` that applies the same random transform to an image and its mask (label map, depth map, target
+    image) in two separate calls.
 
     ## Why is this bad?
-    Each call draws its own random numbers: the image is flipped and its mask is not, the crops show different
-    places. The labels are noise, and the model cannot learn. Both have to go through one call
-    (`torchvision.transforms.v2` takes several inputs), or the same parameters be used for both.
+    Each call draws its own random numbers: the image is flipped but its mask is not, or the crops show different
+    regions. The labels become noise, and the model cannot learn. Pass both to one call (`torchvision.transforms.v2`
+    accepts several inputs), or reuse the same parameters.
 
     ## Example
     ```python

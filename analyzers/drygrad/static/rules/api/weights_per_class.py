@@ -8,13 +8,12 @@ from drygrad.model import Invalid, Rule, Valid
 class WeightsPerClass(Rule):
     """
     ## What it does
-    Reports a `WeightedRandomSampler` whose weights are fewer, or more, than the samples of the dataset that it draws
-    from.
+    Reports a `WeightedRandomSampler` with fewer or more weights than the dataset has samples.
 
     ## Why is this bad?
-    The sampler draws the positions of its weights. With one weight for each of ten classes it draws the numbers 0 to 9:
-    the training sees the first ten samples of the dataset, again and again, and nothing raises. Each sample needs its
-    own weight, that of its class.
+    The sampler draws indices into its weights. With one weight for each of ten classes it draws the numbers 0 to 9:
+    training only sees the first ten samples of the dataset, and nothing raises. Each sample needs its own weight: the
+    weight of its class.
 
     ## Example
     ```python

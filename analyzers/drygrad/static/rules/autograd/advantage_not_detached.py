@@ -26,13 +26,13 @@ _CUTS = frozenset({"detach", "item", "numpy", "tolist", "cpu"})
 class AdvantageNotDetached(Rule):
     """
     ## What it does
-    Finds actor-critic losses: a log-probability times an advantage, `returns - values`, that was not detached, where
-    the same values are fitted to the returns by another term of the same loss.
+    Finds actor-critic losses that multiply a log-probability by an advantage, `returns - values`, without detaching it,
+    while another term of the same loss fits these values to the returns.
 
     ## Why is this bad?
-    The advantage should only weigh the policy's gradient. If it carries the critic's graph, the policy loss also trains
-    the critic: it moves the values by the log-probabilities, against the critic's own loss. Nothing raises; training is
-    unstable, or learns slowly.
+    The advantage should only weight the policy gradient. If it keeps the critic's graph, the policy loss also trains
+    the critic: it pushes the values according to the log-probabilities, against the critic's own loss. Nothing raises;
+    training is unstable or slow.
 
     ## Example
     ```python

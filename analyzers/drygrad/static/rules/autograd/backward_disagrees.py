@@ -8,15 +8,14 @@ from drygrad.model import Invalid, Rule, Valid
 class BackwardDisagrees(Rule):
     """
     ## What it does
-    Reports a `torch.autograd.Function` of the user's whose backward gives another derivative than finite differences of
-    its forward do, in float64, along three random directions, in a dry run. Functions with steps or random numbers
-    (`round`, `sign`, `clamp`, `where`, comparisons), and those that return their input, are left out: there another
-    backward is often the purpose.
+    Reports a custom `torch.autograd.Function` whose backward disagrees with finite differences of its forward, computed
+    in float64 along three random directions during a dry run. Functions with steps or random numbers (`round`, `sign`,
+    `clamp`, `where`, comparisons), and functions that return their input, are skipped: there a different backward is
+    often intended.
 
     ## Why is this bad?
-    Autograd believes what a backward says. A factor that was forgotten, a product rule with one term, or gradients in
-    the wrong order let the loss fall more slowly, or not at all, without any error. `torch.autograd.gradcheck` compares
-    the same.
+    Autograd trusts what a backward returns. A forgotten factor, a product rule with one term, or gradients in the wrong
+    order slow training down or stop it, without an error. `torch.autograd.gradcheck` makes the same comparison.
 
     ## Example
     ```python
@@ -32,7 +31,7 @@ class BackwardDisagrees(Rule):
     ```
 
     ## Fix safety
-    No fix: which of the two is wrong, forward or backward, only its author knows.
+    No fix: only the author knows whether the forward or the backward is wrong.
     """
 
     code, name, since = "DG123", "backward-disagrees", "0.1"

@@ -17,15 +17,14 @@ _NOTHING = frozenset({"zeros", "zeros_like", "new_zeros"})
 class BackwardIgnoresGradient(Rule):
     """
     ## What it does
-    Finds a `backward` of a `torch.autograd.Function` that returns gradients and never reads the `grad_output` that it
-    is given.
+    Finds a `backward` of a `torch.autograd.Function` that returns gradients but never reads its `grad_output`.
 
     ## Why is this bad?
-    The chain rule is cut: whatever follows the function has no say in the gradient. A weight on the loss, the divisor
-    of gradient accumulation, the factor of a `GradScaler` and every operation after this one are left out. The values
-    of the forward pass are right, and nothing raises.
+    This breaks the chain rule: nothing after the function affects the gradient. A loss weight, the divisor of gradient
+    accumulation, the factor of a `GradScaler` and every later operation are ignored. The forward values are right, and
+    nothing raises.
 
-    A name with an underscore in front (`_grad_output`) says that this is meant.
+    If this is intended, name the argument with a leading underscore (`_grad_output`).
 
     ## Example
     ```python
@@ -43,8 +42,8 @@ class BackwardIgnoresGradient(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the gradients become others. The product is right where the saved tensor is the derivative element by
-    element, or the result a scalar.
+    Unsafe: the gradients change. The product is correct if the saved tensor is an elementwise derivative, or the result
+    a scalar.
     """
 
     code, name, since = "DG115", "backward-ignores-gradient", "0.1"

@@ -15,13 +15,13 @@ _UNDONE = frozenset({"item", "detach"})
 class BackwardOnCutGraph(Rule):
     """
     ## What it does
-    Finds `backward()` on the result of `item()`, `detach()`, `argmax()`, a comparison and the like, and of an
-        `autograd.grad` without `create_graph=True`. It is told at the line where the graph ends.
+    Finds `backward()` on the result of `item()`, `detach()`, `argmax()`, a comparison and the like, or of
+    `autograd.grad` without `create_graph=True`. It is reported on the line where the graph ends.
 
     ## Why is this bad?
     Such a result has no graph: `backward()` raises `element 0 of tensors does not require grad and does not have a
-    grad_fn`, or, for a Python number, `'float' object has no attribute 'backward'`. Accuracy, made of `argmax` and
-    `==`, is not differentiable and cannot be minimized.
+    grad_fn` or, for a Python number, `'float' object has no attribute 'backward'`. Accuracy, computed with `argmax` and
+    `==`, is not differentiable and cannot be used as a loss.
 
     ## Example
     ```python
@@ -35,7 +35,7 @@ class BackwardOnCutGraph(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what else uses the value then gets a tensor that keeps its graph.
+    Unsafe: other uses of the value now get a tensor that keeps its graph.
     """
 
     code, name, since = "DG106", "backward-on-cut-graph", "0.1"

@@ -8,33 +8,33 @@ from drygrad.model import Invalid, Rule, Valid
 class BackwardTwice(Rule):
     """
     ## What it does
-    Reports a `backward()` that goes through the graph of the same loss again, after the first has freed it. A dry run
-    sees it. What is carried from pass to pass of a loop is DG108.
+    Reports a `backward()` through a graph that an earlier `backward()` has freed. Only a dry run can see this. For
+    state carried from one iteration of a loop to the next, see DG108.
 
-    Where the first loss went back into parameters that its optimizer does not hold, as a discriminator's loss into the
-    generator, the finding stands where that loss takes the tensor that should be detached.
+    If the first loss backpropagated into parameters that its optimizer does not hold, such as a discriminator's loss
+    into the generator, the finding is on the tensor that should be detached.
 
-    Where the `forward` of a module that is being trained runs a backward pass itself, and what it returns belongs to
-    the graph that this has freed, a backward by its caller fails: that is a warning at the `return`.
+    If the `forward` of a module in training runs a backward itself and returns a tensor of the freed graph, its
+    caller's backward fails; this is reported as a warning on the `return`.
 
     ## Why is this bad?
-    It raises: `Trying to backward through the graph a second time`. The first pass frees what the operations keep.
+    It raises `Trying to backward through the graph a second time`: the first backward frees what the operations saved.
 
     ## Example
     ```python
     loss.backward()
-    penalty = regularise(model)
+    penalty = regularize(model)
     (loss + penalty).backward()
     ```
     Use instead:
     ```python
-    penalty = regularise(model)
+    penalty = regularize(model)
     (loss + penalty).backward()
     ```
 
     ## Fix safety
-    A dry run proposes and tries a `detach` of what is carried on, and `retain_graph`. Unsafe: which of them is meant
-    decides how far gradients go back.
+    A dry run tries a `detach` of the tensor that is carried over, and `retain_graph`. Unsafe: how far gradients should
+    flow is your decision.
     """
 
     code, name, since = "DG113", "backward-twice", "0.1"

@@ -18,12 +18,12 @@ class BackwardUnderNoGrad(Rule):
     Finds `backward()` on a loss that was computed under `torch.no_grad()` or `torch.inference_mode()`.
 
     ## Why is this bad?
-    There the forward records nothing, so there is nothing to go back through: `backward()` raises `element 0 of tensors
-    does not require grad and does not have a grad_fn`. Moving `backward()` out of the block does not help; the forward
-    and the loss must leave it too. (`backward()` itself may well run under `no_grad`.)
+    Under `no_grad` the forward records no graph, so `backward()` raises `element 0 of tensors does not require grad and
+    does not have a grad_fn`. Moving only `backward()` out of the block does not help: the forward and the loss must
+    leave it too. (Calling `backward()` itself under `no_grad` is fine.)
 
-    Where the file does not show what model and loss function are, what objects compute while gradients are off is
-    taken to have no graph; of a loss that is computed outside of the block, the names of loss and target tell.
+    If the file does not show what the model and the loss function are, drygrad assumes that whatever they compute under
+    `no_grad` has no graph. For a loss computed outside the block, it goes by the names of loss and target.
 
     ## Example
     ```python
@@ -38,7 +38,7 @@ class BackwardUnderNoGrad(Rule):
     ```
 
     ## Fix safety
-    Unsafe: everything in the block records its graph afterwards, which takes memory.
+    Unsafe: everything in the block now records a graph, which takes memory.
     """
 
     code, name, since = "DG103", "backward-under-no-grad", "0.1"

@@ -8,12 +8,12 @@ from drygrad.model import Invalid, Rule, Valid
 class CheckpointWithoutGradient(Rule):
     """
     ## What it does
-    Reports `torch.utils.checkpoint.checkpoint(..., use_reentrant=True)` where none of the inputs requires grad.
+    Reports `torch.utils.checkpoint.checkpoint(..., use_reentrant=True)` if none of its inputs requires grad.
 
     ## Why is this bad?
-    The reentrant checkpoint is one node of the graph, with the inputs as its only way in. Where none of them requires
-    grad there is no node, and the parameters of what runs inside get no gradients: these layers never learn. It
-    happens to the first block, whose input is data, and behind frozen layers.
+    A reentrant checkpoint is a single node in the graph, connected only through its inputs. If none of them requires
+    grad there is no node, and the parameters inside get no gradients: these layers never learn. This affects the first
+    block, whose input is data, and blocks behind frozen layers.
 
     ## Example
     ```python
@@ -25,7 +25,7 @@ class CheckpointWithoutGradient(Rule):
     ```
 
     ## Fix safety
-    A dry run proposes and tries `use_reentrant=False`. Unsafe: what was not trained is trained then.
+    A dry run tries `use_reentrant=False`. Unsafe: layers that were not trained now are.
     """
 
     code, name, since = "DG119", "checkpoint-without-gradient", "0.1"

@@ -15,13 +15,13 @@ from drygrad.static.rules.autograd.inplace import rebinding, replaced, spelled, 
 class DataAttributeEdit(Rule):
     """
     ## What it does
-    Finds in-place writes through `.data` to a tensor whose content an earlier operation keeps for its backward.
+    Finds in-place writes through `.data` to a tensor that an earlier operation saved for backward.
 
     ## Why is this bad?
     `.data` hides the write from autograd. An ordinary in-place write, or one through `detach()`, would make
-    `backward()` raise; this one makes it compute with the wrong numbers: after `y = w.sigmoid(); y.data.zero_()` the
-    gradient of `w = 0.3` is 0.0 instead of 0.2445, silently. Edits of parameters between backward and the next forward
-    harm nothing and are not reported.
+    `backward()` raise; this one silently gives wrong gradients: after `y = w.sigmoid(); y.data.zero_()` the gradient of
+    `w = 0.3` is 0.0 instead of 0.2445. Editing parameters between backward and the next forward is harmless and not
+    reported.
 
     ## Example
     ```python
@@ -37,7 +37,7 @@ class DataAttributeEdit(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the gradients change, and names of the tensor before the write keep its old content.
+    Unsafe: the gradients change, and other names for the tensor keep its old content.
     """
 
     code, name, since = "DG104", "data-attribute-edit", "0.1"

@@ -8,12 +8,13 @@ from drygrad.model import Invalid, Rule, Valid
 class GradientAlwaysZero(Rule):
     """
     ## What it does
-    Reports parameters whose gradients are exactly zero, in each element, at each of several steps, while those of
-    other parameters are not. A dry run sees them.
+    Reports parameters whose gradients are exactly zero in every element, over several steps, while those of other
+    parameters are not. Only a dry run can see this.
 
     ## Why is this bad?
-    They do not learn. All inputs of a ReLU are negative, a softmax or a sigmoid is saturated, a factor on the way is 0,
-    or float16 has rounded the gradients to zero. A few steps are a short look at a network; so the finding is a hint.
+    Parameters with zero gradients do not learn. Common causes: all inputs of a ReLU are negative, a softmax or a
+    sigmoid is saturated, a factor on the way is 0, or float16 has rounded the gradients to zero. A few steps show
+    little of a training, so the finding is a hint.
 
     ## Example
     ```python
@@ -27,7 +28,7 @@ class GradientAlwaysZero(Rule):
     ```
 
     ## Fix safety
-    No fix: what takes the place of a step function, or of units that are dead, is another model.
+    No fix: replacing a step function, or reviving dead units, means changing the model.
     """
 
     code, name, since = "DG114", "gradient-always-zero", "0.1"

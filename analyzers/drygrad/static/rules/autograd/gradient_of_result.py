@@ -15,12 +15,12 @@ from drygrad.static.syntax import body_nodes, calls_in, scope_of
 class GradientOfResult(Rule):
     """
     ## What it does
-    Finds `x.grad` of a tensor that an operation made: `x = torch.randn(3, requires_grad=True).cuda()`, whose `cuda()`
-    is such an operation.
+    Finds `x.grad` of a tensor that is the result of an operation, such as `x = torch.randn(3,
+    requires_grad=True).cuda()`.
 
     ## Why is this bad?
-    `backward()` leaves gradients at leaves only, the tensors that were made with `requires_grad=True` themselves. Of
-    any other tensor `grad` is None: what reads it fails, or what learns from it learns nothing.
+    `backward()` only stores gradients in leaves, the tensors that were created with `requires_grad=True`. For any other
+    tensor `grad` is None: code that reads it fails, or silently learns nothing.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class GradientOfResult(Rule):
     ```
 
     ## Fix safety
-    Safe: where the gradient was None it is now kept; nothing else changes.
+    Safe: the gradient was None and is now kept; nothing else changes.
     """
 
     code, name, since = "DG118", "gradient-of-result", "0.1"

@@ -20,10 +20,10 @@ class GradientWithoutCreateGraph(Rule):
     `grad`, or as a term of the loss.
 
     ## Why is this bad?
-    Without `create_graph` the gradient is a constant. A second `grad` of it raises "does not require grad". As a term
-    of a loss it raises nothing: the term is added, its value even changes from step to step, but it has no gradient.
-    The forces of a potential are then never fitted, a gradient penalty penalises nothing. `retain_graph=True` keeps
-    the first graph for another backward; it makes none for the gradient.
+    Without `create_graph` the gradient is a constant. Differentiating it again raises "does not require grad". As a
+    term of a loss it raises nothing: the term is added, its value even changes from step to step, but it has no
+    gradient. Forces of a potential are never fitted; a gradient penalty penalizes nothing. `retain_graph=True` keeps
+    the first graph for another backward but does not build one for the gradient.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class GradientWithoutCreateGraph(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the term begins to count, and takes a second pass through the graph.
+    Unsafe: the term now affects training, and costs a second pass through the graph.
     """
 
     code, name, since = "DG116", "gradient-without-create-graph", "0.1"

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
-from drygrad.static.context import Context
+from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Sequence, Tensor
 from drygrad.static.rules.autograd.cutting import cut_of, idle_leaf, roots_of
@@ -18,12 +18,12 @@ from drygrad.static.tree import walk
 class GraphCutByCopy(Rule):
     """
     ## What it does
-    Finds `torch.tensor(...)`, `torch.FloatTensor(...)` and the like on tensors that require grad, where the copy then
-    serves as the loss.
+    Finds `torch.tensor(...)`, `torch.FloatTensor(...)` and the like applied to tensors that require grad, if the copy
+    is then used as the loss.
 
     ## Why is this bad?
-    They copy the numbers and leave the graph behind. `backward()` on the copy raises `element 0 of tensors does not
-    require grad`; with `requires_grad=True` it runs without complaint, ends at the copy, and the model learns nothing.
+    The copy has the values but not the graph. `backward()` on it raises `element 0 of tensors does not require grad`;
+    with `requires_grad=True` it runs, stops at the copy, and the model learns nothing.
 
     ## Example
     ```python
@@ -37,7 +37,7 @@ class GraphCutByCopy(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the loss keeps its graph afterwards.
+    Unsafe: the loss now keeps its graph.
     """
 
     code, name, since = "DG105", "graph-cut-by-copy", "0.1"
@@ -57,6 +57,7 @@ class GraphCutByCopy(Rule):
             "w = torch.rand(3, requires_grad=True)\nscale = torch.tensor(w.max())\n(w / scale).sum().backward()",
         ),
         Valid("w = torch.rand(3, requires_grad=True)\nx = torch.tensor(w, requires_grad=True)\nprint(x)"),
+        Valid("class Best(nn.Module):\n    def forward(self, x):\n        return torch.tensor([s.max() for s in x])"),
     ]
     INVALID = [
         Invalid(
@@ -121,6 +122,27 @@ class GraphCutByCopy(Rule):
                 loss = torch.stack(losses).mean()
                 loss.backward()
                 optimizer.step()
+            """,
+            severity="warning",
+        ),
+        Invalid(
+            """
+            class Pair(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.score = nn.Linear(3, 1)
+
+                def forward(self, a, b):
+                    return torch.tensor([self.score(a).sum(), self.score(b).sum()])
+            """,
+            """
+            class Pair(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.score = nn.Linear(3, 1)
+
+                def forward(self, a, b):
+                    return torch.stack([self.score(a).sum(), self.score(b).sum()])
             """,
             severity="warning",
         ),
@@ -205,11 +227,21 @@ def _is_all_behind(loss: Tensor, node: ast.Call) -> bool:
 def _is_returned_loss(node: ast.Call, ctx: Context) -> bool:
     """Say whether a function that is named a loss returns what is made of a copy."""
     function = ctx.function(node)
-    if function is None or "loss" not in function.name.lower():
+    if function is None or not ("loss" in function.name.lower() or _is_forward_of_parameters(function, node, ctx)):
         return False
     returns = (n for n in walk(function) if isinstance(n, ast.Return))
     values = [ctx.tensor(n.value) for n in returns]
     return any(v is not None and v.requires_grad is False and v.cut is node for v in values)
+
+
+def _is_forward_of_parameters(function: FunctionNode, node: ast.Call, ctx: Context) -> bool:
+    """Say whether a module's ``forward`` copies what it has computed with its own parameters."""
+    cls = ctx.parent(function)
+    if function.name != "forward" or not isinstance(cls, ast.ClassDef) or not ctx.is_module_class(cls):
+        return False
+    source = ctx.value(node.args[0])
+    items = (source.items or (source.element,)) if isinstance(source, Sequence) else (source,)
+    return all(isinstance(item, Tensor) and item.requires_grad for item in items)
 
 
 def _fix(node: ast.Call, source: object, ctx: Context) -> Fix | None:

@@ -21,16 +21,17 @@ _NETWORK = re.compile(r"(^|\.|_)(model|net|rnn|lstm|gru|cell|decoder|encoder)\d*
 class HiddenStateNotDetached(Rule):
     """
     ## What it does
-    Finds a hidden state that a training loop hands from one pass to the next, with a backward in each, and never
-    detaches; and an attribute that a module's `forward` computes once, with its graph, and keeps for all later calls.
+    Finds a hidden state that a training loop passes from one iteration to the next without detaching it, with a
+    backward in each iteration; and an attribute that a module's `forward` computes once, with its graph, and keeps for
+    later calls.
 
     ## Why is this bad?
-    In the second pass `backward()` goes back into the graph of the first, which is freed: `Trying to backward through
-    the graph a second time`. `retain_graph=True` is no cure: after `optimizer.step()` the error becomes `modified by an
-    inplace operation`, and every pass goes back through all before it.
+    The second `backward()` runs into the graph of the first iteration, which has been freed: `Trying to backward
+    through the graph a second time`. `retain_graph=True` does not help: after `optimizer.step()` the error becomes
+    `modified by an inplace operation`, and every iteration backpropagates through all earlier ones.
 
-    A network that the file does not show is recognized by its name (`model`, `rnn` ...) and the state's (`hidden`,
-    `state` ...); it may detach the state itself.
+    A network that the file does not show is recognized by its name (`model`, `rnn` ...) and by that of the state
+    (`hidden`, `state` ...); such a network may detach the state itself.
 
     ## Example
     ```python
@@ -47,7 +48,7 @@ class HiddenStateNotDetached(Rule):
     ```
 
     ## Fix safety
-    Unsafe: gradients no longer flow from one pass into those before it.
+    Unsafe: gradients no longer flow from one iteration into earlier ones.
     """
 
     code, name, since = "DG108", "hidden-state-not-detached", "0.1"

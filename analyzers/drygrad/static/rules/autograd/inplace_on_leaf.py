@@ -22,12 +22,13 @@ STEPS = frozenset({"add_", "sub_", "mul_", "div_", "addcdiv_", "addcmul_"})
 class InplaceOnLeaf(Rule):
     """
     ## What it does
-    Finds in-place writes to a parameter, or to another tensor made with `requires_grad=True`, while gradients are
+    Finds in-place writes to a parameter, or to another leaf tensor with `requires_grad=True`, while gradients are
     recorded.
 
     ## Why is this bad?
-    Its gradient belongs to the values it had when it was used. torch refuses: `a leaf Variable that requires grad is
-    being used in an in-place operation`. Under `torch.no_grad()` the write is allowed; optimizers work that way.
+    torch refuses it: `a leaf Variable that requires grad is being used in an in-place operation`. Its gradient belongs
+    to the values it had when it was used. Under `torch.no_grad()` the write is allowed; that is how optimizers update
+    parameters.
 
     ## Example
     ```python

@@ -23,17 +23,17 @@ _CHANGES_VALUES = frozenset(
 class InplaceOnSavedTensor(Rule):
     """
     ## What it does
-    Finds in-place writes (`clamp_`, `+=`, `x[i] = v`, `inplace=True`) to a tensor whose content an earlier operation
-    keeps for its backward.
+    Finds in-place writes (`clamp_`, `+=`, `x[i] = v`, `inplace=True`) to a tensor that an earlier operation saved for
+    backward.
 
     ## Why is this bad?
-    `backward()` finds that the content has changed and raises `one of the variables needed for gradient computation has
-    been modified by an inplace operation`, far from the write. Most in-place writes are harmless: only some operations
-    keep their result (`exp`, `sigmoid`, `tanh`, `relu`, `softmax`, `sqrt` ...) or their input (`x * y`, `x ** 2`,
-    `log`, `Linear` ...). Which ones was measured.
+    `backward()` detects that the saved tensor has changed and raises `one of the variables needed for gradient
+    computation has been modified by an inplace operation`, far from the write. Most in-place writes are harmless: only
+    some operations save their result (`exp`, `sigmoid`, `tanh`, `relu`, `softmax`, `sqrt` ...) or their input (`x * y`,
+    `x ** 2`, `log`, `Linear` ...). drygrad's list of them was measured with torch.
 
-    Where a function overwrites its argument and no call in the file shows what that is, the finding is an info: whether
-    backward works is then the caller's luck.
+    If a function overwrites its argument and no call in the file shows what that argument is, the finding is an info:
+    whether backward works depends on the caller.
 
     ## Example
     ```python
@@ -47,8 +47,8 @@ class InplaceOnSavedTensor(Rule):
     ```
 
     ## Fix safety
-    Safe for a local tensor without aliases; unsafe where another name, a container or the caller may hold the same
-    memory and see the write.
+    Safe for a local tensor without aliases; unsafe if another name, a container or the caller may share its memory and
+    see the write.
     """
 
     code, name, since = "DG101", "inplace-on-saved-tensor", "0.1"

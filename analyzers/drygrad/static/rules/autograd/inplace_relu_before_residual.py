@@ -22,12 +22,12 @@ _JOINS = frozenset({"add", "cat", "sub"})
 class InplaceReluBeforeResidual(Rule):
     """
     ## What it does
-    Finds in-place activations whose input is read again afterwards as a skip connection.
+    Finds in-place activations whose input is used again later as a skip connection.
 
     ## Why is this bad?
-    `inplace=True` overwrites the input. The block then adds the *activated* input to its output: for an input of
-    `[-1, 4]`, `relu(x) + x` gives `[0, 8]` instead of `[-1, 8]`. Nothing raises; the network merely computes something
-    else than what is written.
+    `inplace=True` overwrites the input, so the block adds the *activated* input to its output: for an input of `[-1,
+    4]`, `relu(x) + x` gives `[0, 8]` instead of `[-1, 8]`. Nothing raises; the network just computes something other
+    than what is written.
 
     ## Example
     ```python

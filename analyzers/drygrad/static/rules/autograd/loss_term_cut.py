@@ -15,13 +15,13 @@ from drygrad.static.rules.autograd.terms import differentiated, terms_of
 class LossTermCut(Rule):
     """
     ## What it does
-    Finds terms of a loss that have no gradient because they are `item()` of a tensor, or computed of an `argmax` or a
-    comparison, where another term keeps `backward()` from raising. A dry run also finds those that a function under
-    `@torch.no_grad()` has made of what has a graph.
+    Finds loss terms without a gradient, because they are the `item()` of a tensor or computed with `argmax` or a
+    comparison, where another term keeps `backward()` from raising. A dry run also finds terms that were computed in a
+    function under `@torch.no_grad()`.
 
     ## Why is this bad?
-    The term is added to the number that is printed, and to nothing else: its gradient is zero, so the part of the
-    model that it should train is not trained by it. With no other term `backward()` would raise (DG106).
+    The term changes the number you print and nothing else: its gradient is zero, so it does not train what it should.
+    Without the other term `backward()` would raise (DG106).
 
     ## Example
     ```python
@@ -35,7 +35,7 @@ class LossTermCut(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the term begins to count.
+    Unsafe: the term now affects training.
     """
 
     code, name, since = "DG117", "loss-term-cut", "0.1"

@@ -16,14 +16,14 @@ from drygrad.static.tree import walk
 class NeedlessRetainGraph(Rule):
     """
     ## What it does
-    Finds `backward(retain_graph=True)` in a loop that builds a fresh graph in each pass and goes through it once.
+    Finds `backward(retain_graph=True)` in a loop that builds a new graph in each iteration and uses it only once.
 
     ## Why is this bad?
-    What the graph keeps for backward is not freed by the backward, but only when the next iteration rebinds the loss:
-    during the next forward, two graphs are alive. For eight linear layers the peak of what is kept doubles.
+    The saved tensors are not freed by backward, but only when the next iteration rebinds the loss: during the next
+    forward two graphs are alive. For eight linear layers this doubles the peak of saved memory.
 
-    Only code that the file shows whole is reported: known modules, no state carried from pass to pass, no second
-    backward and no `torch.autograd.grad` in the function.
+    Only loops that the file shows completely are reported: known modules, no state carried between iterations, no
+    second backward and no `torch.autograd.grad` in the function.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class NeedlessRetainGraph(Rule):
     ```
 
     ## Fix safety
-    Unsafe: another file may go through the graph again.
+    Unsafe: code in another file may backpropagate through the graph again.
     """
 
     code, name, since = "DG109", "needless-retain-graph", "0.1"

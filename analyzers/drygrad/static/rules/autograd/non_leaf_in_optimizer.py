@@ -20,11 +20,12 @@ _OPTIMIZERS = frozenset(
 class NonLeafInOptimizer(Rule):
     """
     ## What it does
-    Finds tensors given to an optimizer that were computed from a tensor with `requires_grad=True`.
+    Finds tensors passed to an optimizer that were computed from a tensor with `requires_grad=True`.
 
     ## Why is this bad?
-    An optimizer updates leaves. `torch.randn(3, requires_grad=True).to(device)` is the *result* of a copy; the leaf is
-    the tensor before it, which no name holds. The optimizer raises `can't optimize a non-leaf Tensor`.
+    The optimizer raises `can't optimize a non-leaf Tensor`: it can only update leaves. `torch.randn(3,
+    requires_grad=True).to(device)` is the *result* of a copy; the leaf is the tensor before the copy, which has no
+    name.
 
     ## Example
     ```python
@@ -38,8 +39,8 @@ class NonLeafInOptimizer(Rule):
     ```
 
     ## Fix safety
-    Unsafe: where the copy copied nothing (to the device that the tensor is on), the code worked, and names of the
-    tensor before it now mean another one.
+    Unsafe: if `.to()` copied nothing (the tensor was already on that device), the code worked, and names for the tensor
+    before it now refer to a different one.
     """
 
     code, name, since = "DG110", "non-leaf-in-optimizer", "0.1"

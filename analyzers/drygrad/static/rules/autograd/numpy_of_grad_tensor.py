@@ -17,11 +17,11 @@ _ARRAYS = frozenset({"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.
 class NumpyOfGradTensor(Rule):
     """
     ## What it does
-    Finds `.numpy()` and `np.array(...)` of a tensor that requires grad.
+    Finds `.numpy()` and `np.array(...)` on a tensor that requires grad.
 
     ## Why is this bad?
-    NumPy cannot record a graph, so torch refuses while it records: `Can't call numpy() on Tensor that requires grad`.
-    Under `torch.no_grad()` the same call works.
+    NumPy cannot record a graph, so torch raises `Can't call numpy() on Tensor that requires grad`. Under
+    `torch.no_grad()` nothing is recorded, and the same call works.
 
     ## Example
     ```python
@@ -33,7 +33,7 @@ class NumpyOfGradTensor(Rule):
     ```
 
     ## Fix safety
-    Safe: where the call worked before, `detach()` changes nothing.
+    Safe: if the call worked before, `detach()` changes nothing.
     """
 
     code, name, since = "DG107", "numpy-of-grad-tensor", "0.1"

@@ -8,16 +8,16 @@ from drygrad.model import Invalid, Rule, Valid
 class ParameterWithoutGradient(Rule):
     """
     ## What it does
-    Reports parameters that an optimizer holds and that have had no gradient at any of its steps, though others had. A
-    dry run sees them; parameters with `requires_grad=False` are meant.
+    Reports parameters held by an optimizer that got no gradient before any of its steps, though others did. Only a dry
+    run can see this; parameters with `requires_grad=False` are assumed to be frozen on purpose.
 
-    It stands at the line where the graph of these parameters ends, if what is computed from them flows on into a loss
-    as a constant: a `detach()`, a `torch.tensor([...])`, the `no_grad` around it. Else it stands at the step.
+    The finding is on the line that cuts the graph (a `detach()`, a `torch.tensor([...])`, a surrounding `no_grad`) if
+    what the parameters compute still reaches a loss as a constant; otherwise it is on the step.
 
     ## Why is this bad?
-    The optimizer passes over them: they keep their first values, and nothing tells. A layer that `forward` does not
-    call, a branch behind `detach()`, an output that the loss leaves out are the usual reasons. A head that is trained
-    later is a good one; so the finding is an info.
+    The optimizer skips parameters without a gradient: they keep their initial values, silently. Common causes are a
+    layer that `forward` never calls, a branch behind `detach()`, or an output that the loss ignores. Some of this is
+    intended, such as a head that is trained later; therefore the finding is an info.
 
     ## Example
     ```python
@@ -31,8 +31,8 @@ class ParameterWithoutGradient(Rule):
     ```
 
     ## Fix safety
-    A dry run proposes and tries what keeps the graph: without the decorator or the `detach` that ends it. Unsafe: more
-    is trained then.
+    A dry run tries what keeps the graph: removing the decorator or the `detach` that cuts it. Unsafe: more parameters
+    are trained.
     """
 
     code, name, since = "DG112", "parameter-without-gradient", "0.1"

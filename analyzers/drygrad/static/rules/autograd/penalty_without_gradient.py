@@ -16,11 +16,11 @@ _LISTS = frozenset({"parameters", "named_parameters"})
 class PenaltyWithoutGradient(Rule):
     """
     ## What it does
-    Finds a penalty on a model's parameters that takes each of them as `p.data` or `p.detach()`, and is added to a loss
-    that goes backward.
+    Finds a penalty on a model's parameters that uses `p.data` or `p.detach()` and is added to a loss that is
+    backpropagated.
 
     ## Why is this bad?
-    The penalty is a constant for autograd: the loss that is told is greater, and the weights are not held back at all.
+    For autograd the penalty is a constant: the printed loss is larger, but the weights are not penalized at all.
 
     ## Example
     ```python

@@ -21,12 +21,12 @@ _REDUCES = frozenset({"sum", "mean"})
 class RewardMinimised(Rule):
     """
     ## What it does
-    Finds `loss = (log_prob * reward).mean()` that goes backward: a log-probability times a reward, a return or an
-    advantage, with no minus sign.
+    Finds `loss = (log_prob * reward).mean()` that is backpropagated: a log-probability times a reward, a return or an
+    advantage, without a minus sign.
 
     ## Why is this bad?
-    Optimizers go downhill. Without the minus they make actions with a high reward less likely: the policy learns to
-    lose. The loss falls nicely.
+    Optimizers minimize. Without the minus sign, actions with a high reward become less likely: the policy learns to
+    lose, while the loss falls nicely.
 
     ## Example
     ```python
@@ -40,7 +40,7 @@ class RewardMinimised(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it turns the gradients round.
+    Unsafe: it flips the sign of the gradients.
     """
 
     code, name, since = "DG124", "reward-minimised", "0.1"

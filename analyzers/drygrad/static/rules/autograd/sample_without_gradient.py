@@ -21,13 +21,12 @@ _DRAWS = frozenset({"sample", "generate", "act", "predict", "get_action", "selec
 class SampleWithoutGradient(Rule):
     """
     ## What it does
-    Finds `Normal(mu, sigma).sample()`, where `mu` or `sigma` come from layers, in a file that never asks for a
-    `log_prob`.
+    Finds `Normal(mu, sigma).sample()`, where layers compute `mu` or `sigma`, in a file that never calls `log_prob`.
 
     ## Why is this bad?
-    `sample()` draws under `no_grad`: what is computed from it cannot train what `mu` and `sigma` come from. In a
-    variational autoencoder the encoder learns from the KL term alone, and forgets its input. `rsample()` draws with the
-    reparametrisation trick. (With `log_prob`, as in policy gradients, `sample()` is right.)
+    `sample()` runs under `no_grad`, so no gradient reaches the layers that computed `mu` and `sigma`. In a variational
+    autoencoder the encoder then learns from the KL term alone and ignores its input. `rsample()` uses the
+    reparameterization trick. (With `log_prob`, as in policy gradients, `sample()` is right.)
 
     ## Example
     ```python

@@ -22,12 +22,12 @@ _DEPTH = 5
 class TargetNotDetached(Rule):
     """
     ## What it does
-    Finds losses of temporal differences whose target, `reward + gamma * q_net(next_state).max(1)[0]`, comes from the
-    network that is trained, and carries its graph.
+    Finds temporal-difference losses whose target, `reward + gamma * q_net(next_state).max(1)[0]`, is computed by the
+    network being trained and keeps its graph.
 
     ## Why is this bad?
-    The target should be treated as a constant. With its graph, the step also pulls the value of the next state towards
-    that of this one, which is another algorithm, and a worse one: values run away or collapse, and no error shows.
+    The target should be a constant. With its graph, the step also pulls the value of the next state toward that of the
+    current one. That is a different algorithm, and a worse one: values diverge or collapse without an error.
 
     ## Example
     ```python

@@ -62,7 +62,7 @@ def _apart(ctx: Context) -> tuple[Apart, ...]:
 
 def _is_program_of_cpu(ctx: Context) -> bool:
     """Say whether a file runs by itself and nowhere speaks of a device: what it computes stays on the CPU."""
-    if _SPEAKS_OF_DEVICES.search(ctx.source.text):
+    if ctx.mentions(_SPEAKS_OF_DEVICES):
         return False
     return any(_runs(statement) for statement in ctx.tree.body)
 
@@ -252,6 +252,8 @@ def _gone_through(iterated: ast.expr) -> list[ast.expr]:
     match iterated:
         case ast.Call(func=ast.Name(id="zip" | "enumerate" | "reversed"), args=args):
             return args
+        case ast.Call(func=ast.Attribute(value=held, attr="items" | "values"), args=[]):
+            return [held]
         case _:
             return [iterated]
 

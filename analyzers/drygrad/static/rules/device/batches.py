@@ -81,8 +81,7 @@ def batches_move_unseen(ctx: Context) -> bool:
 
 
 def _batches_move_unseen(ctx: Context) -> bool:
-    text = ctx.source.text
-    if "collate_fn" in text or "TensorDataset(" in text or is_moved_elsewhere(ctx):
+    if ctx.mentions("collate_fn") or ctx.mentions("TensorDataset(") or is_moved_elsewhere(ctx):
         return True
     return any(
         re.search(r"\.to\(|\.cuda\(|device", ast.unparse(cls.node))

@@ -22,12 +22,12 @@ from drygrad.static.rules.device.placement import (
 class CreateOnCpuThenMove(Rule):
     """
     ## What it does
-    Finds `torch.zeros(...).cuda()` and `torch.zeros(...).to(device)`: a tensor made on the CPU and moved at once, in
-    a function or a loop. What a script, a constructor or a test does once is left alone.
+    Finds `torch.zeros(...).cuda()` and `torch.zeros(...).to(device)`: a tensor created on the CPU and moved right away,
+    in a function or a loop. One-time work of a script, a constructor or a test is not reported.
 
     ## Why is this bad?
-    The tensor is filled in the memory of the CPU and then copied, which is slower than filling it where it is needed,
-    and the copy of unpinned memory makes the CPU wait. With `device=` nothing is copied.
+    The tensor is filled in host memory and then copied, which is slower than filling it on the device, and copying from
+    unpinned memory makes the CPU wait. With `device=` nothing is copied.
 
     ## Example
     ```python
@@ -39,8 +39,8 @@ class CreateOnCpuThenMove(Rule):
     ```
 
     ## Fix safety
-    Safe for constants. Unsafe for random tensors, which then come from the generator of the device and have other
-    values, and for ranges of fractions, whose last digits may differ between devices.
+    Safe for constants. Unsafe for random tensors, which then use the device's generator and get other values, and for
+    fractional ranges, whose last digits may differ between devices.
     """
 
     code, name, since = "DG209", "create-on-cpu-then-move", "0.1"

@@ -20,14 +20,13 @@ _OTHER_STARTS = ("spawn", "forkserver")
 class CudaInLoaderWorker(Rule):
     """
     ## What it does
-    Finds a dataset's `__getitem__`, or a `collate_fn`, that moves tensors to the GPU, where the `DataLoader` has
-    `num_workers` above zero.
+    Finds a dataset's `__getitem__` or a `collate_fn` that moves tensors to the GPU, with `num_workers` above 0 in the
+    `DataLoader`.
 
     ## Why is this bad?
-    The workers are forked from a process that has initialized CUDA, and CUDA does not survive a fork: "Cannot
-    re-initialize CUDA in forked subprocess". It works without workers, and on the CPU, so it shows on the training
-    machine only. Let workers give CPU tensors (`pin_memory=True` makes the copy fast), and move the batch in the
-    loop.
+    Workers are forked from a process that has initialized CUDA, which does not survive a fork: "Cannot re-initialize
+    CUDA in forked subprocess". The code works without workers and on the CPU, so it only fails on the training machine.
+    Let workers return CPU tensors (`pin_memory=True` makes the copy fast), and move the batch in the loop.
 
     ## Example
     ```python
@@ -45,7 +44,7 @@ class CudaInLoaderWorker(Rule):
     ```
 
     ## Fix safety
-    Unsafe: whoever else takes batches from the loader now has them on the CPU.
+    Unsafe: other users of the loader now get CPU batches.
     """
 
     code, name, since = "DG210", "cuda-in-loader-worker", "0.1"

@@ -23,14 +23,13 @@ _INSISTS = re.compile(r"(if not|assert) torch\.cuda\.is_available\(\)")
 class CudaWithoutChoice(Rule):
     """
     ## What it does
-    Finds `.cuda()` that no condition decides about, in a file that chooses its device by `torch.cuda.is_available()`.
-    Also `torch.empty(..., device="cuda")` in a function that makes another tensor on the device of its argument, and a
-    tensor that a function or method puts on the GPU where it meets an argument, or a parameter of its module, in a
-    file that moves nothing else.
+    Finds an unconditional `.cuda()` in a file that chooses its device with `torch.cuda.is_available()`. Also finds
+    `torch.empty(..., device="cuda")` in a function that creates another tensor on its argument's device, and a tensor
+    that is put on the GPU and meets an argument or a parameter of its module in a file that moves nothing else.
 
     ## Why is this bad?
-    The file is meant to run without a GPU as well, where `cuda()` raises "Torch not compiled with CUDA enabled" or
-    "Found no NVIDIA driver". It also ignores which of several GPUs was chosen: `"cuda"` is the current one.
+    The file is meant to run without a GPU too, where `cuda()` raises "Torch not compiled with CUDA enabled" or "Found
+    no NVIDIA driver". It also ignores which of several GPUs was chosen: `"cuda"` is the current one.
 
     ## Example
     ```python
@@ -220,8 +219,7 @@ def _chooses_gpu(node: ast.Call, ctx: Context) -> bool:
 
 
 def _may_run_without(ctx: Context) -> bool:
-    text = ctx.source.text
-    return _CHOICE.search(text) is not None and _INSISTS.search(text) is None
+    return ctx.mentions(_CHOICE) and not ctx.mentions(_INSISTS)
 
 
 def _fix(node: ast.Call, moved: ast.expr, ctx: Context) -> Fix | None:

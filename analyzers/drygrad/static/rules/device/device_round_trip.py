@@ -27,11 +27,11 @@ _LONGEST = 12
 class DeviceRoundTrip(Rule):
     """
     ## What it does
-    Finds a tensor that is copied to the CPU, computed on there, and copied back: `x.cpu().mean().cuda()`.
+    Finds a tensor that is copied to the CPU, processed there and copied back: `x.cpu().mean().cuda()`.
 
     ## Why is this bad?
-    It costs two copies between the devices, and the CPU must wait for all work that is queued on the GPU before
-    the first one, so the GPU runs dry. Results and gradients are right: autograd follows the copies.
+    This costs two copies between the devices, and before the first one the CPU waits for all queued GPU work, so the
+    GPU runs idle. Results and gradients are right: autograd follows the copies.
 
     ## Example
     ```python
@@ -43,8 +43,8 @@ class DeviceRoundTrip(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the GPU may round differently, and where `x` was on another device than the last copy leads to, so is
-    the result.
+    Unsafe: the GPU may round differently, and if `x` was on a different device than the target of the last copy, the
+    result is too.
     """
 
     code, name, since = "DG206", "device-round-trip", "0.1"

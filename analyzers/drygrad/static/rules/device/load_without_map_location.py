@@ -17,14 +17,15 @@ from drygrad.static.tree import walk
 class LoadWithoutMapLocation(Rule):
     """
     ## What it does
-    Finds `torch.load` without `map_location` in a file that is meant to run without GPU too: it chooses its device by
-    `torch.cuda.is_available()`, or moves what it has loaded to the CPU. Also one after another `torch.load` of the
-    same function that has a `map_location`, or in a function that gives its process a GPU (`torch.cuda.set_device`).
+    Finds `torch.load` without `map_location` in a file that also runs without a GPU: it checks
+    `torch.cuda.is_available()`, or moves what it has loaded to the CPU. Also finds one next to another `torch.load`
+    with `map_location` in the same function, or in a function that assigns a GPU to its process
+    (`torch.cuda.set_device`).
 
     ## Why is this bad?
-    `torch.load` puts every tensor back on the device that it was saved from. A checkpoint written on a GPU then raises
-    "Attempting to deserialize object on a CUDA device" on a machine without one, and elsewhere fills the memory
-    of that very GPU before anything is moved.
+    `torch.load` puts every tensor back on the device it was saved from. A checkpoint written on a GPU raises
+    "Attempting to deserialize object on a CUDA device" on a machine without one; on other machines it fills the memory
+    of that GPU before anything is moved.
 
     ## Example
     ```python
@@ -38,7 +39,7 @@ class LoadWithoutMapLocation(Rule):
     ```
 
     ## Fix safety
-    Unsafe: tensors that the code uses without loading them into a model are on another device than before.
+    Unsafe: tensors that are used without being loaded into a model end up on a different device.
     """
 
     code, name, since = "DG208", "load-without-map-location", "0.1"

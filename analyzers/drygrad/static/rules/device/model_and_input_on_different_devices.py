@@ -50,12 +50,12 @@ class _Meeting:
 class ModelAndInputOnDifferentDevices(Rule):
     """
     ## What it does
-    Finds a model that is called with a tensor of another device: the model has been moved to the GPU, the batch is
-    still on the CPU, where every data loader puts it.
+    Finds a model called with a tensor on another device: the model was moved to the GPU, but the batch is still on the
+    CPU, where data loaders put it.
 
     ## Why is this bad?
-    The first layer raises "Expected all tensors to be on the same device". Where the device is chosen at run time, the
-    code works on a machine without GPU and fails on the others.
+    The first layer raises "Expected all tensors to be on the same device". If the device is chosen at run time, the
+    code works on a machine without a GPU and fails on every other.
 
     ## Example
     ```python
@@ -72,8 +72,8 @@ class ModelAndInputOnDifferentDevices(Rule):
     ```
 
     ## Fix safety
-    Safe for inputs: the code raised before, or the copy has no effect because everything is on the CPU. Unsafe where it
-    is the model that has to move.
+    Safe for inputs: either the code raised before, or everything is on the CPU and `.to()` has no effect. Unsafe if the
+    model is what has to move.
     """
 
     code, name, since = "DG201", "model-and-input-on-different-devices", "0.1"

@@ -20,13 +20,13 @@ _STATEFUL = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "
 class MovedAfterOptimizerState(Rule):
     """
     ## What it does
-    Finds `model.to(device)` and `model.cuda()` after `optimizer.load_state_dict(...)`, or a call of a function that
-    loads the state, where the optimizer has the model's parameters.
+    Finds `model.to(device)` and `model.cuda()` after `optimizer.load_state_dict(...)`, or after a call of a function
+    that loads the state, if the optimizer holds the model's parameters.
 
     ## Why is this bad?
-    `load_state_dict` puts moments and momenta on the device on which the parameters are at that moment. When the model
-    moves later its parameters do, the optimizer's state does not: the first `step()` after a resumption raises
-    "Expected all tensors to be on the same device".
+    `load_state_dict` puts the optimizer's state (momentum, moments) on the device where the parameters are at that
+    moment. If the model moves afterwards, the state stays behind: the first `step()` after resuming raises "Expected
+    all tensors to be on the same device".
 
     ## Example
     ```python
@@ -40,7 +40,7 @@ class MovedAfterOptimizerState(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what stands between the two runs later.
+    Unsafe: statements between the two now run in a different order.
     """
 
     code, name, since = "DG211", "moved-after-optimizer-state", "0.1"

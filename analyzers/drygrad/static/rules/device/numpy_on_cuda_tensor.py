@@ -17,11 +17,11 @@ _NUMPY = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarray", "
 class NumpyOnCudaTensor(Rule):
     """
     ## What it does
-    Finds `.numpy()`, `np.asarray` and `np.array` applied to a tensor on a GPU.
+    Finds `.numpy()`, `np.asarray` and `np.array` on a GPU tensor.
 
     ## Why is this bad?
-    NumPy arrays live in the memory of the CPU, and torch does not copy silently: it raises "can't convert cuda:0 device
-    type tensor to numpy". Where the device is chosen at run time, the code works on a machine without GPU only.
+    NumPy arrays live in host memory, and torch does not copy implicitly: it raises "can't convert cuda:0 device type
+    tensor to numpy". If the device is chosen at run time, the code only works on machines without a GPU.
 
     ## Example
     ```python
@@ -33,7 +33,7 @@ class NumpyOnCudaTensor(Rule):
     ```
 
     ## Fix safety
-    Safe: for a tensor that is on the CPU already, `.cpu()` does nothing.
+    Safe: on a CPU tensor `.cpu()` does nothing.
     """
 
     code, name, since = "DG207", "numpy-on-cuda-tensor", "0.1"

@@ -22,6 +22,7 @@ _MOVERS = frozenset(
     "colossalai torch_geometric dgl".split()
 )
 """Packages that place batches and models on devices themselves, or whose batches move in place."""
+_MOVES_BATCHES = re.compile(r"torch_xla|DeviceDataLoader|[Pp]refetcher|\.prepare\(|\.distribute\(")
 _OWNERS = frozenset({"self", "args", "opt", "opts", "cfg", "config", "hparams", "params", "options", "flags"})
 
 
@@ -77,7 +78,7 @@ def _is_moved_elsewhere(ctx: Context) -> bool:
     imported += [node.module for node in ctx.nodes(ast.ImportFrom) if node.module]
     if any(name.split(".")[0] in _MOVERS for name in imported):
         return True
-    return bool(re.search(r"torch_xla|DeviceDataLoader|[Pp]refetcher|\.prepare\(|\.distribute\(", ctx.source.text))
+    return ctx.mentions(_MOVES_BATCHES)
 
 
 def name_span(attribute: ast.Attribute, ctx: Context) -> Span:

@@ -10,12 +10,12 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class RanksShareDevice(Rule):
     """
     ## What it does
-    Reports, from a dry run that compares ranks, a collective of NCCL whose tensors are on the same GPU on two ranks,
-    though there is one for each.
+    Reports, from a dry run that compares ranks, an NCCL collective whose tensors are on the same GPU on two ranks,
+    although each rank has a GPU.
 
     ## Why is this bad?
-    `"cuda"` is the current device, which is the first one on every rank until somebody chooses another. NCCL refuses
-    two ranks on one device ("Duplicate GPU detected"); before that the first GPU is filled by all of them.
+    `"cuda"` is the current device: the first GPU on every rank, unless the program selects another. NCCL refuses two
+    ranks on one device ("Duplicate GPU detected"), and until then all ranks fill the memory of the first GPU.
 
     ## Example
     ```python

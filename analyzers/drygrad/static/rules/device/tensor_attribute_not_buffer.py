@@ -20,11 +20,11 @@ _MOVES_ALL = frozenset({"_apply", "to", "cuda"})
 class TensorAttributeNotBuffer(Rule):
     """
     ## What it does
-    Finds `self.mask = torch.tril(...)` in the `__init__` of an `nn.Module`, where a method uses `self.mask` together
-    with inputs or parameters.
+    Finds `self.mask = torch.tril(...)` in the `__init__` of an `nn.Module` if a method combines `self.mask` with inputs
+    or parameters.
 
     ## Why is this bad?
-    `.to(device)` and `.cuda()` move the parameters and buffers of a module. A plain tensor attribute stays on the CPU,
+    `.to(device)` and `.cuda()` only move a module's parameters and buffers. A plain tensor attribute stays on the CPU,
     and on a GPU its first use raises "Expected all tensors to be on the same device".
 
     ## Example
@@ -41,8 +41,8 @@ class TensorAttributeNotBuffer(Rule):
     ```
 
     ## Fix safety
-    The buffer is not persistent, so checkpoints stay as they are. Safe for integers and booleans; unsafe for floats,
-    which `.half()` and `.double()` of the module now convert as well.
+    The buffer is not persistent, so checkpoints do not change. Safe for integers and booleans; unsafe for floats, which
+    the module's `.half()` and `.double()` now convert too.
     """
 
     code, name, since = "DG204", "tensor-attribute-not-buffer", "0.1"

@@ -38,9 +38,9 @@ class TensorsOnDifferentDevices(Rule):
     Finds operations and losses whose tensors are on different devices: a prediction on the GPU, its target on the CPU.
 
     ## Why is this bad?
-    An operation runs on one device, and torch copies nothing between devices by itself: it raises "Expected all
-    tensors to be on the same device". Where the device is chosen at run time, the code works on a machine without
-    GPU and fails on the others.
+    An operation runs on one device, and torch never copies between devices implicitly: it raises "Expected all tensors
+    to be on the same device". If the device is chosen at run time, the code works on a machine without a GPU and fails
+    on every other.
 
     ## Example
     ```python
@@ -56,7 +56,7 @@ class TensorsOnDifferentDevices(Rule):
     ```
 
     ## Fix safety
-    Safe: the code raised before, or the copy has no effect because both are on the CPU.
+    Safe: either the code raised before, or both are on the CPU and `.to()` has no effect.
     """
 
     code, name, since = "DG205", "tensors-on-different-devices", "0.1"

@@ -26,12 +26,12 @@ _BATCH = re.compile(r"^(mini_?)?(batch|inputs?|samples?|encod(ing|ed)s?)(_\w+)?$
 class ToResultDiscarded(Rule):
     """
     ## What it does
-    Finds `x.to(device)`, `x.cuda()`, `x.cpu()` or `x.half()` of a tensor as a statement of its own, and calls of a
-    function of the file that only returns the moved tensors.
+    Finds `x.to(device)`, `x.cuda()`, `x.cpu()` or `x.half()` on a tensor as a statement, and calls of a function in the
+    file that only returns the moved tensors.
 
     ## Why is this bad?
-    Modules move in place, tensors do not: the method returns a copy. Nothing keeps the copy here, so the tensor
-    stays where and what it was, and the next operation meets it on the old device.
+    Modules move in place, tensors do not: the method returns a copy, which is discarded here. `x` keeps its device and
+    dtype, and the next operation raises or computes in the old dtype.
 
     ## Example
     ```python
@@ -47,7 +47,7 @@ class ToResultDiscarded(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what worked on the old device or dtype meets the new one.
+    Unsafe: code that worked with the old device or dtype now gets the new one.
     """
 
     code, name, since = "DG202", "to-result-discarded", "0.1"
@@ -427,4 +427,4 @@ def _is_batch_item(receiver: ast.expr, node: ast.stmt, ctx: Context) -> bool:
     assert isinstance(node.value, ast.Call)
     to_device = all(device_of(ctx, argument) is not None for argument in node.value.args[:1])
     found = receiver.id in unpacked_names(loop) and to_device
-    return found and not is_moved_elsewhere(ctx) and "transformers" not in ctx.source.text
+    return found and not is_moved_elsewhere(ctx) and not ctx.mentions("transformers")

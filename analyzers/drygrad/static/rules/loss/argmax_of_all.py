@@ -14,11 +14,11 @@ from drygrad.static.facts.values import Origin, Tensor
 class ArgmaxOfAll(Rule):
     """
     ## What it does
-    Finds `argmax()` without `dim` of a batch of scores, whose result is compared with the labels of the batch.
+    Finds `argmax()` without `dim` on a batch of scores if the result is compared with the labels of the batch.
 
     ## Why is this bad?
-    Without `dim`, `argmax` gives one index into all scores of all samples. Compared with the labels it is broadcast:
-    nothing raises, and the accuracy is close to zero or to chance, whatever the model has learnt.
+    Without `dim`, `argmax` returns a single index into all scores of all samples. Compared with the labels, it
+    broadcasts: nothing raises, and the accuracy is close to zero or to chance, whatever the model has learned.
 
     ## Example
     ```python
@@ -32,7 +32,7 @@ class ArgmaxOfAll(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes what is counted.
+    Unsafe: it changes the count.
     """
 
     code, name, since = "DG325", "argmax-of-all", "0.1"

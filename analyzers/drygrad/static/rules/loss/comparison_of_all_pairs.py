@@ -18,11 +18,11 @@ _COUNTS = frozenset({"sum", "mean", "count_nonzero"})
 class ComparisonOfAllPairs(Rule):
     """
     ## What it does
-    Finds `(prediction == labels).sum()`, and the like, of shapes such as (N, 1) and (N,), which broadcast to (N, N).
+    Finds `(prediction == labels).sum()` and the like on shapes such as (N, 1) and (N,), which broadcast to (N, N).
 
     ## Why is this bad?
-    Each prediction is compared with every label. Nothing raises: an accuracy comes out, often above 100%, or close to
-    the share of the classes, that has nothing to do with the model.
+    Each prediction is compared with every label. Nothing raises; the accuracy is often above 100%, or close to the
+    share of the classes, and has nothing to do with the model.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class ComparisonOfAllPairs(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes what is counted.
+    Unsafe: it changes the count.
     """
 
     code, name, since = "DG324", "comparison-of-all-pairs", "0.1"

@@ -15,12 +15,12 @@ from drygrad.static.rules.loss.pairs import Sized, pair, with_suffix
 class CrossEntropyClassDimension(Rule):
     """
     ## What it does
-    Finds `cross_entropy` and `nll_loss` of scores that have their classes in the last dimension, (N, T, C), with
-    targets (N, T).
+    Finds `cross_entropy` and `nll_loss` on scores with the classes in the last dimension, (N, T, C), and targets of
+    shape (N, T).
 
     ## Why is this bad?
-    The losses take the classes in dimension 1. They raise "Expected target size [N, C], got [N, T]", and where T and C
-    happen to be equal they run, and compare scores of other positions as if they were scores of classes.
+    These losses expect the classes in dimension 1. They raise "Expected target size [N, C], got [N, T]"; if T and C
+    happen to be equal they run, and read the scores of other positions as scores of classes.
 
     ## Example
     ```python
@@ -34,7 +34,7 @@ class CrossEntropyClassDimension(Rule):
     ```
 
     ## Fix safety
-    Unsafe: where both sizes are equal it changes the loss.
+    Unsafe: if both sizes are equal it changes the loss.
     """
 
     code, name, since = "DG313", "cross-entropy-class-dimension", "0.1"

@@ -28,15 +28,14 @@ _WHY = {
 class CutOffLogits(Rule):
     """
     ## What it does
-    Finds `cross_entropy` of the result of `relu`, `sigmoid`, `tanh` or `dropout`, `binary_cross_entropy_with_logits` of
-    the result of `relu`, `tanh`, `softmax` or `dropout`, and `binary_cross_entropy` of a sigmoid of a `relu`. A dry run
-    also finds `binary_cross_entropy` of a `softmax` where samples have several labels, or none.
+    Finds `cross_entropy` on the result of `relu`, `sigmoid`, `tanh` or `dropout`; `binary_cross_entropy_with_logits` on
+    that of `relu`, `tanh`, `softmax` or `dropout`; and `binary_cross_entropy` on a sigmoid of a `relu`. A dry run also
+    finds `binary_cross_entropy` on a `softmax` where samples have several labels, or none.
 
     ## Why is this bad?
-    Logits must be free to take any value. Behind a `relu` none is negative: `sigmoid(relu(x))` is never below one
-    half, and a unit that is off has no gradient. Between 0 and 1 (`sigmoid`) ten classes cannot get more than 23% of
-    the probability, however sure the model is. A `dropout` of logits makes classes impossible at random. The loss falls
-    a little and stays there.
+    Logits must be free to take any value. After a `relu` none is negative: `sigmoid(relu(x))` is never below one half,
+    and inactive units have no gradient. With logits between 0 and 1 (`sigmoid`), no class out of ten can get more than
+    23% of the probability. `dropout` on logits rules out classes at random. The loss falls a little and stays there.
 
     ## Example
     ```python
@@ -50,7 +49,7 @@ class CutOffLogits(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the value of the loss, and what a model returns that ends in the activation.
+    Unsafe: it changes the loss and, for a model that ends in the activation, what it returns.
     """
 
     code, name, since = "DG328", "cut-off-logits", "0.1"

@@ -16,12 +16,12 @@ from drygrad.static.tree import walk
 class FlattenSize(Rule):
     """
     ## What it does
-    Finds linear layers behind a `flatten` or `view` whose `in_features` is not the number of features that the
-    convolutions before it leave, and the `view(-1, features)` itself where it cannot lay them out.
+    Finds linear layers after a `flatten` or `view` whose `in_features` is not the number of features the convolutions
+    before it produce, and a `view(-1, features)` that cannot work.
 
     ## Why is this bad?
-    It raises "mat1 and mat2 shapes cannot be multiplied" at the first batch. The number depends on the size of the
-    images and on every kernel, stride and padding on the way; it is computed here.
+    The first batch raises "mat1 and mat2 shapes cannot be multiplied". The number depends on the image size and on
+    every kernel size, stride and padding before it; drygrad computes it.
 
     ## Example
     ```python
@@ -35,7 +35,7 @@ class FlattenSize(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the layer, where the size of the images may be what is wrong.
+    Unsafe: it changes the layer, although the image size may be what is wrong.
     """
 
     code, name, since = "DG315", "flatten-size", "0.1"

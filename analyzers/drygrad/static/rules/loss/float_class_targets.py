@@ -16,11 +16,11 @@ _ACCEPTED = frozenset({"int64", "uint8"})
 class FloatClassTargets(Rule):
     """
     ## What it does
-    Finds targets of `cross_entropy` and `nll_loss` that hold class indices as floats, or as small integers.
+    Finds targets of `cross_entropy` and `nll_loss` that contain class indices as floats or small integers.
 
     ## Why is this bad?
-    Class indices are int64 (or uint8). Anything else raises "expected target dtype to be Long or Byte". Floats are
-    right only as probabilities, in a target of the input's own shape.
+    Class indices must be int64 (or uint8). Anything else raises "expected target dtype to be Long or Byte". Floats are
+    only valid as probabilities, in a target with the shape of the input.
 
     ## Example
     ```python
@@ -34,7 +34,7 @@ class FloatClassTargets(Rule):
     ```
 
     ## Fix safety
-    Unsafe: floats that are no whole numbers are cut.
+    Unsafe: fractions are truncated.
     """
 
     code, name, since = "DG309", "float-class-targets", "0.1"

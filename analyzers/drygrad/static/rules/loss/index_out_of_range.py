@@ -28,13 +28,13 @@ class _Lookup:
 class IndexOutOfRange(Rule):
     """
     ## What it does
-    Finds class indices, token ids and other indices that are negative, or not below the number of classes, the size of
-    the vocabulary or of the dimension, where the text shows both.
+    Finds class indices, token ids and other indices that are negative, or not below the number of classes, the
+    vocabulary size or the size of the dimension, where the source shows both.
 
     ## Why is this bad?
     On the CPU it raises (IndexError: Target 10 is out of bounds). On CUDA a kernel fails with "device-side assert
-    triggered", reported later and elsewhere, and no further CUDA call of the process works. Of `torch.randint(0, 11)`
-    only some batches hold the index, so it comes and goes.
+    triggered", reported later and elsewhere, and the process cannot use CUDA afterwards. With `torch.randint(0, 11)`
+    only some batches contain the index, so the failure comes and goes.
 
     ## Example
     ```python
@@ -48,7 +48,7 @@ class IndexOutOfRange(Rule):
     ```
 
     ## Fix safety
-    Unsafe: offered for `torch.randint` only, it changes what is drawn.
+    Unsafe: offered for `torch.randint` only, it changes the values drawn.
     """
 
     code, name, since = "DG302", "index-out-of-range", "0.1"

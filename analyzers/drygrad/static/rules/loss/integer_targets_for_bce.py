@@ -19,8 +19,8 @@ class IntegerTargetsForBce(Rule):
     Finds targets of `binary_cross_entropy` and `binary_cross_entropy_with_logits` that are integers or bools.
 
     ## Why is this bad?
-    Both take the target as a probability, in the input's float dtype. Integers raise "result type Float can't be cast
-    to the desired output type Long" or "Found dtype Long but expected Float".
+    Both need the target as a float probability. Integers raise "result type Float can't be cast to the desired output
+    type Long" or "Found dtype Long but expected Float".
 
     ## Example
     ```python
@@ -34,7 +34,7 @@ class IntegerTargetsForBce(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it takes for granted that the integers are 0 and 1.
+    Unsafe: it assumes that the integers are 0 and 1.
     """
 
     code, name, since = "DG310", "integer-targets-for-bce", "0.1"

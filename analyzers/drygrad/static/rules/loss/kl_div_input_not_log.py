@@ -17,13 +17,13 @@ from drygrad.static.rules.loss.origins import LOGITS
 class KlDivInputNotLog(Rule):
     """
     ## What it does
-    Finds `kl_div` whose input is no log-probability, whose target does not agree with `log_target`, or which keeps
-    the default reduction.
+    Finds `kl_div` whose input is not a log-probability, whose target does not match `log_target`, or which uses the
+    default reduction.
 
     ## Why is this bad?
-    `kl_div` takes the *logarithm* of the model's probabilities and, unless `log_target=True`, probabilities as the
-    target. Mixed up, it returns a number that is no divergence (negative, or NaN) without an error. The default
-    reduction "mean" also divides by the number of classes; "batchmean" gives the divergence.
+    `kl_div` takes the *logarithm* of the model's probabilities and, unless `log_target=True`, plain probabilities as
+    the target. If they are mixed up, it returns a number that is not a divergence (negative, or NaN), without an error.
+    The default reduction "mean" also divides by the number of classes; "batchmean" gives the divergence.
 
     ## Example
     ```python

@@ -15,12 +15,12 @@ from drygrad.static.tree import walk
 class KlSign(Rule):
     """
     ## What it does
-    Finds `0.5 * (1 + log_var - mu**2 - log_var.exp())`, summed or averaged, that is added to a loss: the KL divergence
-    to the standard normal is minus that.
+    Finds `0.5 * (1 + log_var - mu**2 - log_var.exp())`, summed or averaged and added to a loss. The KL divergence to
+    the standard normal is the negative of this.
 
     ## Why is this bad?
-    The sum is never positive, and 0 only at the prior. Added with a plus, the loss rewards codes that are as far from
-    the prior as possible: it falls without end, and what the decoder makes of samples of the prior is noise.
+    The sum is never positive, and 0 only at the prior. With the wrong sign, the loss rewards codes far from the prior:
+    it falls without bound, and decoded samples of the prior are noise.
 
     ## Example
     ```python

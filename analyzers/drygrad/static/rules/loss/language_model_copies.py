@@ -19,12 +19,12 @@ _LAYOUT = frozenset({"view", "reshape", "flatten", "transpose", "permute", "cont
 class LanguageModelCopies(Rule):
     """
     ## What it does
-    Finds `cross_entropy` of a model's scores for each position, with the very tokens that the model was given as
-    targets, where the model reads them in order: a recurrent layer in one direction, or a causal mask.
+    Finds `cross_entropy` on a model's scores per position with the model's own input tokens as targets, if the model
+    reads them in order: a unidirectional recurrent layer, or a causal mask.
 
     ## Why is this bad?
-    At each position the model has just been given the answer. The loss falls to zero in no time, and what was learnt
-    is to copy. A language model is to predict the next token: scores at `[:, :-1]`, targets from `[:, 1:]`.
+    At each position the model has just seen the answer. The loss quickly falls to zero, and the model only learns to
+    copy. A language model must predict the next token: scores at `[:, :-1]`, targets from `[:, 1:]`.
 
     ## Example
     ```python

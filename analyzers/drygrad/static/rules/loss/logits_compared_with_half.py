@@ -22,9 +22,8 @@ class LogitsComparedWithHalf(Rule):
     `binary_cross_entropy_with_logits` or `BCEWithLogitsLoss`.
 
     ## Why is this bad?
-    The loss applies the sigmoid itself, so the model gives logits. The logit 0.5 is a probability of 62%, not of
-    50%, which is the logit 0: positives between the two are counted as negatives, and the accuracy that is told is not
-    the model's.
+    The loss applies the sigmoid itself, so the model returns logits. A logit of 0.5 is a probability of 62%; 50% is a
+    logit of 0. Positives between the two are counted as negatives, so the reported accuracy is wrong.
 
     ## Example
     ```python
@@ -38,7 +37,7 @@ class LogitsComparedWithHalf(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes what is counted.
+    Unsafe: it changes the count.
     """
 
     code, name, since = "DG323", "logits-compared-with-half", "0.1"

@@ -17,9 +17,9 @@ class LogitsIntoBce(Rule):
     Finds the output of a linear layer or a convolution passed to `binary_cross_entropy`.
 
     ## Why is this bad?
-    `binary_cross_entropy` takes probabilities. A layer's output is any number; the first one below 0 or above 1 raises
-    "all elements of input should be between 0 and 1" on the CPU, and on CUDA fails as a device-side assert that makes
-    the process unusable.
+    `binary_cross_entropy` needs probabilities. A layer returns arbitrary numbers; the first one below 0 or above 1
+    raises "all elements of input should be between 0 and 1" on the CPU, and on CUDA triggers a device-side assert that
+    makes the process unusable.
 
     ## Example
     ```python
@@ -31,7 +31,7 @@ class LogitsIntoBce(Rule):
     ```
 
     ## Fix safety
-    Unsafe: outputs that happened to lie between 0 and 1 are from then on taken for logits.
+    Unsafe: outputs that happened to lie between 0 and 1 are now treated as logits.
     """
 
     code, name, since = "DG307", "logits-into-bce", "0.1"

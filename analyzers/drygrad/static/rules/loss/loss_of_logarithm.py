@@ -18,13 +18,13 @@ _RATES = frozenset({"softplus", "relu", "exp", "sigmoid", "square", "abs", "elu"
 class LossOfLogarithm(Rule):
     """
     ## What it does
-    Finds `ctc_loss` of the raw output of a layer or of a `softmax`, and `poisson_nll_loss`, whose default is
-    `log_input=True`, of the result of `softplus`, `relu`, `exp` or `sigmoid`.
+    Finds `ctc_loss` on the raw output of a layer or on a `softmax`, and `poisson_nll_loss` with its default
+    `log_input=True` on the result of `softplus`, `relu`, `exp` or `sigmoid`.
 
     ## Why is this bad?
     `ctc_loss` adds up log-probabilities and does not normalize them: with raw scores the loss drops below zero and the
-    model predicts only blanks. `poisson_nll_loss` takes the logarithm of the rate, and exponentiates it: a rate that is
-    given for its logarithm cannot get below one, or grows beyond all bounds. Nothing raises.
+    model predicts only blanks. `poisson_nll_loss` expects the logarithm of the rate and exponentiates it: a rate passed
+    as its own logarithm cannot go below one, or grows without bound. Nothing raises.
 
     ## Example
     ```python

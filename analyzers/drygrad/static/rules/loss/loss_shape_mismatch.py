@@ -18,12 +18,12 @@ _OF_CLASSES = frozenset({"cross_entropy", "nll_loss"})
 class LossShapeMismatch(Rule):
     """
     ## What it does
-    Finds losses whose input and target have shapes that the loss refuses.
+    Finds losses that reject the shapes of their input and target.
 
     ## Why is this bad?
-    It raises. `binary_cross_entropy` and `binary_cross_entropy_with_logits` take equal shapes and do not broadcast:
-    a model that ends in `nn.Linear(..., 1)` gives (N, 1), labels are mostly (N,). `cross_entropy` and `nll_loss` take
-    one class index for each row of scores.
+    The loss raises. `binary_cross_entropy` and `binary_cross_entropy_with_logits` need equal shapes and do not
+    broadcast: a model that ends in `nn.Linear(..., 1)` returns (N, 1), while labels are usually (N,). `cross_entropy`
+    and `nll_loss` take one class index per row of scores.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class LossShapeMismatch(Rule):
     ```
 
     ## Fix safety
-    Unsafe: of several ways to make the shapes equal it takes one.
+    Unsafe: it picks one of several ways to make the shapes match.
     """
 
     code, name, since = "DG301", "loss-shape-mismatch", "0.1"

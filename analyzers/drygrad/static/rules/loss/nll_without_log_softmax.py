@@ -15,11 +15,11 @@ from drygrad.static.rules.loss.origins import LOGITS
 class NllWithoutLogSoftmax(Rule):
     """
     ## What it does
-    Finds `nll_loss` of probabilities (the result of `softmax`) or of the raw output of a layer.
+    Finds `nll_loss` applied to probabilities (the result of `softmax`) or to the raw output of a layer.
 
     ## Why is this bad?
-    `nll_loss` takes no logarithm: it only picks the entry of the target class and changes its sign. Of probabilities it
-    makes a loss between -1 and 0 whose gradient vanishes for confident mistakes; of raw outputs one that falls without
+    `nll_loss` does not take a logarithm: it only picks the entry of the target class and negates it. With probabilities
+    the loss is between -1 and 0 and its gradient vanishes for confident mistakes; with raw outputs it falls without
     bound while the model learns nothing about the other classes. Neither raises.
 
     ## Example

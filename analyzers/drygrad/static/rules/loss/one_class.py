@@ -24,13 +24,13 @@ _ALWAYS = {
 class OneClass(Rule):
     """
     ## What it does
-    Finds `softmax`, `log_softmax`, `argmax` (and the indices of `max`) and `cross_entropy` over a dimension that has
-    one element only: the single output of a linear layer or a convolution.
+    Finds `softmax`, `log_softmax`, `argmax` (or the indices of `max`) and `cross_entropy` over a dimension of size 1:
+    the single output of a linear layer or a convolution.
 
     ## Why is this bad?
-    The softmax of one number is 1, whatever the number; its gradient is zero. A binary classifier with one output needs
-    a sigmoid (and `binary_cross_entropy_with_logits`), or two outputs. Attention scores of shape (batch, time, 1) must
-    be normalized over time, not over their last dimension.
+    The softmax of a single number is always 1, and its gradient is zero. A binary classifier with one output needs a
+    sigmoid (and `binary_cross_entropy_with_logits`), or two outputs. Attention scores of shape (batch, time, 1) must be
+    normalized over time, not over the last dimension.
 
     ## Example
     ```python
@@ -44,7 +44,7 @@ class OneClass(Rule):
     ```
 
     ## Fix safety
-    No fix: two outputs, or one with a binary loss: either changes the model or its targets.
+    No fix: both two outputs and a binary loss change the model or its targets.
     """
 
     code, name, since = "DG326", "one-class", "0.1"

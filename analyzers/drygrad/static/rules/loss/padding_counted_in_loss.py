@@ -8,12 +8,12 @@ from drygrad.model import Invalid, Rule, Valid
 class PaddingCountedInLoss(Rule):
     """
     ## What it does
-    Reports `cross_entropy` and `nll_loss` of targets that were padded, by `pad_sequence` or `F.pad`, where the loss is
-    not told so by `ignore_index`. A dry run sees them.
+    Reports `cross_entropy` and `nll_loss` on targets padded by `pad_sequence` or `F.pad` without a matching
+    `ignore_index`. Only a dry run can see this.
 
     ## Why is this bad?
-    Nothing raises. The model learns to predict padding, which is easy: the loss is small where most of a batch is
-    padding, and depends on how far a batch happens to be padded. The perplexity that is printed is too good.
+    The model learns to predict padding, which is easy. The loss is small for batches that are mostly padding, and
+    depends on how much a batch is padded; the printed perplexity is too good. Nothing raises.
 
     ## Example
     ```python
@@ -27,7 +27,7 @@ class PaddingCountedInLoss(Rule):
     ```
 
     ## Fix safety
-    A dry run proposes and tries `ignore_index`. Unsafe: the loss becomes another one.
+    A dry run tries `ignore_index`. Unsafe: the loss changes.
     """
 
     code, name, since = "DG319", "padding-counted-in-loss", "0.1"

@@ -24,12 +24,12 @@ _DISTRIBUTIONS = {
 class ProbabilitiesAsLogits(Rule):
     """
     ## What it does
-    Finds the result of `softmax` or `sigmoid` given as `logits=` to a distribution, or to `gumbel_softmax`.
+    Finds the result of `softmax` or `sigmoid` passed as `logits=` to a distribution, or to `gumbel_softmax`.
 
     ## Why is this bad?
-    The distribution applies softmax (or sigmoid) itself. Probabilities lie between 0 and 1, so the second softmax
-    makes them nearly equal: of two actions with 99% and 1% it draws the second one in 27% of the cases. Nothing raises;
-    an agent stays close to random however well it learns.
+    The distribution applies softmax (or sigmoid) itself. Probabilities lie between 0 and 1, so a second softmax makes
+    them nearly equal: of two actions with 99% and 1% it draws the second in 27% of cases. Nothing raises; the agent
+    stays close to random, however well it learns.
 
     ## Example
     ```python

@@ -8,12 +8,12 @@ from drygrad.model import Invalid, Rule, Valid
 class ProbabilityOutOfRange(Rule):
     """
     ## What it does
-    Reports values that `torch.bernoulli`, `torch.multinomial` and the distributions built on them refuse as
-    probabilities, and NaN in the input of `binary_cross_entropy`. A dry run sees them; the text does not show them.
+    Reports values that `torch.bernoulli`, `torch.multinomial` and distributions based on them reject as probabilities,
+    and NaN in the input of `binary_cross_entropy`. Only a dry run can see these.
 
     ## Why is this bad?
     On the CPU it raises. On CUDA a kernel fails with "device-side assert triggered", reported later and elsewhere, and
-    no further CUDA call of the process works. The dry run names the value and its position before the kernel starts.
+    the process cannot use CUDA afterwards. The dry run names the value and its position before the kernel starts.
 
     ## Example
     ```python
@@ -27,7 +27,7 @@ class ProbabilityOutOfRange(Rule):
     ```
 
     ## Fix safety
-    No fix: whether a sigmoid, a softmax or a limit is missing depends on what the values are.
+    No fix: whether a sigmoid, a softmax or a clamp is missing depends on what the values mean.
     """
 
     code, name, since = "DG316", "probability-out-of-range", "0.1"

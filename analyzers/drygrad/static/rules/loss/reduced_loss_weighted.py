@@ -20,13 +20,13 @@ _WEIGHTS = re.compile(r"(^|_)(mask|masks|sample_weights?|weights|is_weights?|imp
 class ReducedLossWeighted(Rule):
     """
     ## What it does
-    Finds the mean or the sum of `loss * weights`, where `loss` is the result of one of torch's losses with its default
-    reduction, and `weights`, or a mask, a tensor of several elements.
+    Finds the mean or sum of `loss * weights`, where `loss` comes from a torch loss with its default reduction, and
+    `weights`, or a mask, has several elements.
 
     ## Why is this bad?
-    The loss is one number already, the mean over all elements. The product gives that number to every weight, and its
-    mean is the same loss times the mean of the weights: padded positions count as before, and rare samples weigh as
-    much as all others. Nothing raises. The elements' own losses come with `reduction="none"`.
+    The loss is already a single number, the mean over all elements. Multiplying it by weights and averaging gives the
+    same loss times the mean weight: padded positions still count, and rare samples weigh no more than others. Nothing
+    raises. `reduction="none"` gives the loss of each element.
 
     ## Example
     ```python

@@ -18,11 +18,11 @@ from drygrad.static.tree import walk
 class ShapeMismatchInOperation(Rule):
     """
     ## What it does
-    Finds operations (matrix products, layers, arithmetic, `view`, `cat`, subscripts ...) on tensors whose sizes cannot
-    meet. Sizes are followed from literals (`torch.randn(8, 10)`, `nn.Linear(10, 5)`) through the file.
+    Finds operations (matrix products, layers, arithmetic, `view`, `cat`, subscripts ...) on tensors with incompatible
+    sizes. Sizes are tracked from literals (`torch.randn(8, 10)`, `nn.Linear(10, 5)`) through the file.
 
     ## Why is this bad?
-    It raises when the line is reached, perhaps after the data has been loaded for minutes.
+    It raises when the line is reached, perhaps after minutes of loading data.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class ShapeMismatchInOperation(Rule):
     ```
 
     ## Fix safety
-    A dry run proposes and tries what makes the sizes meet. Unsafe: sizes that meet need not be the ones that are meant.
+    A dry run tries edits that make the sizes match. Unsafe: matching sizes need not be the intended ones.
     """
 
     code, name, since = "DG314", "shape-mismatch", "0.1"
@@ -229,10 +229,11 @@ class ShapeMismatchInOperation(Rule):
             return
         module = event.call.module if event.call is not None else None
         made = module.node if module is not None and module.node is not None else None
+        operation = "indexing" if event.operation == "getitem" else event.operation
         yield ctx.finding(
             self,
             event.node,
-            f"{event.operation} raises here: {event.message}",
+            f"{operation} raises here: {event.message}",
             related=[("the layer is created here", made)] if made is not None else [],
         )
 

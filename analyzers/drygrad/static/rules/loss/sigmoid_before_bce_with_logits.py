@@ -16,8 +16,8 @@ class SigmoidBeforeBceWithLogits(Rule):
     Finds probabilities (the result of `sigmoid`) passed to `binary_cross_entropy_with_logits`.
 
     ## Why is this bad?
-    The loss applies `sigmoid` itself. Of values between 0 and 1 it makes probabilities between 0.5 and 0.73, so that
-    no example can be called negative with confidence; where the first sigmoid saturates, the gradient is zero. Nothing
+    The loss applies `sigmoid` itself. It maps values between 0 and 1 to probabilities between 0.5 and 0.73, so no
+    example can be rated negative with confidence; where the first sigmoid saturates, the gradient is zero. Nothing
     raises.
 
     ## Example
@@ -30,9 +30,8 @@ class SigmoidBeforeBceWithLogits(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the value of the loss, and what a model returns that ends in a sigmoid. Where something else
-    reads the probabilities, they stay: the loss gets the logits under a name of their own, or `logit` computes them
-    back for it.
+    Unsafe: it changes the loss and, for a model that ends in a sigmoid, what it returns. If other code reads the
+    probabilities, they stay: the loss gets the logits under a new name, or `logit` recovers them.
     """
 
     code, name, since = "DG305", "sigmoid-before-bce-with-logits", "0.1"

@@ -14,12 +14,13 @@ from drygrad.static.rules.loss.readers import with_own_name
 class SigmoidThenBce(Rule):
     """
     ## What it does
-    Finds `binary_cross_entropy` of the result of `sigmoid`, where one function computes both.
+    Finds `binary_cross_entropy` applied to the result of `sigmoid` in the same function.
 
     ## Why is this bad?
-    In float32 `sigmoid(x)` is exactly 1 from about x = 17 on. The loss of such a wrong prediction is cut off at 100 and
-    its gradient is 0, so the model cannot correct its most confident mistakes. `binary_cross_entropy_with_logits`
-    computes the same loss from the logits without that loss of precision; under autocast it is the only one that runs.
+    In float32 `sigmoid(x)` is exactly 1 from about x = 17. For such a wrong prediction the loss is clamped to 100 and
+    the gradient is 0, so the model cannot correct its most confident mistakes. `binary_cross_entropy_with_logits`
+    computes the same loss from the logits without losing precision; under CUDA autocast it is the only one of the two
+    that runs.
 
     ## Example
     ```python
@@ -31,7 +32,7 @@ class SigmoidThenBce(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the loss changes where the sigmoid was saturated.
+    Unsafe: the loss changes where the sigmoid saturated.
     """
 
     code, name, since = "DG306", "sigmoid-then-bce", "0.1"

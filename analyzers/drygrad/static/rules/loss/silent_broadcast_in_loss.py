@@ -17,12 +17,13 @@ _LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 class SilentBroadcastInLoss(Rule):
     """
     ## What it does
-    Finds `mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss` and `((a - b) ** 2).mean()` of shapes like (N, 1) and
+    Finds `mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss` and `((a - b) ** 2).mean()` on shapes like (N, 1) and
     (N,), which broadcast to (N, N).
 
     ## Why is this bad?
     Each prediction is compared with every target instead of its own. Nothing raises, the loss falls, and the model
-    learns to predict the mean of all targets. The functions warn once at run time; the plain expression does not.
+    learns to predict the mean of all targets. The loss functions warn once at run time; the handwritten expression does
+    not.
 
     ## Example
     ```python

@@ -16,9 +16,8 @@ class SoftmaxBeforeCrossEntropy(Rule):
     Finds probabilities (the result of `softmax`) passed to `cross_entropy`.
 
     ## Why is this bad?
-    `cross_entropy` applies `log_softmax` itself. Applied to probabilities, which lie between 0 and 1, it sees
-    logits that hardly differ: a confident mistake gets a gradient near zero, and the model learns slowly or not at all,
-    without any error.
+    `cross_entropy` applies `log_softmax` itself. Probabilities lie between 0 and 1, so as logits they hardly differ: a
+    confident mistake gets a gradient near zero, and the model learns slowly or not at all, without an error.
 
     ## Example
     ```python
@@ -30,8 +29,8 @@ class SoftmaxBeforeCrossEntropy(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the value of the loss, and what a model returns that ends in a softmax. Where something else
-    reads the probabilities, they stay, and the loss gets the logits, or their logarithm.
+    Unsafe: it changes the loss and, for a model that ends in a softmax, what it returns. If other code reads the
+    probabilities, they stay, and the loss gets the logits or the logarithm of the probabilities.
     """
 
     code, name, since = "DG304", "softmax-before-cross-entropy", "0.1"

@@ -17,12 +17,12 @@ _LOSSES = frozenset({"nll_loss", "binary_cross_entropy", "mse_loss", "kl_div"})
 class SoftmaxOverBatch(Rule):
     """
     ## What it does
-    Finds `softmax(dim=0)` and `log_softmax(dim=0)` of the output of a linear layer of shape (batch, classes), whose
+    Finds `softmax(dim=0)` and `log_softmax(dim=0)` on the output of a linear layer with shape (batch, classes), if the
     result goes into a loss.
 
     ## Why is this bad?
-    Dimension 0 is the batch: the probabilities of a class sum to one over the samples, not those of a sample over the
-    classes. Samples compete with each other, and a prediction depends on what else is in the batch.
+    Dimension 0 is the batch: the probabilities of a class sum to one over the samples, instead of those of a sample
+    over the classes. Samples compete with each other, and a prediction depends on the rest of the batch.
 
     ## Example
     ```python

@@ -20,8 +20,8 @@ class SoftmaxWithoutDim(Rule):
     Finds `F.softmax`, `F.log_softmax`, `F.softmin` and their modules without `dim`.
 
     ## Why is this bad?
-    The choice of a dimension is deprecated, and surprising: torch takes dimension 0 of a tensor of 0, 1 or 3
-    dimensions, and dimension 1 of any other. Of (batch, time, classes) that normalizes over the batch, silently.
+    The implicit choice of a dimension is deprecated and surprising: torch uses dimension 0 for tensors with 0, 1 or 3
+    dimensions, and dimension 1 for all others. With (batch, time, classes) that silently normalizes over the batch.
 
     ## Example
     ```python
@@ -33,7 +33,7 @@ class SoftmaxWithoutDim(Rule):
     ```
 
     ## Fix safety
-    Safe: it writes down the dimension that torch chooses; it is offered where the number of dimensions is known.
+    Safe: it makes the dimension that torch chooses explicit; offered if the number of dimensions is known.
     """
 
     code, name, since = "DG312", "softmax-without-dim", "0.1"

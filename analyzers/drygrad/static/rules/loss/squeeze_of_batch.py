@@ -19,12 +19,12 @@ _KEEPS_FEATURES = frozenset("sigmoid tanh relu softplus exp clamp neg float drop
 class SqueezeOfBatch(Rule):
     """
     ## What it does
-    Finds `squeeze()` without a dimension on the output of a linear layer with one feature, or on a product of batches
-    of which one operand was made a matrix by `unsqueeze`, in what a module computes.
+    Finds `squeeze()` without a dimension in a module, on the output of a linear layer with one feature, or on a batched
+    matrix product with an operand that `unsqueeze` turned into a matrix.
 
     ## Why is this bad?
-    `squeeze()` removes every dimension of size one. For a batch of one sample, such as the last one of an epoch, that
-    is the batch itself: the shape is `()` instead of `(1,)`, and what follows fails (`cat`, a loss with targets of
+    `squeeze()` removes every dimension of size 1. For a batch of one sample, such as the last one of an epoch, that
+    includes the batch: the shape is `()` instead of `(1,)`, and the code after it fails (`cat`, a loss with targets of
     shape `(1,)`) or broadcasts.
 
     ## Example
@@ -37,7 +37,7 @@ class SqueezeOfBatch(Rule):
     ```
 
     ## Fix safety
-    Safe: equal wherever the batch has more than one sample.
+    Safe: the result is the same whenever the batch has more than one sample.
     """
 
     code, name, since = "DG320", "squeeze-of-batch", "0.1"

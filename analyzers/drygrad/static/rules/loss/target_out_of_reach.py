@@ -10,14 +10,14 @@ class TargetOutOfReach(Rule):
     ## What it does
     Reports targets of `binary_cross_entropy_with_logits` outside [0, 1]; labels of `cosine_embedding_loss`,
     `margin_ranking_loss`, `hinge_embedding_loss` and `soft_margin_loss` other than -1 and 1; and targets of `mse_loss`,
-    `smooth_l1_loss` and `huber_loss` outside the range of the `sigmoid`, `softmax`, `tanh` or `relu` that made the
+    `smooth_l1_loss` and `huber_loss` outside the range of the `sigmoid`, `softmax`, `tanh` or `relu` that produces the
     prediction (at least 5% of them).
 
     ## Why is this bad?
-    None of this raises. With labels -1 and 1, or a mask of 0 and 255, the binary cross-entropy has no lower bound: it
-    falls below zero, and the logits run away. With the label 0 the losses for pairs are 0, or push nothing apart. A
+    None of these raises. With labels -1 and 1, or a mask of 0 and 255, the binary cross-entropy has no lower bound: it
+    falls below zero, and the logits diverge. With the label 0 the pairwise losses are 0, or push nothing apart. A
     decoder that ends in a sigmoid cannot produce images normalized to [-1, 1], and a regressor that ends in a relu
-    cannot produce a negative target: the error has a lower bound.
+    cannot produce a negative target, so the error never reaches 0.
 
     ## Example
     ```python
@@ -31,7 +31,7 @@ class TargetOutOfReach(Rule):
     ```
 
     ## Fix safety
-    No fix: whether the labels are to be mapped to others, or the loss is the wrong one, depends on what they mean.
+    No fix: whether to map the labels or to change the loss depends on what they mean.
     """
 
     code, name, since = "DG329", "target-out-of-reach", "0.1"

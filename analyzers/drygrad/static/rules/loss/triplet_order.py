@@ -17,11 +17,11 @@ _NEGATIVE = re.compile(r"(^|_)(neg|negatives?|n)(_|$|\d)", re.I)
 class TripletOrder(Rule):
     """
     ## What it does
-    Finds `triplet_margin_loss(anchor, negative, positive)`, by the names of what is given.
+    Finds `triplet_margin_loss(anchor, negative, positive)`, judged by the names of the arguments.
 
     ## Why is this bad?
-    The second argument is drawn to the anchor, the third pushed away. With the two swapped, the model learns the
-    opposite of what it should.
+    The loss pulls the second argument toward the anchor and pushes the third away. With the two swapped, the model
+    learns the opposite.
 
     ## Example
     ```python

@@ -21,13 +21,15 @@ _SHIFTS = ("shift", "skew")
 class ViewMovesAxes(Rule):
     """
     ## What it does
-    Finds `view` and `reshape` that ask for the sizes of a tensor in another order, such as `x.view(batch, channels,
-    time)` of an `x` of shape (batch, time, channels), or that put a new axis before one that is kept, such as
-    `x.view(batch, heads, time, -1)`; and those that join the heads of attention while they still stand before time.
+    Finds `view` and `reshape` that list a tensor's sizes in a different order, such as `x.view(batch, channels, time)`
+    for an `x` of shape (batch, time, channels), or that put a new dimension before an existing one, such as
+    `x.view(batch, heads, time, -1)`; and those that merge attention heads while the head dimension is still before
+    time.
 
     ## Why is this bad?
-    Neither of them exchanges axes: both keep the elements where they are in memory and only count them in another way.
-    The shape is as wanted, so nothing raises, but every row now mixes elements of several times, channels or samples.
+    `view` and `reshape` do not swap dimensions: they keep the elements in memory order and only change the sizes. The
+    shape is the expected one, so nothing raises, but every row now mixes elements of several times, channels or
+    samples.
 
     ## Example
     ```python

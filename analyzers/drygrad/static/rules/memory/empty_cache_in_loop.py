@@ -16,16 +16,15 @@ _MEASURES = ("memory", "elapsed_time", "Event", "perf_counter")
 class EmptyCacheInLoop(Rule):
     """
     ## What it does
-    Finds `torch.cuda.empty_cache()` in each step of a training or evaluation loop.
+    Finds `torch.cuda.empty_cache()` in every step of a training or evaluation loop.
 
     ## Why is this bad?
-    It frees no tensor: it only gives the blocks that PyTorch keeps for the next allocation back to the driver. The next
-    step has to ask the driver for them again, which takes far longer than taking them from the cache, and freeing them
-    waits for the GPU. It does not avoid an out-of-memory error either: the allocator empties its cache by itself before
-    it raises one. Memory that grows from step to step is held by a tensor that is still referenced.
+    It frees no tensor: it only returns blocks that PyTorch caches for later allocations to the driver. The next step
+    has to request them again, which takes far longer than reusing the cache, and freeing them waits for the GPU. Nor
+    does it prevent out-of-memory errors: the allocator empties its cache by itself before it raises one. If memory
+    grows from step to step, some tensor is still referenced.
 
-    Calls in an exception handler, under a condition, between epochs, and where memory is being measured are not
-    reported.
+    Calls in an exception handler, under a condition, between epochs, or next to memory measurements are not reported.
 
     ## Example
     ```python

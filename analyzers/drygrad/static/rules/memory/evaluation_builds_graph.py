@@ -23,23 +23,23 @@ _NEEDS_GRAPH = re.compile(
     r"advers|salien|gradcam|grad_cam|captum|jacobian|hessian|vjp|jvp|Accelerator\(|torch\.func|torch\._C"
 )
 _TRANSPARENT = frozenset({"staticmethod", "classmethod"})
+_FREEZES = re.compile(r"requires_grad_\(False\)|requires_grad = False")
 _FRAMEWORKS = re.compile(r"\b(LightningModule|pytorch_lightning|ignite|fastai|TrainingArguments)\b")
 
 
 class EvaluationBuildsGraph(Rule):
     """
     ## What it does
-    Finds evaluation loops that call the model while gradients are recorded, and functions such as `predict` that put it
-    into evaluation mode themselves and return what it gives.
+    Finds evaluation loops that call the model while gradients are recorded, and functions such as `predict` that switch
+    the model to eval mode and return its output.
 
     ## Why is this bad?
-    `model.eval()` switches dropout and batch norm; it does not switch autograd off. Without `torch.no_grad()` each
-    forward saves its activations for a backward that never comes: evaluation needs the memory of training (an
-    out-of-memory error in validation is often this), and takes longer.
+    `model.eval()` switches dropout and batch norm; it does not disable autograd. Without `torch.no_grad()` each forward
+    saves its activations for a backward that never comes: evaluation takes longer and needs as much memory as training
+    (a common cause of out-of-memory errors during validation).
 
-    In a function that no code of the file calls, and of a `predict`, it is reported as `info`: the caller may have
-    switched gradients off.
-    Evaluations that use gradients (saliency, attacks, meta-learning) are not reported.
+    In a function that nothing in the file calls, and in a `predict`, this is an `info`: the caller may have disabled
+    gradients. Evaluations that use gradients (saliency, attacks, meta-learning) are not reported.
 
     ## Example
     ```python
@@ -58,7 +58,7 @@ class EvaluationBuildsGraph(Rule):
     ```
 
     ## Fix safety
-    Safe where the function returns nothing, or numbers only; else unsafe: its tensors no longer have a graph.
+    Safe if the function returns nothing, or only numbers; otherwise unsafe: its tensors no longer have a graph.
     """
 
     code, name, since = "DG506", "evaluation-builds-graph", "0.1"
@@ -335,10 +335,10 @@ class EvaluationBuildsGraph(Rule):
         if any(_evaluates(outer, ctx) for outer in ctx.loops(node)):
             return
         call = _evaluates(node, ctx)
-        if call is None or _FRAMEWORKS.search(ctx.source.text):
+        if call is None or ctx.mentions(_FRAMEWORKS):
             return
         function = ctx.function(node)
-        whole = function is not None and _is_evaluation(function, ctx)
+        whole = function is not None and ctx.noted(_is_evaluation, function)
         if not whole and _NEEDS_GRAPH.search(_rest_of(node, ctx)):
             return
         depends = function is not None and not ctx.callers(function) and not trains(function)
@@ -347,9 +347,9 @@ class EvaluationBuildsGraph(Rule):
         yield ctx.finding(self, call, _message(call, ctx), severity=severity, fixes=[fix])
 
     def visit_function(self, node: ast.FunctionDef, ctx: Context) -> Iterator[Finding]:
-        if not _is_evaluation(node, ctx) or _freezes(ctx) or _has_unknown_decorator(node):
+        if not ctx.noted(_is_evaluation, node) or _freezes(ctx) or _has_unknown_decorator(node):
             return
-        call = inferring_call(node, ctx) if not _FRAMEWORKS.search(ctx.source.text) else None
+        call = inferring_call(node, ctx) if not ctx.mentions(_FRAMEWORKS) else None
         if call is None or ctx.loops(call):
             return
         model = ctx.value(call.func)
@@ -407,7 +407,7 @@ def _has_unknown_decorator(function: FunctionNode) -> bool:
 
 def _freezes(ctx: Context) -> bool:
     """Say whether the file freezes parameters: a frozen model records no graph."""
-    return re.search(r"requires_grad_\(False\)|requires_grad = False", ctx.source.text) is not None
+    return ctx.mentions(_FREEZES)
 
 
 def _is_in_evaluation_mode(name: str, loop: ast.For, ctx: Context) -> bool:

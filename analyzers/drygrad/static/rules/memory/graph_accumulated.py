@@ -18,21 +18,19 @@ class GraphAccumulated(Rule):
     """
     ## What it does
     Finds running totals and averages (`total_loss += loss`, `torch.lerp(average, loss, 0.1)`) of tensors that still
-    carry their graph, though no backward ever runs from the total.
+    carry their graph, although the total is never backpropagated.
 
     ## Why is this bad?
-    The total is a tensor whose own graph links those of all steps, so memory grows from step to step. How much depends
-    on the backward:
+    The total links the graphs of all steps, so memory grows from step to step. How fast depends on backward:
 
-    - Where none has run, each step's graph holds everything that was saved for it: all activations of every step stay
-      on the device until it is out of memory.
-    - Where `backward()` has run, the saved tensors are gone, but the graph's nodes stay in host memory: some 1 kB for
-      each operation of each step (25 kB per step for ten linear layers with their ReLU; measured with torch 2.13). That
-      is an `info`.
+    - If none has run, the graph of each step holds everything saved for it: all activations of every step stay on the
+      device until it runs out of memory.
+    - If `backward()` has run, the saved tensors are freed, but the graph's nodes stay in host memory: about 1 kB per
+      operation and step (25 kB per step for ten linear layers with ReLU, measured with torch 2.13). This is an `info`.
 
-    If the total is reset every few steps, after each group of micro-batches, that graph stays short; then it is a hint.
+    If the total is reset every few steps, after each group of micro-batches, the graph stays short; this is a hint.
 
-    A total that is backpropagated (several losses of one step) is meant so and not reported.
+    A total that is backpropagated (several losses in one step) is intended and not reported.
 
     ## Example
     ```python

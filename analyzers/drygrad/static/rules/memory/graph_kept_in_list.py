@@ -20,19 +20,18 @@ from drygrad.static.tree import walk
 class GraphKeptInList(Rule):
     """
     ## What it does
-    Finds tensors that still carry their graph and are kept step after step, in a list, a deque or under the keys of a
-    dict, though no backward ever needs them again.
+    Finds tensors that are kept step after step with their graph, in a list, a deque or under the keys of a dict,
+    although no backward needs them again.
 
     ## Why is this bad?
-    The list keeps the graph of every step alive, so memory grows from step to step. How much depends on the backward:
+    The container keeps the graph of every step alive, so memory grows from step to step. How fast depends on backward:
 
-    - Where none has run, each graph holds everything that was saved for it: all activations of every step stay on the
-      device until it is out of memory.
-    - Where `backward()` has run, the saved tensors are gone, but the graph's nodes stay in host memory: some 1 kB for
-      each operation of each step (24 kB per step for ten linear layers with their ReLU; measured with torch 2.13). That
-      is an `info`.
+    - If none has run, each graph holds everything saved for it: all activations of every step stay on the device until
+      it runs out of memory.
+    - If `backward()` has run, the saved tensors are freed, but the graph's nodes stay in host memory: about 1 kB per
+      operation and step (24 kB per step for ten linear layers with ReLU, measured with torch 2.13). This is an `info`.
 
-    A list that is summed or stacked and backpropagated later (REINFORCE, several losses) is meant so and not reported.
+    A list that is summed or stacked and backpropagated later (REINFORCE, several losses) is intended and not reported.
 
     ## Example
     ```python

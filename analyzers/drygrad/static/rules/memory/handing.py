@@ -9,6 +9,7 @@ from typing import NamedTuple
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.datasets import called_by
 from drygrad.static.facts.frame import dotted_text
+from drygrad.static.facts.linked import is_elsewhere
 from drygrad.static.loops import is_guarded
 from drygrad.static.rules.memory.keeping import Keeping, keepings
 from drygrad.static.syntax import assigned_in, called, nodes_within
@@ -79,6 +80,8 @@ def _owner(name: str, arguments: dict[str, ast.expr], bound: set[str], ctx: Cont
 
 
 def _kept(function: FunctionNode, name: str, ctx: Context) -> Iterator[tuple[Keeping, ast.stmt]]:
+    if is_elsewhere(function):
+        return  # its keeper is a name of another file
     for keeping, statement in ctx.noted(_keepings_of, function):
         if _carries(keeping.kept, name, ctx):
             yield keeping, statement

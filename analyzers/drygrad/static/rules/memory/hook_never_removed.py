@@ -26,15 +26,15 @@ _FRESH = frozenset({"list", "dict", "set", "defaultdict", "OrderedDict"})
 class HookNeverRemoved(Rule):
     """
     ## What it does
-    Finds module hooks that are registered again by every call of a function, every iteration of a loop or every
+    Finds module hooks that are registered again in every call of a function, every iteration of a loop or every
     `forward`, while the handle that could remove them is discarded.
 
-    A function counts where it registers a hook that fills a container of its own, runs the model and returns; one that
-    trains the model may want the hook for all of the training.
+    A function is reported if it registers a hook that fills a local container, runs the model and returns; a function
+    that trains the model may want the hook for the whole training.
 
     ## Why is this bad?
-    Hooks add up. The second call has two of them, the hundredth a hundred; each runs on every later forward, also in
-    training, and hooks that collect outputs keep them alive although nothing reads them anymore.
+    Hooks add up: the second call has two, the hundredth a hundred. Each runs in every later forward, also during
+    training, and hooks that collect outputs keep them alive although nothing reads them.
 
     ## Example
     ```python

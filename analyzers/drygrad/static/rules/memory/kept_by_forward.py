@@ -18,12 +18,12 @@ _SHORTENS = frozenset({"clear", "pop", "popleft", "remove"})
 class KeptByForward(Rule):
     """
     ## What it does
-    Finds `self.maps.append(tensor)` in the `forward` of an `nn.Module`, where nothing in the file empties the list.
+    Finds `self.maps.append(tensor)` in the `forward` of an `nn.Module`, if nothing in the file clears the list.
 
     ## Why is this bad?
-    The module keeps a tensor of every call, and with it the graph that made it: all activations of all steps, until
-    memory runs out. Evaluation under `no_grad` keeps the tensor alone, which is often large enough. Where the class
-    then reads the list, as one that gathers inputs for a calibration does, it is an info.
+    The module keeps a tensor from every call, with its graph: all activations of all steps, until memory runs out.
+    Under `no_grad` it keeps only the tensor, which is often large enough. If the class reads the list, for example to
+    collect calibration data, this is an info.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class KeptByForward(Rule):
     ```
 
     ## Fix safety
-    No fix: the code does not say when to empty the list.
+    No fix: the code does not say when to clear the list.
     """
 
     code, name, since = "DG513", "kept-by-forward", "0.1"

@@ -23,13 +23,13 @@ for step in range(4):
 class MemoryGrows(Rule):
     """
     ## What it does
-    Reports tensors that stay alive after each step of the optimizer, so that every step needs more memory than the
-    one before it. A dry run measures it over three steps or more; it reports 1 MiB per step and above.
+    Reports tensors that stay alive after each optimizer step, so that every step needs more memory than the one before.
+    A dry run measures this over at least three steps and reports growth of 1 MiB per step or more.
 
-    Where the tensors keep their graph, the finding is DG501 or DG502.
+    If the tensors keep their graph, see DG501 or DG502.
 
     ## Why is this bad?
-    The program ends in an out-of-memory error after minutes or hours, in a line that has nothing to do with it.
+    The program runs out of memory after minutes or hours, on an unrelated line.
 
     ## Example
     ```python
@@ -45,7 +45,7 @@ class MemoryGrows(Rule):
     ```
 
     ## Fix safety
-    A dry run proposes and tries a `detach` of what is kept. Unsafe: no gradient goes through it any more.
+    A dry run tries a `detach` of what is kept. Unsafe: no gradient flows through it any more.
     """
 
     code, name, since = "DG508", "memory-grows", "0.1"

@@ -8,12 +8,13 @@ from drygrad.model import Invalid, Rule, Valid
 class OutOfMemory(Rule):
     """
     ## What it does
-    Reports runs whose tensors need more memory than there is, or than the GPU has that the settings name. It points
-    at the line whose tensors hold most of it at the peak.
+    Reports runs whose tensors need more memory than is available, or than the GPU named in the settings has. The
+    finding is on the line whose tensors hold most of it at the peak. A forecast warns in the editor at the first
+    allocation that does not fit.
 
     ## Why is this bad?
-    torch raises `OutOfMemoryError`, mostly in the backward pass, at an allocation that happens to come last. What
-    holds the memory is elsewhere: activations kept for the backward pass, a batch too large, optimizer state.
+    torch raises `OutOfMemoryError`, usually in the backward pass, at whichever allocation comes last. What holds the
+    memory is elsewhere: activations saved for backward, a batch that is too large, optimizer state.
 
     ## Example
     ```python
@@ -26,8 +27,8 @@ class OutOfMemory(Rule):
     ```
 
     ## Fix safety
-    For distances, and for data that stays on the device, a dry run proposes and tries what needs less memory. Unsafe:
-    rounding may differ.
+    For distances, and for data that stays on the device, a dry run tries a version that needs less memory. Unsafe:
+    rounding may differ. For a forecast, the fixes are changes of sizes that were traced and fit.
 
     ## References
     - [Understanding CUDA memory usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html)

@@ -20,9 +20,9 @@ class OutputKeptOnContext(Rule):
 
     ## Why is this bad?
     The output's `grad_fn` owns `ctx`, and `ctx` now owns the output: a cycle that neither `backward()` nor the end of
-    the step frees. The tensors of past steps pile up until Python's cycle collector happens to run, which knows
-    nothing of how full the GPU is. `save_for_backward` keeps outputs without a cycle, is freed by `backward()`, and
-    notices in-place writes.
+    the step frees. Tensors of past steps pile up until Python's garbage collector happens to run, which does not know
+    how full the GPU is. `save_for_backward` keeps outputs without a cycle, is freed by `backward()`, and detects
+    in-place writes.
 
     ## Example
     ```python
@@ -42,7 +42,7 @@ class OutputKeptOnContext(Rule):
     ```
 
     ## Fix safety
-    Unsafe: `backward` then raises where the output has been overwritten, or the graph is gone through twice.
+    Unsafe: `backward` now raises if the output has been overwritten, or on a second backward through the graph.
 
     ## References
     - [Extending autograd](https://docs.pytorch.org/docs/stable/notes/extending.html)

@@ -15,12 +15,12 @@ _CACHES = frozenset({"functools.lru_cache", "functools.cache"})
 class TensorsInCache(Rule):
     """
     ## What it does
-    Finds `functools.lru_cache` and `functools.cache` on functions that are given tensors.
+    Finds `functools.lru_cache` and `functools.cache` on functions that take tensors.
 
     ## Why is this bad?
-    A tensor is equal to nothing but itself as a key, whatever its values: the cache never answers. But it keeps
-    each tensor that it was given, and each result with its graph: 128 of them by default, all of them with
-    `maxsize=None` or `functools.cache`. Memory grows with each call.
+    Tensors hash by identity, not by value, so the cache only hits for the same object. Meanwhile it keeps every tensor
+    it was given, and every result with its graph: 128 of them by default, all of them with `maxsize=None` or
+    `functools.cache`. Memory grows with each call.
 
     ## Example
     ```python

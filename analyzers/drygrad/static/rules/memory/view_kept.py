@@ -19,13 +19,12 @@ _SMALL = 4
 class ViewKept(Rule):
     """
     ## What it does
-    Finds one row or one time step of a computed tensor (`hidden[:, 0]`, `logits[:, -1]`) that is kept in a list, a dict
-    or an attribute that outlives the tensor, while no graph is recorded.
+    Finds a row or time step of a computed tensor (`hidden[:, 0]`, `logits[:, -1]`) that is stored, under `no_grad`, in
+    a list, a dict or an attribute that outlives the tensor.
 
     ## Why is this bad?
-    A subscript of numbers and slices is a view: it has no memory of its own, but keeps the whole tensor's alive. What
-    looks like one vector for each text holds the hidden states of all its tokens, and memory runs out many times
-    sooner than it should.
+    Indexing with numbers and slices returns a view: it has no memory of its own and keeps the whole tensor alive. What
+    looks like one vector per text holds the hidden states of all its tokens, so memory runs out many times sooner.
 
     ## Example
     ```python
@@ -41,7 +40,7 @@ class ViewKept(Rule):
     ```
 
     ## Fix safety
-    Safe: the copy has the same values, and nothing writes to the tensor it was a part of.
+    Safe: the copy has the same values, and nothing writes to the original tensor.
     """
 
     code, name, since = "DG511", "view-kept", "0.1"

@@ -18,12 +18,12 @@ from drygrad.static.tree import walk
 class AliasInsteadOfCopy(Rule):
     """
     ## What it does
-    Finds `best_model = model` under a condition in a training loop, where the best model is used after it, and
-    `target = policy`, where the file later copies the weights of one into the other.
+    Finds `best_model = model` under a condition in a training loop if the best model is used after the loop, and
+    `target = policy` if the file later copies weights from one to the other.
 
     ## Why is this bad?
-    An assignment gives the model a second name and copies nothing. The "best" model keeps being trained and ends up
-    equal to the last one; a target network always equals the network it should lag behind. Nothing raises.
+    An assignment only gives the model a second name. The "best" model keeps training and ends up equal to the last one;
+    a target network always equals the network it should lag behind. Nothing raises.
 
     ## Example
     ```python
@@ -37,7 +37,7 @@ class AliasInsteadOfCopy(Rule):
     ```
 
     ## Fix safety
-    Unsafe: another model is used in the end.
+    Unsafe: a different model is used in the end.
     """
 
     code, name, since = "DG760", "alias-instead-of-copy", "0.1"

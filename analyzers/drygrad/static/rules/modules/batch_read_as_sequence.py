@@ -33,11 +33,11 @@ class BatchReadAsSequence(Rule):
     its last, middle or first element along dimension 1 (`out[:, -1]`), or a mean over it.
 
     ## Why is this bad?
-    Without `batch_first` dimension 0 is time, and dimension 1 the batch. The shapes fit, so nothing raises: the layer
-    runs along the batch, each sample sees the others, its own time steps never meet, and what is picked or averaged
-    over is another sample.
+    Without `batch_first`, dimension 0 is time and dimension 1 the batch. The shapes fit, so nothing raises: the layer
+    runs along the batch, samples see each other, time steps never interact, and the selected or averaged element
+    belongs to another sample.
 
-    Layers whose input was laid out for them (permuted, unsqueezed, viewed) are not reported.
+    Layers whose input is explicitly rearranged (permuted, unsqueezed, viewed) are not reported.
 
     ## Example
     ```python

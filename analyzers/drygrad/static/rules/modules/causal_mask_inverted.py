@@ -27,14 +27,14 @@ _DEPTH = 6
 class CausalMaskInverted(Rule):
     """
     ## What it does
-    Finds boolean masks made by `tril` for torch's attention and transformer layers, and by `triu` for
+    Finds boolean masks made with `tril` for torch's attention and transformer layers, and with `triu` for
     `F.scaled_dot_product_attention`.
 
     ## Why is this bad?
-    The two mean the opposite by `True`: for `nn.MultiheadAttention` and `nn.Transformer` the elements that may not be
-    attended to, for `scaled_dot_product_attention` those that take part. Turned round, each position sees the future,
-    which it should predict, and never its past: the training loss falls to almost nothing, and generation
-    is worthless. Nothing raises.
+    The two interpret `True` in opposite ways: in `nn.MultiheadAttention` and `nn.Transformer` it marks positions to
+    ignore, in `scaled_dot_product_attention` positions to attend to. With an inverted mask, each position sees the
+    future, which it should predict, and never its past: the training loss falls to almost nothing, and generation is
+    useless. Nothing raises.
 
     ## Example
     ```python

@@ -13,12 +13,12 @@ from drygrad.static.syntax import own_nodes
 class ConstructorMisspelt(Rule):
     """
     ## What it does
-    Finds a method of an `nn.Module` that is called `_init_`, `___init___` or the like and runs `super().__init__()`,
-    in a class without an `__init__`.
+    Finds a method of an `nn.Module` that is named `_init_`, `___init___` or the like and calls `super().__init__()`, in
+    a class without an `__init__`.
 
     ## Why is this bad?
-    Python never calls it: the module is made without its layers, and arguments raise
-    `TypeError: ... takes 1 positional argument`, or the first use of a layer an AttributeError.
+    Python never calls it: the module has no layers. Passing arguments raises `TypeError: ... takes 1 positional
+    argument`, and using a layer raises AttributeError.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class ConstructorMisspelt(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the constructor runs.
+    Unsafe: the constructor now runs.
     """
 
     code, name, since = "DG775", "constructor-misspelt", "0.1"

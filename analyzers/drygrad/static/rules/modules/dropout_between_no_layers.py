@@ -19,8 +19,8 @@ class DropoutBetweenNoLayers(Rule):
     Finds `nn.LSTM(..., dropout=p)`, `nn.GRU` and `nn.RNN` with a single layer.
 
     ## Why is this bad?
-    The argument drops elements between the layers of a stack, after each but the last one. With `num_layers=1`, the
-    default, nothing is ever dropped: the network is regularised less than it says. Torch only warns.
+    `dropout` applies between stacked layers: after each one but the last. With `num_layers=1`, the default, nothing is
+    ever dropped, so the network is less regularized than the code suggests. torch only warns.
 
     ## Example
     ```python

@@ -28,9 +28,9 @@ class DropoutIgnoresEval(Rule):
     Finds `F.dropout(x, p)` without `training=`, and `nn.Dropout(p)` created in a method of an `nn.Module`.
 
     ## Why is this bad?
-    `F.dropout` knows nothing of the module: its `training` is True unless said otherwise. A module that a method makes
-    is in training mode, whatever mode the module around it is in. So after `model.eval()` both keep dropping values:
-    predictions are noisy and worse than they could be.
+    `F.dropout` does not know the module's mode: `training` defaults to True. A module created in a method starts in
+    training mode, whatever the mode of the module around it. So after `model.eval()` both stay active: predictions are
+    noisy and worse than they should be.
 
     ## Example
     ```python

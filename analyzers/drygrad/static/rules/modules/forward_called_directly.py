@@ -18,8 +18,8 @@ class ForwardCalledDirectly(Rule):
     Finds `model.forward(x)` where `model` is an `nn.Module`.
 
     ## Why is this bad?
-    Calling the module runs its hooks, then `forward`. The direct call silently skips them: features collected by a
-    forward hook stay empty, `weight_norm` and `spectral_norm` keep an old weight, DDP and FSDP do not synchronize.
+    Calling the module runs its hooks and then `forward`. The direct call silently skips the hooks: features collected
+    by a forward hook stay empty, `weight_norm` and `spectral_norm` keep an old weight, DDP and FSDP do not synchronize.
 
     ## Example
     ```python
@@ -31,7 +31,7 @@ class ForwardCalledDirectly(Rule):
     ```
 
     ## Fix safety
-    Unsafe: hooks of the module run from now on.
+    Unsafe: the module's hooks now run.
     """
 
     code, name, since = "DG749", "forward-called-directly", "0.1"

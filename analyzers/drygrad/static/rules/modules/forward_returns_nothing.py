@@ -18,7 +18,7 @@ class ForwardReturnsNothing(Rule):
     Finds a `forward` of an `nn.Module` that computes a tensor but returns nothing on any path.
 
     ## Why is this bad?
-    Without a `return`, `model(x)` is None: the loss raises on it, or the caller continues without a result.
+    Without a `return`, `model(x)` is None: the loss raises, or the caller continues without a result.
 
     ## Example
     ```python
@@ -33,7 +33,7 @@ class ForwardReturnsNothing(Rule):
     ```
 
     ## Fix safety
-    Unsafe: callers get a tensor where they got None.
+    Unsafe: callers now get a tensor instead of None.
     """
 
     code, name, since = "DG745", "forward-returns-nothing", "0.1"

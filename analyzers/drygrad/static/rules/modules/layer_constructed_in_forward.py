@@ -21,11 +21,11 @@ _BEGIN_NEUTRAL = frozenset("LayerNorm GroupNorm RMSNorm PReLU InstanceNorm1d Ins
 class LayerConstructedInForward(Rule):
     """
     ## What it does
-    Finds a layer with weights, such as `nn.Linear(...)`, that is made and called inside `forward`.
+    Finds a layer with weights, such as `nn.Linear(...)`, that is created and called inside `forward`.
 
     ## Why is this bad?
-    Every call creates the layer with new random weights. No optimizer sees them, so it never learns, and the same input
-    gives another output each time.
+    Every call creates the layer with new random weights. No optimizer sees them, so the layer never learns, and the
+    same input gives a different output each time.
 
     ## Example
     ```python
@@ -44,7 +44,7 @@ class LayerConstructedInForward(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the layer is trained and saved from now on.
+    Unsafe: the layer is now trained and saved.
     """
 
     code, name, since = "DG742", "layer-constructed-in-forward", "0.1"

@@ -21,13 +21,13 @@ _FIELDS = frozenset({"_modules", "__dict__"})
 class LayerNeverCalled(Rule):
     """
     ## What it does
-    Finds layers with parameters that `__init__` of an `nn.Module` makes and that nothing in the file uses. Where a
-    layer of the same kind is called twice in `forward` instead, the second call is a warning; else it is an info.
+    Finds layers with parameters that an `nn.Module` creates in `__init__` and nothing in the file uses. If `forward`
+    calls a layer of the same kind twice instead, the finding is a warning on the second call; otherwise it is an info.
 
     ## Why is this bad?
-    `self.conv3` was made, and `forward` calls `self.conv2` again: the model shares weights that were not meant to be
-    shared, and has one layer less. Nothing raises, for both have the same shape. (A layer that is never called may be
-    left over; with `DistributedDataParallel` its missing gradients are an error.)
+    `self.conv3` was created, but `forward` calls `self.conv2` again: the model shares weights by accident and has one
+    layer less. Nothing raises, because both layers have the same shape. (A layer that is never called may be a
+    leftover; `DistributedDataParallel` raises on its missing gradients.)
 
     ## Example
     ```python

@@ -19,12 +19,12 @@ _CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential"})
 class LayerRepeated(Rule):
     """
     ## What it does
-    Finds `nn.ModuleList([layer] * n)` and `nn.Sequential(*[layer] * n)` (also as a comprehension over a layer that is
-    made outside of it), where the layer has parameters.
+    Finds `nn.ModuleList([layer] * n)` and `nn.Sequential(*[layer] * n)` (also as a comprehension over a layer created
+    outside it), if the layer has parameters.
 
     ## Why is this bad?
-    `[layer] * n` holds the same layer n times: the network has the weights of one layer, applied n times over. It runs
-    and it learns, but less than a network of that depth, and the number of its parameters is not what was meant.
+    `[layer] * n` contains the same layer n times: the network has the weights of a single layer, applied n times. It
+    runs and learns, but less than a network of that depth, and has fewer parameters than intended.
 
     ## Example
     ```python

@@ -38,9 +38,9 @@ class LayersInPlainList(Rule):
     Finds `self.layers = [nn.Linear(...), ...]`: a list, tuple or dict of layers as an attribute of an `nn.Module`.
 
     ## Why is this bad?
-    Only modules that are attributes themselves, or sit in an `nn.ModuleList` or `nn.ModuleDict`, are registered.
-    `parameters()` leaves out those in a plain list, so the optimizer never trains them; `.to(device)`, `train()`,
-    `eval()` and `state_dict()` pass them over.
+    A module only registers submodules that are attributes themselves, or are in an `nn.ModuleList` or `nn.ModuleDict`.
+    `parameters()` does not include layers in a plain list, so the optimizer never trains them; `.to(device)`,
+    `train()`, `eval()` and `state_dict()` skip them.
 
     ## Example
     ```python
@@ -52,7 +52,7 @@ class LayersInPlainList(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the layers are trained, moved and saved from now on; checkpoints written before lack them.
+    Unsafe: the layers are now trained, moved and saved; older checkpoints lack them.
     """
 
     code, name, since = "DG741", "layers-in-plain-list", "0.1"

@@ -28,10 +28,10 @@ class LearnableAttributeNotParameter(Rule):
     `self.weight = nn.Parameter(...).to(device)`.
 
     ## Why is this bad?
-    Autograd computes a gradient for the tensor, yet the module knows nothing of it: `parameters()` leaves it out, so
-    the optimizer never changes it; `.to(device)` leaves it where it is, and `state_dict()` does not save it.
-    `nn.Parameter(...).cuda()` is the same: the copy on the GPU is computed from the parameter, and only a temporary
-    refers to it.
+    Autograd computes a gradient for the tensor, but it is not registered: `parameters()` does not include it, so the
+    optimizer never updates it; `.to(device)` does not move it, and `state_dict()` does not save it.
+    `nn.Parameter(...).cuda()` has the same problem: the GPU copy is computed from the parameter, which only existed
+    temporarily.
 
     ## Example
     ```python
@@ -43,7 +43,7 @@ class LearnableAttributeNotParameter(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the tensor is trained, moved and saved from now on; checkpoints written before lack it.
+    Unsafe: the tensor is now trained, moved and saved; older checkpoints lack it.
     """
 
     code, name, since = "DG744", "learnable-attribute-not-parameter", "0.1"

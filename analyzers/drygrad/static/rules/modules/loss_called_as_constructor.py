@@ -23,11 +23,11 @@ _OTHERS = frozenset({
 class LossCalledAsConstructor(Rule):
     """
     ## What it does
-    Finds `nn.MSELoss(prediction, target)`: a loss class that is given the tensors to compare.
+    Finds `nn.MSELoss(prediction, target)`: the tensors are passed to the constructor of the loss.
 
     ## Why is this bad?
-    The call makes a loss module; the tensors become its options. Most of these raise "Boolean value of Tensor with
-    more than one value is ambiguous" at once, others when `backward` is called on what is no tensor.
+    The call creates a loss module and takes the tensors as options. Usually it raises "Boolean value of Tensor with
+    more than one value is ambiguous" right away, otherwise when `backward` is called on the module.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class LossCalledAsConstructor(Rule):
     ```
 
     ## Fix safety
-    Safe: what was made before raised, or was no loss.
+    Safe: the old code raised, or its result was not a loss.
     """
 
     code, name, since = "DG748", "loss-called-as-constructor", "0.1"

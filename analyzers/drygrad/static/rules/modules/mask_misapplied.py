@@ -25,12 +25,12 @@ class MaskMisapplied(Rule):
     """
     ## What it does
     Finds scores that are multiplied by a mask, or filled with 0 or a small number such as `1e-9`, before `softmax`; and
-    probabilities that are filled with minus infinity after it.
+    probabilities filled with minus infinity after it.
 
     ## Why is this bad?
-    `softmax` takes exponentials, and that of 0 is 1: the masked positions get as much weight as any other score of 0.
-    Padding takes part in the attention, the future is seen, and nothing raises. What is to get no weight needs the
-    score minus infinity (or -1e9, not 1e-9), before the softmax; behind it, minus infinity makes NaN of the sum.
+    `softmax` exponentiates, and the exponential of 0 is 1: masked positions get the same weight as any score of 0.
+    Padding takes part in attention, or the future is visible, and nothing raises. Fill masked scores with minus
+    infinity (or -1e9, not 1e-9) before the softmax; after it, minus infinity only breaks the result.
 
     ## Example
     ```python

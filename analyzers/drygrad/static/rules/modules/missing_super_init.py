@@ -23,7 +23,7 @@ class MissingSuperInit(Rule):
     without it.
 
     ## Why is this bad?
-    `Module.__init__` makes the tables that layers and parameters are registered in. Without them, the first
+    `Module.__init__` creates the tables in which layers and parameters are registered. Without them, the first
     assignment raises "AttributeError: cannot assign module before Module.__init__() call".
 
     ## Example
@@ -41,7 +41,7 @@ class MissingSuperInit(Rule):
     ```
 
     ## Fix safety
-    Safe: an instance could not be made before.
+    Safe: before, creating an instance raised.
     """
 
     code, name, since = "DG740", "missing-super-init", "0.1"

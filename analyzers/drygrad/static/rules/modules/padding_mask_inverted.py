@@ -19,13 +19,13 @@ _MASK = re.compile(r"mask|pad", re.I)
 class PaddingMaskInverted(Rule):
     """
     ## What it does
-    Finds padding masks of torch's attention and transformer layers that are True at the real elements: made by
-    `positions < lengths` or by `tokens != padding`.
+    Finds padding masks for torch's attention and transformer layers that are True for real elements: created with
+    `positions < lengths` or `tokens != padding`.
 
     ## Why is this bad?
-    `key_padding_mask` and its like say which elements to *ignore*. Turned round, attention reads nothing but the
-    padding: no error, and an output that depends on how far the others in the batch are padded. A row without any
-    padding attends to nothing, which is NaN.
+    `key_padding_mask` and similar arguments say which elements to *ignore*. With an inverted mask, attention only sees
+    the padding, without an error, and the output depends on how much the other samples in the batch are padded. A row
+    without padding attends to nothing, which gives NaN.
 
     ## Example
     ```python

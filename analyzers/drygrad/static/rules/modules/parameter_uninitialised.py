@@ -28,12 +28,12 @@ class ParameterUninitialized(Rule):
     """
     ## What it does
     Finds `nn.Parameter(torch.empty(...))` and `nn.Parameter(torch.Tensor(rows, columns))` as an attribute of a module,
-    where nothing in the file writes into it or loads a checkpoint. An info where only other files make such modules:
-    what holds them may fill all its parameters.
+    if nothing in the file writes to it or loads a checkpoint. It is an info if only other files create such modules:
+    the module that contains them may initialize all parameters.
 
     ## Why is this bad?
-    Both are memory as it comes: zeros today, numbers like 1e30 or NaN tomorrow. Training starts from garbage, differs
-    from run to run whatever the seed, and now and then is NaN from the first step.
+    Both are uninitialized memory: zeros today, 1e30 or NaN tomorrow. Training starts from garbage, differs from run to
+    run whatever the seed, and is sometimes NaN from the first step.
 
     ## Example
     ```python
@@ -52,7 +52,7 @@ class ParameterUninitialized(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the values that training starts from.
+    Unsafe: it changes the initial values.
     """
 
     code, name, since = "DG765", "parameter-uninitialized", "0.1"
@@ -190,20 +190,18 @@ class ParameterUninitialized(Rule):
     ]
 
     def visit_class(self, node: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
-        if not ctx.is_module_class(node) or any(_treats_all(part) for part in walk(node)) or _is_extended(node, ctx):
+        if not ctx.is_module_class(node):
             return
-        for method in methods_of(node):
-            for statement in walk(method):
-                match statement:
-                    case ast.Assign(
-                        targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as made
-                    ) if _is_empty(made, ctx) and not _is_written(name, statement, ctx):
-                        message = f"self.{name} holds uninitialized memory; nothing in this file initializes it"
-                        severity = None if _is_made_here(node, ctx) else "info"  # else a module elsewhere may hold it
-                        fixes = [self._fix(ctx, statement, name, made)]
-                        yield ctx.finding(self, made, message, severity=severity, fixes=fixes)
-                    case _:
-                        pass
+        made = [*_empty_parameters(node, ctx)]  # few have any: what follows reads the whole class
+        if not made or any(_treats_all(part) for part in walk(node)) or _is_extended(node, ctx):
+            return
+        for name, statement, call in made:
+            if _is_written(name, statement, ctx):
+                continue
+            message = f"self.{name} holds uninitialized memory; nothing in this file initializes it"
+            severity = None if _is_made_here(node, ctx) else "info"  # else a module elsewhere may hold it
+            fixes = [self._fix(ctx, statement, name, call)]
+            yield ctx.finding(self, call, message, severity=severity, fixes=fixes)
 
     def _fix(self, ctx: Context, statement: ast.Assign, name: str, made: ast.Call) -> Fix | None:
         inner = made.args[0]
@@ -212,6 +210,19 @@ class ParameterUninitialized(Rule):
             return None
         text = f"{init}.init.xavier_uniform_(self.{name})"
         return ctx.fix("Initialize it", ctx.insert_statement(statement, text, after=True))
+
+
+def _empty_parameters(node: ast.ClassDef, ctx: Context) -> Iterator[tuple[str, ast.Assign, ast.Call]]:
+    """Yield the attributes that a class binds to parameters of memory that nothing was written to."""
+    for method in methods_of(node):
+        for statement in walk(method):
+            match statement:
+                case ast.Assign(
+                    targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as made
+                ) if _is_empty(made, ctx):
+                    yield name, statement, made
+                case _:
+                    pass
 
 
 def _is_empty(made: ast.Call, ctx: Context) -> bool:

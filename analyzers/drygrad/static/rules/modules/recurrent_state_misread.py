@@ -19,14 +19,13 @@ _BATCH = re.compile(r"(^|_)(batch|batch_size|bs|bsz|b|n|B|N)$")
 class RecurrentStateMisread(Rule):
     """
     ## What it does
-    Finds `out[:, -1]` of the output of a bidirectional LSTM, GRU or RNN, and `h.view(batch, -1)` or
-    `h[-2:].reshape(-1, 2 * hidden)` of the last states of one with several layers or directions.
+    Finds `out[:, -1]` on the output of a bidirectional LSTM, GRU or RNN, and `h.view(batch, -1)` or `h[-2:].reshape(-1,
+    2 * hidden)` on the final states of one with several layers or directions.
 
     ## Why is this bad?
-    At the last time step the backward direction has read one element only: half of the features know nothing of the
-    sequence. Its final state stands at the first step. And the states have the shape (layers * directions, batch,
-    hidden): to count that memory as (batch, features) gives each sample parts of the states of others; the axes have to
-    be exchanged first. Both run without an error.
+    At the last time step the backward direction has read only one element: half of the features know nothing about the
+    sequence. Its final state is at the first step. The states have shape (layers * directions, batch, hidden): a `view`
+    as (batch, features) mixes the states of different samples; transpose first. Both run without an error.
 
     ## Example
     ```python

@@ -27,11 +27,11 @@ _CELL = "# <drygrad cell "
 class ResultDiscarded(Rule):
     """
     ## What it does
-    Finds a tensor operation as a statement of its own, such as `x.squeeze(1)` or `torch.clamp(x, 0)`.
+    Finds a tensor operation used as a statement, such as `x.squeeze(1)` or `torch.clamp(x, 0)`.
 
     ## Why is this bad?
-    These return a new tensor and leave `x` as it is. The result is discarded, so the line has no effect: the code after
-    it uses the old values or the old shape.
+    These return a new tensor and leave `x` unchanged. The result is discarded, so the line has no effect: later code
+    uses the old values or the old shape.
 
     ## Example
     ```python
@@ -43,7 +43,7 @@ class ResultDiscarded(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what follows gets the new values.
+    Unsafe: later code gets the new values.
     """
 
     code, name, since = "DG747", "result-discarded", "0.1"
@@ -174,7 +174,7 @@ def _only_returns(call: TorchCall) -> bool:
 def _is_meant_to_run(node: ast.Expr, ctx: Context) -> bool:
     """Say whether an operation may be run for its time, its error, or what a notebook shows of it."""
     inside = ctx.function(node) is not None
-    if not inside and _CELL in ctx.source.text:
+    if not inside and ctx.mentions(_CELL):
         return True
     if any(isinstance(a, ast.Try) or (isinstance(a, ast.With) and _watches(a)) for a in ctx.ancestors(node)):
         return True

@@ -17,12 +17,11 @@ from drygrad.static.tree import walk
 class ResultOverwritten(Rule):
     """
     ## What it does
-    Finds a result of a layer, or a loss, that is assigned to a name and replaced by the next assignment to it, while
-    nothing in between has read it.
+    Finds the result of a layer, or a loss, that is assigned to a name and overwritten before anything reads it.
 
     ## Why is this bad?
-    The computed value is lost: the next line uses `x` where it should use `out`, or `=` where `+=` was meant. The
-    layers before it get no gradient, the first loss is not part of the second; nothing raises.
+    The computed value is lost: the next line uses `x` instead of `out`, or `=` instead of `+=`. Earlier layers get no
+    gradient, and the first loss is not part of the second; nothing raises.
 
     ## Example
     ```python
@@ -40,7 +39,7 @@ class ResultOverwritten(Rule):
     ```
 
     ## Fix safety
-    No fix: which of the two results is meant, the text does not say.
+    No fix: the source does not say which of the two results is intended.
     """
 
     code, name, since = "DG757", "result-overwritten", "0.1"

@@ -20,12 +20,12 @@ class StateAfterPadding(Rule):
     """
     ## What it does
     Finds `out[:, -1]`, or the last hidden state, of an LSTM, GRU or RNN over embeddings with `padding_idx`, in a file
-    that pads its sequences by `pad_sequence`, and neither packs them nor knows their lengths.
+    that pads its sequences with `pad_sequence` but neither packs them nor knows their lengths.
 
     ## Why is this bad?
-    The sequences of a batch are padded at their ends. The last step of a short one is many steps of padding after its
-    last word: the state has forgotten the sentence, the more so the shorter it is, and depends on what else is in
-    the batch. `pack_padded_sequence` stops at the end of each sequence; or the state at `lengths - 1` is picked.
+    Sequences in a batch are padded at the end. For a short one, the last step comes many padding steps after the last
+    word: the state has partly forgotten the sentence and depends on the rest of the batch. `pack_padded_sequence` stops
+    at the end of each sequence; or select the state at `lengths - 1`.
 
     ## Example
     ```python
@@ -43,7 +43,7 @@ class StateAfterPadding(Rule):
     ```
 
     ## Fix safety
-    No fix: the lengths that packing needs may not be at hand there.
+    No fix: the lengths needed for packing may not be available there.
     """
 
     code, name, since = "DG768", "state-after-padding", "0.1"

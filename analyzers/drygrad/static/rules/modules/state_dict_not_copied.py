@@ -15,12 +15,12 @@ _MODEL_NAMES = ("model", "net", "network", "module", "encoder", "decoder", "clas
 class StateDictNotCopied(Rule):
     """
     ## What it does
-    Finds `best = model.state_dict()` under a condition in a training loop, where `load_state_dict(best)` follows; also
-    `self.best = model.state_dict()` under a condition in a method, where another method of the class loads it.
+    Finds `best = model.state_dict()` under a condition in a training loop, followed by `load_state_dict(best)`; also
+    `self.best = model.state_dict()` under a condition in a method, if another method of the class loads it.
 
     ## Why is this bad?
-    `state_dict()` returns references to the tensors that the optimizer keeps changing, not copies. By the time the best
-    weights are loaded they are the last weights, and nothing says so. `.copy()` of the dict copies no tensor.
+    `state_dict()` returns references to the tensors that the optimizer keeps updating, not copies. By the time the
+    "best" weights are loaded they are the last ones, silently. `.copy()` of the dict copies no tensor.
 
     ## Example
     ```python
@@ -34,7 +34,7 @@ class StateDictNotCopied(Rule):
     ```
 
     ## Fix safety
-    Unsafe: other weights are loaded in the end.
+    Unsafe: different weights are loaded.
     """
 
     code, name, since = "DG750", "state-dict-not-copied", "0.1"

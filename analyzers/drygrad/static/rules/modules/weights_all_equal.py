@@ -22,13 +22,13 @@ _REPEATS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
 class WeightsAllEqual(Rule):
     """
     ## What it does
-    Finds `init.constant_`, `init.zeros_` and `init.ones_` of the weight of every `nn.Linear` or convolution of a model:
-    behind `isinstance(m, nn.Linear)`.
+    Finds `init.constant_`, `init.zeros_` and `init.ones_` on the weights of every `nn.Linear` or convolution of a
+    model: under `isinstance(m, nn.Linear)`.
 
     ## Why is this bad?
-    All units of a layer compute the same, get the same gradient, and stay the same: the layer has one feature,
-    however wide it is. With zeros nothing behind the first layer gets a gradient at all. Biases may begin
-    with zero, and the weights of a last layer; hidden weights have to differ.
+    All units of a layer compute the same value, get the same gradient and stay equal: the layer has a single feature,
+    however wide it is. With zeros, the layers before the last one get no gradient at all. Biases may start at zero, and
+    so may the weights of the last layer; hidden weights must differ.
 
     ## Example
     ```python
@@ -44,7 +44,7 @@ class WeightsAllEqual(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the values that training starts from.
+    Unsafe: it changes the initial values.
     """
 
     code, name, since = "DG766", "weights-all-equal", "0.1"

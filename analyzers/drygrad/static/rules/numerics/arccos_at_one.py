@@ -20,10 +20,10 @@ class ArccosAtOne(Rule):
     Finds `acos` and `asin` of a tensor clamped to exactly -1 and 1, in what a model or a loss computes.
 
     ## Why is this bad?
-    The slope of both functions at -1 and 1 is infinite, and `clamp` lets the gradient of a value at its very bound
-    pass. Where two unit vectors or rotations agree, their cosine is 1: the angle is a harmless 0, and backward
-    multiplies infinity by 0. One such element is enough to make every weight NaN in the next step. Bounds slightly
-    inside, or `atan2` of sine and cosine, have finite slopes.
+    The derivatives of `acos` and `asin` at -1 and 1 are infinite, and `clamp` passes the gradient of a value exactly at
+    its bound. If two unit vectors or rotations are equal, their cosine is 1: the angle is a harmless 0, but backward
+    multiplies infinity by 0. One such element makes every weight NaN in the next step. Use bounds slightly inside, or
+    `atan2` of sine and cosine.
 
     ## Example
     ```python
@@ -35,7 +35,7 @@ class ArccosAtOne(Rule):
     ```
 
     ## Fix safety
-    Unsafe: angles of almost 0 change slightly, and their gradient becomes 0.
+    Unsafe: angles close to 0 change slightly, and their gradient becomes 0.
     """
 
     code, name, since = "DG412", "arccos-at-one", "0.1"

@@ -17,8 +17,8 @@ class ComparisonWithNan(Rule):
     Finds `x == float("nan")`, `loss == torch.nan` and their negations.
 
     ## Why is this bad?
-    NaN is not equal to anything, itself included: `==` is always False, `!=` always True. The guard that should catch a
-    broken loss, or the mask that should leave out missing values, never does anything.
+    NaN is not equal to anything, not even itself: `==` is always False, `!=` always True. The check that should catch a
+    broken loss, or the mask that should skip missing values, never does anything.
 
     ## Example
     ```python
@@ -32,7 +32,7 @@ class ComparisonWithNan(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what never happened before happens.
+    Unsafe: code that never ran now may.
     """
 
     code, name, since = "DG417", "comparison-with-nan", "0.1"

@@ -8,13 +8,13 @@ from drygrad.model import Invalid, Rule, Valid
 class ConversionOutOfRange(Rule):
     """
     ## What it does
-    Reports floats that are converted to integers which cannot hold them: beyond the range of the dtype, infinite, or
-    NaN. A dry run sees it.
+    Reports conversions of floats to an integer dtype that cannot hold them: out of range, infinite, or NaN. Only a dry
+    run can see this.
 
     ## Why is this bad?
-    C++ leaves open what becomes of such a number, and CPU and GPU make different ones of it, without an error. A pixel
-    of 260 or -3 becomes 4 or 253 in uint8: bright spots turn dark. A quantised weight beyond 127 becomes negative.
-    `clamp` before the conversion gives the nearest number that there is.
+    The result is undefined behavior in C++, and CPU and GPU give different values, without an error. In uint8 a pixel
+    of 260 becomes 4 and one of -3 becomes 253: bright spots turn dark. A quantized weight above 127 becomes negative.
+    `clamp` before the conversion gives the nearest valid number.
 
     ## Example
     ```python
@@ -26,7 +26,7 @@ class ConversionOutOfRange(Rule):
     ```
 
     ## Fix safety
-    No fix: whether to limit, to scale or to take another dtype depends on what the numbers are.
+    No fix: whether to clamp, to scale or to use another dtype depends on what the numbers mean.
     """
 
     code, name, since = "DG420", "conversion-out-of-range", "0.1"

@@ -18,13 +18,12 @@ from drygrad.static.tree import walk
 class DivisionByZero(Rule):
     """
     ## What it does
-    Finds divisions of a tensor by something that is zero in every element, such as `y - y`, however they are written:
-    `/`, `div`, `reciprocal`, `rsqrt`, a negative power.
+    Finds divisions of a tensor by something that is zero in every element, such as `y - y`, in any form: `/`, `div`,
+    `reciprocal`, `rsqrt`, a negative power.
 
     ## Why is this bad?
     torch raises nothing, neither on the CPU nor on a GPU: the result is infinite (NaN where the numerator is also 0),
-    and so are the gradients of everything it was computed from. The loss turns NaN without an error, often many lines
-    further down.
+    and so are the gradients of its inputs. The loss becomes NaN without an error, often many lines later.
 
     ## Example
     ```python
@@ -36,8 +35,8 @@ class DivisionByZero(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the small number added to the denominator keeps the result finite, but a denominator that is always zero
-    is most likely not the one that was meant.
+    Unsafe: the small number added to the denominator keeps the result finite, but a denominator that is always zero is
+    probably not the intended one.
     """
 
     code, name, since = "DG401", "division-by-zero", "0.1"

@@ -49,16 +49,16 @@ _FROM_NUMBERS = ("tensor", "as_tensor")
 class DivisionWithoutEpsilon(Rule):
     """
     ## What it does
-    Finds divisions, in what a model or a loss computes, by what reaches 0 by itself: a norm, a standard deviation, a
-    sum of magnitudes, a count, the output of `relu`, the difference of the largest and the smallest value, with nothing
-    that keeps the denominator from it. `reciprocal`, `rsqrt` and negative powers are divisions as well.
+    Finds divisions, in what a model or a loss computes, by a value that can reach 0: a norm, a standard deviation, a
+    sum of magnitudes, a count, the output of `relu`, the difference between maximum and minimum, without anything that
+    keeps it above 0. `reciprocal`, `rsqrt` and negative powers count as divisions.
 
     ## Why is this bad?
-    A vector of zeros has the norm 0, a batch of equal values the deviation 0, a mask that selects nothing the count 0.
-    torch raises nothing then: the quotient is NaN, and so are the gradients. It takes one such sample, hours into a
-    training. Whether there ever is one, the text alone cannot tell.
+    A vector of zeros has norm 0, a batch of equal values has standard deviation 0, a mask that selects nothing has
+    count 0. torch raises nothing: the quotient is NaN, and so are the gradients. One such sample is enough, hours into
+    training. Static analysis cannot tell whether there ever is one.
 
-    Denominators with an epsilon, a bound (`clamp`), or a value that the function tests anywhere are left alone.
+    Denominators with an epsilon, a bound (`clamp`), or a value that the function checks anywhere are not reported.
 
     ## Example
     ```python
@@ -70,8 +70,8 @@ class DivisionWithoutEpsilon(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the small number that is added changes the quotient slightly. A count is bounded by 1 instead, which leaves
-    all others as they are.
+    Unsafe: adding a small number changes the quotient slightly. A count is clamped to at least 1 instead, which leaves
+    all other counts unchanged.
     """
 
     code, name, since = "DG402", "division-without-epsilon", "0.1"

@@ -19,16 +19,16 @@ _DEFAULTS = {"normalize": 1e-12, "cosine_similarity": 1e-8}
 class EpsilonUnderflows(Rule):
     """
     ## What it does
-    Finds small numbers, such as `1e-8`, that are added to a float16 tensor, or bound it from below, and are too
-    small for float16. The tensor's dtype is known from the code, or float16 autocast made it (the result of a layer
-    or a matrix product).
+    Finds small numbers such as `1e-8` that are added to a float16 tensor, or clamp it from below, and underflow in
+    float16. The dtype is known from the code, or float16 autocast produced it (the result of a layer or a matrix
+    product).
 
     ## Why is this bad?
-    The smallest number of float16 is 6e-8. `x + 1e-8` is `x`: the division or the logarithm that it was to protect
-    gives NaN or infinity all the same, and only in half precision. `F.normalize` and `F.cosine_similarity`, whose own
-    eps are 1e-12 and 1e-8, give NaN for a float16 vector of zeros. `Adam` divides by the root of squared gradients plus
-    1e-8: in float16 the squares of small gradients are also 0, and 0 / 0 makes weights NaN on the first step. Mixed
-    precision (`autocast` with a `GradScaler`) keeps the weights in float32.
+    The smallest positive float16 number is 6e-8, so `x + 1e-8` is `x`: the division or logarithm it should protect
+    still gives NaN or infinity, but only in half precision. `F.normalize` and `F.cosine_similarity`, with their default
+    eps of 1e-12 and 1e-8, return NaN for a float16 vector of zeros. `Adam` divides by the root of squared gradients
+    plus 1e-8: in float16 the squares of small gradients are also 0, and 0 / 0 makes weights NaN in the first step.
+    Mixed precision (`autocast` with a `GradScaler`) keeps the weights in float32.
 
     ## Example
     ```python
@@ -42,7 +42,7 @@ class EpsilonUnderflows(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the result changes where the value is tiny.
+    Unsafe: the result changes for tiny values.
     """
 
     code, name, since = "DG408", "epsilon-underflows", "0.1"

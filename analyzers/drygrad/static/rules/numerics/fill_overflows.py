@@ -31,12 +31,12 @@ POSITIONS = {
 class FillOverflows(Rule):
     """
     ## What it does
-    Finds numbers beyond 65504 given to `masked_fill`, `fill_`, `full`, `clamp` and the like on a float16 tensor:
-    one that the code makes half, or that float16 autocast made (the result of a layer or a matrix product).
+    Finds numbers beyond 65504 passed to `masked_fill`, `fill_`, `full`, `clamp` and the like on a float16 tensor: one
+    that the code converts to half, or that float16 autocast produces (the result of a layer or a matrix product).
 
     ## Why is this bad?
-    It raises: "value cannot be converted to type at::Half without overflow". The usual `-1e9` of an attention mask
-    works in float32 and fails the day mixed precision is turned on.
+    It raises "value cannot be converted to type c10::Half without overflow". The usual `-1e9` of an attention mask
+    works in float32 and fails as soon as mixed precision is enabled.
 
     ## Example
     ```python

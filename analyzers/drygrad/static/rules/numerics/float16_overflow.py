@@ -8,12 +8,12 @@ from drygrad.model import Invalid, Rule, Valid
 class Float16Overflow(Rule):
     """
     ## What it does
-    Reports the operation whose result is beyond 65504, the greatest number of float16, where it reaches a loss, a
-    gradient that no `GradScaler` looks after, a parameter or what the function returns. A dry run sees it.
+    Reports the operation whose result exceeds 65504, the largest float16 number, if it reaches a loss, a gradient
+    without a `GradScaler`, a parameter or the return value. Only a dry run can see this.
 
     ## Why is this bad?
-    The number becomes infinite, and soon NaN, with no error. Sums of squares, distances, logits before a softmax and
-    an `epsilon` that is 0 in float16 (Adam's 1e-8) are the usual places. bfloat16 has the range of float32.
+    The number becomes infinite, and soon NaN, without an error. Common places are sums of squares, distances, logits
+    before a softmax, and an `epsilon` that is 0 in float16 (Adam's 1e-8). bfloat16 has the range of float32.
 
     ## Example
     ```python

@@ -20,13 +20,13 @@ _FRACTIONS = ("rand", "rand_like", "softmax", "sigmoid", "div", "mean")
 class FractionIntoIntegers(Rule):
     """
     ## What it does
-    Finds numbers with a fraction that are written into a tensor of integers: `target[mask] = 0.9`,
-    `torch.full_like(labels, 0.9)`, `labels.masked_fill(mask, 0.5)`.
+    Finds fractional numbers written into an integer tensor: `target[mask] = 0.9`, `torch.full_like(labels, 0.9)`,
+    `labels.masked_fill(mask, 0.5)`.
 
     ## Why is this bad?
     The tensor keeps its dtype, and torch silently truncates the number: 0.9 becomes 0. The result of `F.one_hot`, class
-    labels, and what `zeros_like` makes of them are int64. Soft labels written into such a tensor are all zero, and the
-    loss seems to be excellent.
+    labels, and `zeros_like` of them are int64. Soft labels written into such a tensor are all zero, and the loss looks
+    excellent.
 
     ## Example
     ```python
@@ -40,7 +40,7 @@ class FractionIntoIntegers(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the result is of another dtype.
+    Unsafe: the dtype of the result changes.
     """
 
     code, name, since = "DG419", "fraction-into-integers", "0.1"

@@ -29,7 +29,8 @@ _REPAIRS = frozenset("nan_to_num isnan isinf isfinite where masked_fill any all 
 def records_gradient(node: ast.expr | ast.stmt, ctx: Context, *tensors: Tensor | None) -> Literal["yes", "maybe", "no"]:
     """Say whether autograd records an operation on these tensors.
 
-    It may in what a model computes forward and in a loss; elsewhere "no" also stands for not knowing.
+    It may in what a model computes forward, in a loss, and in functions that these call; elsewhere "no" also stands for
+    not knowing.
     """
     if ctx.grad_enabled(ctx.statement(node)) is False:
         return "no"
@@ -39,7 +40,15 @@ def records_gradient(node: ast.expr | ast.stmt, ctx: Context, *tensors: Tensor |
     if needed and all(flag is False for flag in needed) and len(needed) == len(tensors):
         return "no"
     function = ctx.function(node)
-    return "maybe" if function is not None and _is_training_code(function, ctx) else "no"
+    return "maybe" if function is not None and _serves_training(function, ctx) else "no"
+
+
+def _serves_training(function: FunctionNode, ctx: Context, deepest: int = 3) -> bool:
+    """Say whether a function is what a model or a loss computes, or is called by that with gradients recorded."""
+    if _is_training_code(function, ctx):
+        return True
+    callers = {ctx.function(site.node) for site in ctx.callers(function) if site.grad is not False} if deepest else ()
+    return any(_serves_training(c, ctx, deepest - 1) for c in callers if c is not None and c is not function)
 
 
 def is_called_in_training(node: ast.expr | ast.stmt, ctx: Context) -> bool:

@@ -27,15 +27,15 @@ _IN_WORDS = {
 class HandwrittenLogsumexp(Rule):
     """
     ## What it does
-    Finds `log(exp(x).sum())` and `log(1 + exp(x))`, where nothing keeps `x` small: the maximum has not been subtracted
-    first. Also densities that are added up before their logarithm is taken: `log((weights * exp(log_density)).sum())`.
+    Finds `log(exp(x).sum())` and `log(1 + exp(x))` where `x` may be large: its maximum is not subtracted first. Also
+    finds densities that are added before taking the logarithm: `log((weights * exp(log_density)).sum())`.
 
     ## Why is this bad?
-    `exp` overflows above 88.7 in float32 (11 in float16), and is 0 below -104 (-17): where one of the summands is too
-    large the result is inf, where all are too small it is log(0), -inf. The gradient is NaN in both cases, though the
-    number looked for is an ordinary one. `torch.logsumexp` subtracts the maximum, and `F.softplus` is exact everywhere.
-    Where the exponent is a parameter itself, such as the `rho` of a standard deviation, this is an info: it begins
-    small and rarely leaves.
+    `exp` overflows above 88.7 in float32 (11 in float16) and underflows to 0 below -104 (-17): if one summand is too
+    large the result is inf, if all are too small it is log(0) = -inf. In both cases the gradient is NaN, although the
+    true result is an ordinary number. `torch.logsumexp` subtracts the maximum, and `F.softplus` is exact everywhere. If
+    the exponent is a parameter itself, such as the `rho` of a standard deviation, this is an info: it starts small and
+    usually stays small.
 
     ## Example
     ```python

@@ -16,12 +16,12 @@ from drygrad.static.rules.numerics.rewriting import stays
 class HandwrittenSoftmax(Rule):
     """
     ## What it does
-    Finds `exp(x) / exp(x).sum()` where the maximum of `x` has not been subtracted first.
+    Finds `exp(x) / exp(x).sum()` without subtracting the maximum of `x` first.
 
     ## Why is this bad?
-    `exp` overflows above 88.7 in float32, above 11 in float16. One such logit, and both the numerator and the sum
-    are infinite: their quotient is NaN. torch raises nothing. `torch.softmax` subtracts the maximum, and takes one
-    pass instead of three.
+    `exp` overflows above 88.7 in float32 and above 11 in float16. One such logit makes both the numerator and the sum
+    infinite, and their quotient NaN. torch raises nothing. `torch.softmax` subtracts the maximum, in one pass instead
+    of three.
 
     ## Example
     ```python
@@ -33,8 +33,8 @@ class HandwrittenSoftmax(Rule):
     ```
 
     ## Fix safety
-    Safe where the exponential stands in the division: equal up to rounding wherever nothing overflowed. Unsafe
-    where it was computed earlier under a name.
+    Safe if the exponential is part of the division: equal up to rounding wherever nothing overflowed. Unsafe if it was
+    assigned to a name earlier.
     """
 
     code, name, since = "DG405", "handwritten-softmax", "0.1"

@@ -8,14 +8,14 @@ from drygrad.model import Invalid, Rule, Valid
 class IntegersBeyondHalf(Rule):
     """
     ## What it does
-    Reports different integers that become the same number when they are converted to float16 or bfloat16: positions,
-    time steps, indices. A dry run sees it. Where they count one by one, it is a warning, else an info.
+    Reports different integers that become equal when they are converted to float16 or bfloat16: positions, time steps,
+    indices. Only a dry run can see this. It is a warning for consecutive numbers, otherwise an info.
 
     ## Why is this bad?
-    bfloat16 has eight bits for the digits: it counts in ones up to 256, in twos up to 512, in eights at 1500. In
-    float16 the ones end at 2048. A position embedding that is computed of such positions gives the same angles to
-    neighbours, and those of high frequency are noise; time steps of a diffusion fall together. Angles are computed in
-    float32, and their sine and cosine converted afterwards.
+    bfloat16 has a significand of eight bits: it represents every integer up to 256, every second one up to 512, every
+    eighth around 1500. In float16 every integer up to 2048 is exact. Position embeddings computed from rounded
+    positions give neighbors the same angles, and high frequencies become noise; time steps of a diffusion coincide.
+    Compute angles in float32, and convert their sine and cosine.
 
     ## Example
     ```python
@@ -30,7 +30,7 @@ class IntegersBeyondHalf(Rule):
     ```
 
     ## Fix safety
-    No fix: the numbers can stay integers or become float32, and what follows must agree.
+    No fix: the numbers can stay integers or become float32, and the code after them must match.
     """
 
     code, name, since = "DG421", "integers-beyond-half", "0.1"

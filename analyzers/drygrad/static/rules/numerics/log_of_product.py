@@ -16,11 +16,11 @@ _KEEPS = frozenset({"gather", "getitem", "squeeze", "view", "reshape", "index_se
 class LogOfProduct(Rule):
     """
     ## What it does
-    Finds `p.prod(dim).log()` where `p` are probabilities: the result of `softmax`, `sigmoid` or `exp`.
+    Finds `p.prod(dim).log()` if `p` are probabilities: the result of `softmax`, `sigmoid` or `exp`.
 
     ## Why is this bad?
-    A product of many numbers below one leaves the range of float32 soon: a hundred factors of 0.3 are 5e-53, which is
-    0, and its logarithm -inf. The sum of the logarithms is -120.
+    A product of many numbers below one soon underflows: in float32 a hundred factors of 0.3 (5e-53) give 0, and the
+    logarithm is -inf. The sum of the logarithms is -120.
 
     ## Example
     ```python

@@ -22,12 +22,12 @@ _AND_GRADIENT = ", and its gradient NaN"
 class LogOfSoftmax(Rule):
     """
     ## What it does
-    Finds logarithms taken of the result of `softmax`.
+    Finds `log` applied to the result of `softmax`.
 
     ## Why is this bad?
-    `softmax` rounds a small probability to 0: in float32 where its logit lies more than about 104 below the largest
-    one, in float16 from 17 on. The logarithm is -inf then, the loss infinite and the gradient NaN. `log_softmax`
-    never forms the probability; its result is exact where the other one is -inf.
+    `softmax` rounds small probabilities to 0: in float32 if the logit is more than about 104 below the largest one, in
+    float16 from 17. The logarithm is then -inf, the loss infinite and the gradient NaN. `log_softmax` never computes
+    the probability, so it stays exact there.
 
     ## Example
     ```python
@@ -39,9 +39,8 @@ class LogOfSoftmax(Rule):
     ```
 
     ## Fix safety
-    Safe where the softmax stands in the call of the logarithm: the results are equal up to rounding wherever the
-    logarithm was finite. Unsafe where the softmax was computed earlier under a name, which may have been changed in
-    place since.
+    Safe if the softmax is an argument of the logarithm: the results are equal up to rounding wherever the logarithm was
+    finite. Unsafe if the softmax was assigned to a name earlier, which may have been modified in place since.
     """
 
     code, name, since = "DG403", "log-of-softmax", "0.1"

@@ -23,18 +23,18 @@ _PLAIN = ("log", "log2", "log10")
 class LogWithoutEpsilon(Rule):
     """
     ## What it does
-    Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), of `1 - tanh(x)**2`, of random numbers as `torch.rand` draws
-    them, of `x / (1 - x)`, and, in what a model or a loss computes, of other values that may be exactly zero: a norm, a
-    variance, a count, the output of `relu`. `log1p`, `logit` and `atanh` have such points as well.
+    Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), of `1 - tanh(x)**2`, of `torch.rand` samples, of `x / (1 -
+    x)`, and, in what a model or a loss computes, of other values that may be exactly zero: a norm, a variance, a count,
+    the output of `relu`. `log1p`, `logit` and `atanh` have singular points as well.
 
     ## Why is this bad?
     `log(0)` is -inf, and its gradient infinite or NaN; torch raises nothing. A sigmoid rounds to 0 below a logit of
-    about -104 in float32 (-17 in float16), and to 1 already above 17 (9 in float16): one confident mistake, and the
-    loss is infinite. `logsigmoid` is exact there.
+    about -104 in float32 (-17 in float16), and to 1 above only 17 (9 in float16): one confident mistake makes the loss
+    infinite. `logsigmoid` is exact there.
 
-    `tanh` is 1 above some 9: the correction of a squashed action's log-probability is exact as
-    `2 * (math.log(2) - x - F.softplus(-2 * x))`. `torch.rand` draws from [0, 1): 0 comes about once in 17 million
-    numbers (2 to the power of 24), which a run draws in a few steps.
+    `tanh` is 1 above about 9: the correction term of a squashed action's log-probability is exact as `2 * (math.log(2)
+    - x - F.softplus(-2 * x))`. `torch.rand` samples from [0, 1) and returns 0 about once in 17 million numbers (2 to
+    the power of 24), which a training run draws within a few steps.
 
     ## Example
     ```python
@@ -46,8 +46,8 @@ class LogWithoutEpsilon(Rule):
     ```
 
     ## Fix safety
-    Safe for a sigmoid that stands in the call of the logarithm: equal up to rounding wherever the logarithm was
-    exact. Unsafe otherwise: the small number that is added changes the result slightly.
+    Safe for a sigmoid that is an argument of the logarithm: equal up to rounding wherever the logarithm was exact.
+    Unsafe otherwise: adding a small number changes the result slightly.
     """
 
     code, name, since = "DG404", "log-without-epsilon", "0.1"

@@ -19,14 +19,14 @@ _BOUNDS = {"clamp": ("min", "max"), "clamp_max": ("max",), "clamp_min": ("min",)
 class MarginRoundsAway(Rule):
     """
     ## What it does
-    Finds numbers such as `1 - 1e-8` that bound a tensor, or from which one is subtracted, and that are exactly 1 in the
-    tensor's dtype. Where the dtype is not known it is taken for float32.
+    Finds numbers such as `1 - 1e-8` that clamp a tensor, or from which a tensor is subtracted, and that round to
+    exactly 1 in its dtype. If the dtype is not known, float32 is assumed.
 
     ## Why is this bad?
-    float32 has seven digits: the number below 1 is `1 - 6e-8`, and `1 - 1e-8` is rounded to 1. The bound lets 1 pass,
-    and `log(1 - p)`, `acos(p)` or `atanh(p)` behind it is infinite all the same, or its gradient is. In float16 the
-    number below 1 is `1 - 5e-4`, in bfloat16 `1 - 4e-3`. A small number is kept only where it is added to one
-    that is small itself: `(1 - p) + 1e-8`.
+    float32 has seven digits: the largest number below 1 is `1 - 6e-8`, so `1 - 1e-8` rounds to 1. The clamp lets 1
+    through, and a following `log(1 - p)`, `acos(p)` or `atanh(p)` is still infinite, or its gradient is. In float16 the
+    largest number below 1 is `1 - 5e-4`, in bfloat16 `1 - 4e-3`. Adding a small number only works for values that are
+    small themselves: `(1 - p) + 1e-8`.
 
     ## Example
     ```python
@@ -40,7 +40,7 @@ class MarginRoundsAway(Rule):
     ```
 
     ## Fix safety
-    Unsafe: values next to 1 change.
+    Unsafe: values close to 1 change.
     """
 
     code, name, since = "DG418", "margin-rounds-away", "0.1"
@@ -115,7 +115,7 @@ def _dtype(tensor: Tensor | None, ctx: Context) -> str | None:
     known = tensor.dtype if tensor is not None else None
     if known is not None and known != "floating":
         return known if known in _HALF_STEPS else None
-    return None if "float64" in ctx.source.text or "double()" in ctx.source.text else "float32"
+    return None if ctx.mentions("float64") or ctx.mentions("double()") else "float32"
 
 
 def _fix(bound: ast.expr, dtype: str, ctx: Context) -> Fix | None:

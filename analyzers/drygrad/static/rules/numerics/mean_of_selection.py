@@ -19,13 +19,13 @@ _COUNTS = frozenset({"any", "sum", "numel", "count_nonzero", "nonzero", "all", "
 class MeanOfSelection(Rule):
     """
     ## What it does
-    Finds, in what a model or a loss computes, means and losses over the elements that a comparison with a number picks
-    (`F.smooth_l1_loss(box[positive], target[positive])`), where nothing asks whether it picks any.
+    Finds, in what a model or a loss computes, means and losses over the elements selected by a comparison with a number
+    (`F.smooth_l1_loss(box[positive], target[positive])`), without a check that any are selected.
 
     ## Why is this bad?
-    A batch without a positive, an image without a valid pixel: the mean of nothing is NaN, so is its gradient, and all
-    weights are NaN after the step. It happens in one batch of many, hours into the training. A sum over a count of
-    at least one is 0 there.
+    If the selection is empty (a batch without a positive, an image without a valid pixel), the mean is NaN, and so are
+    its gradient and, after the step, all weights. It happens in one batch of many, hours into training. A sum divided
+    by a count of at least one is 0 there.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class MeanOfSelection(Rule):
     ```
 
     ## Fix safety
-    No fix: what an empty selection counts is a choice.
+    No fix: what an empty selection should contribute is your choice.
     """
 
     code, name, since = "DG424", "mean-of-selection", "0.1"

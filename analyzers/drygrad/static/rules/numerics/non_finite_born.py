@@ -8,18 +8,18 @@ from drygrad.model import Invalid, Rule, Valid
 class NonFiniteBorn(Rule):
     """
     ## What it does
-    Reports the operation, forward or backward, that makes NaN or infinity out of finite values, where these reach a
-    loss, a gradient, what the function returns, or what it leaves behind: an attribute, a buffer, a parameter, a list
-    of the caller's, the averages of an optimizer. A dry run sees them; divisions, logarithms and roots at zero have
-    codes of their own.
+    Reports the operation, forward or backward, that turns finite values into NaN or infinity, if these reach a loss, a
+    gradient, the return value, or something that outlives the call: an attribute, a buffer, a parameter, a caller's
+    list, the state of an optimizer. Only a dry run can see this; divisions, logarithms and roots at zero have their own
+    codes.
 
     ## Why is this bad?
-    torch raises nothing. NaN passes through all that follows: the loss, each gradient, each weight in the next step.
-    It is noticed where it ends up, which says little about where it began: a softmax over a row that is masked
-    throughout, the deviation of a single value, a mean of nothing, `acos` at 1, a batch that held NaN already.
+    torch raises nothing. NaN spreads to everything computed from it: the loss, every gradient, every weight in the next
+    step. Where it is noticed says little about where it began: a softmax over a fully masked row, the standard
+    deviation of a single value, the mean of an empty tensor, `acos` at 1, NaN in the data.
 
-    A `-inf` that is meant, such as a mask before a softmax, is not reported, nor anything that never gets to a result.
-    Where NaN is made of an infinity that the program has written, the report stands where that is written.
+    An intended `-inf`, such as a mask before a softmax, is not reported, nor is anything that never reaches a result.
+    If NaN comes from an infinity written by the program, the finding is on that line.
 
     ## Example
     ```python
@@ -34,8 +34,7 @@ class NonFiniteBorn(Rule):
     ```
 
     ## Fix safety
-    A dry run proposes and tries a limit, or a small number, at the operation itself. Unsafe unless only rows that are
-    masked throughout change.
+    A dry run tries a clamp, or a small number, at the operation itself. Unsafe unless only fully masked rows change.
     """
 
     code, name, since = "DG410", "non-finite-born", "0.1"

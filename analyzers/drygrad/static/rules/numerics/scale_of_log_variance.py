@@ -22,8 +22,8 @@ class ScaleOfLogVariance(Rule):
     Finds `exp(log_var)` that multiplies noise, or is the scale of a `Normal`.
 
     ## Why is this bad?
-    `exp(log_var)` is the variance; the standard deviation is its root, `exp(0.5 * log_var)`. The samples have another
-    spread than the KL term reckons with, and the variational bound is no bound. Nothing raises.
+    `exp(log_var)` is the variance; the standard deviation is its root, `exp(0.5 * log_var)`. The samples get a
+    different spread than the KL term assumes, and the variational bound is no bound. Nothing raises.
 
     ## Example
     ```python
@@ -37,7 +37,7 @@ class ScaleOfLogVariance(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes what is sampled.
+    Unsafe: it changes the samples.
     """
 
     code, name, since = "DG426", "scale-of-log-variance", "0.1"

@@ -20,14 +20,14 @@ _ERRORS = frozenset({"mse_loss", "var", "abs", "l1_loss"})
 class SqrtAtZero(Rule):
     """
     ## What it does
-    Finds square roots of a sum of squares, a squared distance or a variance, in what a model or a loss computes, with
-    no small number added under the root.
+    Finds square roots of a sum of squares, a squared distance or a variance, in what a model or a loss computes,
+    without a small number added under the root.
 
     ## Why is this bad?
-    The slope of a root at 0 is infinite. Where the squares are all 0 (a point and itself, a perfect prediction, equal
-    values), backward multiplies infinity by 0: the gradient is NaN, although the root itself is a harmless 0. One such
-    element is enough to make every weight NaN in the next step. `torch.linalg.vector_norm`, `torch.cdist` and
-    `torch.std` give 0 there.
+    The derivative of a square root at 0 is infinite. If the squares are all 0 (a point and itself, a perfect
+    prediction, equal values), backward multiplies infinity by 0: the gradient is NaN, although the root itself is a
+    harmless 0. One such element makes every weight NaN in the next step. The gradients of `torch.linalg.vector_norm`,
+    `torch.cdist` and `torch.std` are 0 there.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class SqrtAtZero(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the small number that is added changes the root slightly.
+    Unsafe: adding a small number changes the root slightly.
     """
 
     code, name, since = "DG407", "sqrt-at-zero", "0.1"

@@ -21,9 +21,9 @@ class SumComparedExactly(Rule):
     `probabilities.sum(-1) == 1`.
 
     ## Why is this bad?
-    Every addition rounds. The sum of a softmax's probabilities is 0.99999994 in some rows and 1.0000001 in others, and
-    which ones depends on the device and on the number of threads. An assertion on it fails now and then, a mask made
-    of it has holes.
+    Every addition rounds. The sum of softmax probabilities is 0.99999994 in some rows and 1.0000001 in others; which
+    ones depends on the device and the number of threads. An assertion on it fails now and then, and a mask computed
+    from it has holes.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class SumComparedExactly(Rule):
     ```
 
     ## Fix safety
-    Unsafe: numbers that are nearly equal count as equal.
+    Unsafe: nearly equal numbers now count as equal.
     """
 
     code, name, since = "DG422", "sum-compared-exactly", "0.1"

@@ -18,13 +18,12 @@ _REDUCES = frozenset({"min", "amin"})
 class Uint8Wraps(Rule):
     """
     ## What it does
-    Finds differences `a - b` of two uint8 tensors, such as images as they are read from files, also where one of them
-    was kept on `self` by an earlier call. A dry run reports
-    results of eight bits that have wrapped around.
+    Finds differences `a - b` of two uint8 tensors, such as images read from files, also if an earlier call stored one
+    of them on `self`. A dry run reports 8-bit results that have wrapped around.
 
     ## Why is this bad?
-    uint8 counts from 0 to 255 and then from the beginning: `10 - 12` is 254, `200 + 100` is 44. Nothing raises, and
-    `abs()` or a conversion afterwards cannot bring the value back: a small change looks like a large one.
+    uint8 arithmetic is modulo 256: `10 - 12` is 254, `200 + 100` is 44. Nothing raises, and neither `abs()` nor a later
+    conversion recovers the value: a small change looks like a large one.
 
     ## Example
     ```python
@@ -36,7 +35,7 @@ class Uint8Wraps(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the result is of another dtype.
+    Unsafe: the dtype of the result changes.
     """
 
     code, name, since = "DG413", "uint8-wraps", "0.1"

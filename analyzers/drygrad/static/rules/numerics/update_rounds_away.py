@@ -8,15 +8,15 @@ from drygrad.model import Invalid, Rule, Valid
 class UpdateRoundsAway(Rule):
     """
     ## What it does
-    Reports weights of float16 or bfloat16 that stay as they are though they are changed: a moving average by
-    `ema.mul_(0.999).add_(weight, alpha=0.001)`, and steps of an optimizer that leave nine of ten weights with a
-    gradient as they were. A dry run sees it.
+    Reports float16 or bfloat16 weights that do not change when they are updated: a moving average such as
+    `ema.mul_(0.999).add_(weight, alpha=0.001)`, and optimizer steps that leave nine out of ten weights with a gradient
+    unchanged. Only a dry run can see this.
 
     ## Why is this bad?
-    bfloat16 has eight bits for the digits: a number changes only if it is changed by more than 0.2 to 0.4 percent, in
-    float16 by 0.02 to 0.05 percent. Anything smaller is rounded away on every step, so nothing accumulates: the average
-    keeps its first value, and the model stops learning when the learning rate is small. Averages and weights belong in
-    float32; `autocast` computes in half precision with such weights.
+    A bfloat16 number only changes if the update exceeds 0.2 to 0.4 percent of it, a float16 number if it exceeds 0.02
+    to 0.05 percent. Smaller updates are rounded away in every step, so nothing accumulates: the average keeps its first
+    value, and the model stops learning at small learning rates. Keep averages and weights in float32; `autocast` still
+    computes in half precision.
 
     ## Example
     ```python
@@ -28,7 +28,7 @@ class UpdateRoundsAway(Rule):
     ```
 
     ## Fix safety
-    No fix: weights kept in float32 need memory, and a place to be kept in.
+    No fix: float32 weights need memory, and a place to be kept in.
     """
 
     code, name, since = "DG423", "update-rounds-away", "0.1"

@@ -16,14 +16,13 @@ _ROOTS = frozenset({"sqrt", "rsqrt", "log"})
 class VarianceByDifference(Rule):
     """
     ## What it does
-    Finds the variance as `(x**2).mean() - x.mean()**2`, or as `squares / n - (total / n)**2`, where its root or
-    logarithm is taken.
+    Finds the variance computed as `(x**2).mean() - x.mean()**2`, or as `squares / n - (total / n)**2`, followed by a
+    root or a logarithm.
 
     ## Why is this bad?
-    The two numbers are nearly equal where the mean is large beside the deviation, and float32 has seven digits: what is
-    left is rounding error, often below zero, and the root of it is NaN. For values around 1000 with a deviation of 0.1
-    not one digit is right. A small epsilon under the root does not help there. `x.var()` subtracts the mean
-    first.
+    If the mean is large compared to the deviation, the two terms are nearly equal, and float32 has seven digits: the
+    difference is rounding error, often below zero, and its root is NaN. For values around 1000 with a deviation of 0.1
+    not one digit is right. A small epsilon under the root does not help. `x.var()` subtracts the mean first.
 
     ## Example
     ```python

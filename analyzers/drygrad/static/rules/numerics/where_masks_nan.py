@@ -23,14 +23,14 @@ _SAFE_AT_ZERO = frozenset({"acos", "asin", "atanh", "erfinv"}) | _GROWING
 class WhereMasksNan(Rule):
     """
     ## What it does
-    Finds `torch.where(condition, f(x), safe)` (also `masked_fill` and `nan_to_num` on `f(x)`), where `f` is a
-    logarithm, a root, a quotient or another function with a singular point, or an exponential that overflows, and
-    the condition picks the values of `x` that it can bear.
+    Finds `torch.where(condition, f(x), safe)` (also `masked_fill` and `nan_to_num` on `f(x)`), where `f` has a singular
+    point (a logarithm, a root, a quotient ...) or overflows, and the condition selects the values of `x` that `f` can
+    handle.
 
     ## Why is this bad?
-    The forward result is right, the gradient is not: backward multiplies the 0 that `where` passes to the branch
-    not chosen by the infinite slope of `f`, and 0 times infinity is NaN. The input has to be made harmless *before*
-    `f`; then the result may be replaced as before.
+    The forward result is right, the gradient is not: backward multiplies the 0 that `where` passes to the branch not
+    taken by the infinite derivative of `f`, and 0 times infinity is NaN. Replace the bad inputs *before* `f`; the
+    result can still be masked as before.
 
     ## Example
     ```python
@@ -42,7 +42,7 @@ class WhereMasksNan(Rule):
     ```
 
     ## Fix safety
-    Safe: the values stay, and so do the gradients that were finite.
+    Safe: values and finite gradients stay the same.
     """
 
     code, name, since = "DG406", "where-masks-nan", "0.1"

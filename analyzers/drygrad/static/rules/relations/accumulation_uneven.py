@@ -8,19 +8,19 @@ from drygrad.model import Invalid, Rule, Valid
 class AccumulationUneven(Rule):
     """
     ## What it does
-    Calls a training step that runs `backward()` several times before `optimizer.step()` once more, and weighs what each
-    micro-batch adds to the gradient. It tells of
-    - means over unlike numbers of targets (`ignore_index`, class weights) that all count alike,
-    - a first or last group with fewer micro-batches, whose losses are divided as in a full one,
+    Calls a training step that runs `backward()` several times before `optimizer.step()` once more, and measures how
+    much each micro-batch contributes to the gradient. It reports
+    - means over different numbers of targets (`ignore_index`, class weights) that all get the same weight,
+    - a first or last group with fewer micro-batches whose losses are divided as in a full group,
     - gradients that are clipped or scaled after each micro-batch rather than once before the step,
-    - the last samples of a batch, if they are in no micro-batch.
+    - the last samples of a batch if they are in no micro-batch.
 
     ## Why is this bad?
-    Accumulation is meant to give the gradient of the large batch. Where it does not, results depend on the size of the
-    micro-batch: tokens of short sequences weigh more than those of long ones, a step is taken with a quarter of its
-    gradient, or clipping acts on a partial sum, and nothing fails.
+    Accumulation should give the gradient of the large batch. If it does not, results depend on the micro-batch size:
+    tokens of short sequences weigh more than those of long ones, a step uses a quarter of its gradient, or clipping
+    acts on a partial sum, and nothing raises.
 
-    Losses that are summed and divided by the count of the whole step are right. Steps of more than one optimizer are
+    Losses that are summed and divided by the count of the whole step are right. Steps with more than one optimizer are
     not tried.
 
     ## Example

@@ -8,14 +8,13 @@ from drygrad.model import Invalid, Rule, Valid
 class CallDependsOnEarlier(Rule):
     """
     ## What it does
-    Calls a function, or a module in evaluation mode, with other values and other sizes: once in a fresh process, and
-    once after the call that the run has made. Where the second fails or comes to something else, it tells the line that
-    uses what the first call has left.
+    Calls a function, or a module in eval mode, with other values and sizes: once in a fresh process, and once after the
+    run's first call. If the second fails or differs, it reports the line that uses state left by the first call.
 
     ## Why is this bad?
-    A mask that is made for the first length, a state for the first batch, a cache without its key, or a default that is
-    changed: the first batch is right, and the next one fails or, worse, gets the answer of another. What keeps
-    something on purpose is left alone: objects with methods, `global`, lists and dicts that are passed in.
+    A mask created for the first length, a state for the first batch, a cache without its key, or a modified default
+    argument: the first batch is right, and the next one fails or, worse, gets the answer of another. State kept on
+    purpose is not reported: objects with methods, `global`, lists and dicts passed in.
 
     ## Example
     ```python

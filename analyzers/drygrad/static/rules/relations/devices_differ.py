@@ -10,20 +10,19 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class DevicesDiffer(Rule):
     """
     ## What it does
-    Runs a target that passed on the CPU once more with its tensors and modules on the GPU (a simulated one where there
-    is none), moved as a user would: `module.to("cuda")`, and the tensors among the arguments. It says where a tensor
-    that the code itself has made stays on the CPU and meets the others, under the rule that recognizes the cause
-    (DG201, DG203, DG204, DG205, DG207), and, under its own code, a result that is left on the CPU.
+    Runs a target that passed on the CPU again with its tensors and modules on the GPU (simulated if there is none),
+    moved the way you would: `module.to("cuda")`, and the tensors among the arguments. If a tensor created by the code
+    stays on the CPU and meets the others, the finding has the code of its cause (DG201, DG203, DG204, DG205, DG207); a
+    result that is left on the CPU has this code.
 
     ## Why is this bad?
-    Tests, examples and docstrings use small tensors on the CPU, where every operation finds its operands. On the
-    machine with the GPU the first operation on both raises "Expected all tensors to be on the same device", or the
-    caller's next one does. What the caller could have moved is not reported, nor code that is given a loader or places
-    its tensors itself.
+    Tests, examples and docstrings use small CPU tensors, so every operation finds its operands. On a machine with a GPU
+    the first mixed operation raises "Expected all tensors to be on the same device", or the caller's next one does.
+    Tensors that the caller could have moved are not reported, nor code that gets a loader or places its tensors itself.
 
-    An object that keeps the CPU as its device, as trainers and agents do, is told the GPU with the models and
-    optimizers that it holds: what it then fetches or makes on the CPU is reported as an info. Methods are called
-    several times, since what an object keeps of earlier calls may take it elsewhere.
+    An object that stores the CPU as its device, as trainers and agents do, is switched to the GPU together with its
+    models and optimizers: what it then loads or creates on the CPU is reported as an info. Methods are called several
+    times, because stored state may take later calls elsewhere.
 
     ## Example
     ```python

@@ -10,21 +10,20 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class EdgesNotFinite(Rule):
     """
     ## What it does
-    Runs a target whose result was finite again with inputs at the edge of what is legal, where its operations show that
-    this may matter: a sample of zeros, two equal samples, one value throughout, a mask that is False throughout, a
-    class that occurs once, a batch of one, numbers of 20 and 120. It then goes backward from the result. Where NaN or
-    infinity is born, forward or backward, the finding names the edge and stands under the rule that recognizes the
-    cause (DG401 to DG415), else under this code.
+    Runs a target with a finite result again on legal edge cases that its operations suggest: a sample of zeros, two
+    equal samples, a constant input, a mask that is all False, a class that occurs once, a batch of one, values of 20
+    and 120. It then backpropagates from the result. If NaN or infinity appears, forward or backward, the finding names
+    the edge case and has the code of its cause (DG401 to DG415), otherwise this code.
 
-    An edge counts only where nothing excludes it: a check that raises, a name or docstring that asks for positive or
-    normalized values, inputs that are themselves all positive, of length one, or within a range. A mere infinite result
-    is not reported, for the limit may be meant. Great numbers are reported only where a run in float64 gives a result
-    that float32 could hold. It is a warning where data are likely to come to the edge and more is lost than the result
-    of the one sample: a loss, the gradients of weights, the other samples. Else it is an info.
+    An edge case only counts if nothing rules it out: a check that raises, a name or docstring that asks for positive or
+    normalized values, inputs that are all positive, of length one, or within a range. A result that is only infinite is
+    not reported, since that limit may be intended. Large values are only reported if a run in float64 gives a result
+    that float32 can represent. The finding is a warning if real data is likely to hit the edge and more than the result
+    of the one sample is lost: a loss, the gradients of weights, other samples. Otherwise it is an info.
 
     ## Why is this bad?
-    A batch without a single positive, a black image, a node without neighbours come up once in a thousand steps. From
-    then on the loss is NaN, and with it every weight.
+    A batch without a positive, a black image, or a node without neighbors occurs once in a thousand steps. From then on
+    the loss is NaN, and so is every weight.
 
     ## Example
     ```python

@@ -8,14 +8,14 @@ from drygrad.model import Invalid, Rule, Valid
 class EvaluationChangesState(Rule):
     """
     ## What it does
-    Calls a module in evaluation mode and compares its parameters, buffers and modes with those before. It tells the
-    line that has written to them. What only the first call makes, such as a table that is computed once, and buffers
-    that count are left out. Of a module that the program trains it is an info: nothing says that it is ever evaluated.
+    Calls a module in eval mode and compares its parameters, buffers and modes before and after. It reports the line
+    that changed them. What only the first call creates, such as a table computed once, and buffers that count are not
+    reported. For a module that the program trains it is an info: nothing shows that it is ever evaluated.
 
     ## Why is this bad?
-    Validation then changes the model that it measures: running statistics take in the validation set, a table that is
-    scaled in place is smaller at each call, and a part that is put into training mode stays there. Results depend on
-    how often and on what was evaluated before.
+    Validation then changes the model that it measures: running statistics include the validation set, a table scaled in
+    place shrinks with each call, and a part switched to training mode stays there. Results depend on how often, and on
+    what, the model was evaluated before.
 
     ## Example
     ```python

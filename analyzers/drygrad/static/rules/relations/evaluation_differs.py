@@ -8,15 +8,15 @@ from drygrad.model import Invalid, Rule, Valid
 class EvaluationDiffers(Rule):
     """
     ## What it does
-    Calls a module in evaluation mode twice with the same inputs and another seed, and tells the first operation that
-    comes to something else. Dropout that stays on is told as DG743; what is kept from call to call under this code.
-    Of a module that the program trains it is an info: nothing says that it is ever evaluated.
+    Calls a module in eval mode twice with the same inputs and different seeds, and reports the first operation whose
+    result differs. Active dropout is reported as DG743, state kept between calls under this code. For a module that the
+    program trains it is an info: nothing shows that it is ever evaluated.
 
     ## Why is this bad?
-    After `model.eval()` equal inputs are to give equal results: metrics that are computed twice must agree, and what a
-    user is told must not depend on who asked before. Random numbers that the text draws on purpose, `training=True`
-    that it writes, and state that a method of the class resets are left alone. A class that is there for training by
-    its name, as `GaussianNoise` or `DropPath`, and never looks at `self.training`, is told as an info.
+    After `model.eval()`, equal inputs must give equal results: a metric must be the same when it is computed twice, and
+    an answer must not depend on earlier requests. Random numbers that the code draws on purpose, an explicit
+    `training=True`, and state that a method of the class resets are not reported. A class that by its name is only for
+    training, such as `GaussianNoise` or `DropPath`, but never checks `self.training`, is an info.
 
     ## Example
     ```python

@@ -10,15 +10,15 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class GradientMissing(Rule):
     """
     ## What it does
-    Calls a target whose result has a graph, with gradients asked for, and looks for parameters that backward would not
-    reach. These are changed a little; where the result changes with them, it tells where their graph ends. Every
-    `torch.autograd.Function` of the user's is compared with finite differences on the way (DG123).
+    Runs a target whose result has a graph, with gradients enabled, and looks for parameters that backward would not
+    reach. It changes them slightly; if the result changes, it reports where their graph ends. Every custom
+    `torch.autograd.Function` is also compared with finite differences (DG123).
 
-    It is a warning where a module in training copies numbers (`torch.tensor([...])`, `.item()`), which is never meant
-    to stop a gradient, otherwise an info. Frozen parameters, and what stands under `no_grad`, are meant.
+    It is a warning if a module in training copies numbers (`torch.tensor([...])`, `.item()`), which is never meant to
+    stop a gradient, otherwise an info. Frozen parameters, and whatever is under `no_grad`, are assumed to be intended.
 
     ## Why is this bad?
-    The optimizer passes over a parameter without a gradient: it keeps the value that it began with, and nothing tells.
+    The optimizer skips parameters without a gradient: they keep their initial value, silently.
 
     ## Example
     ```python

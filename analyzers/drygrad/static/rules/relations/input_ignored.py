@@ -10,18 +10,18 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class InputIgnored(Rule):
     """
     ## What it does
-    Changes one tensor argument after the other, in several ways. Where a target computes with it and every result
-    stays the same to the last bit, it tells where the influence ends: the last operation that changes, or the one that
-    reads it and comes to the same. Of a module's inputs it then looks for features (the second axis of two or four)
-    to which no gradient comes back, changes them, and tells those that change nothing.
+    Changes one tensor argument after the other, in several ways. If a target computes with it but every result stays
+    the same to the last bit, it reports where the influence ends: the last operation that changes, or the one that
+    reads the argument without effect. For module inputs it also looks for features (dimension 1 of two or four) that
+    get no gradient, changes them, and reports those without effect.
 
-    What is not computed with is left out: arguments that only give a shape, or that nothing reads; so are inputs whose
-    values go into a buffer, or that the target refuses to have otherwise. Parameters that are 0 throughout get other
-    values first: a gate that is closed opens while it trains. It is an info, for an input may be meant for later.
+    Arguments that only provide a shape, or that nothing reads, are skipped, as are inputs whose values go into a
+    buffer, or that the target rejects when changed. Parameters that are all 0 get other values first: a closed gate
+    opens during training. It is an info, because an input may be reserved for later.
 
     ## Why is this bad?
-    A mask that is filled into a discarded copy, a branch that is left out of the sum, a slice that is read twice: the
-    program runs, and learns from less than it is given.
+    A mask filled into a discarded copy, a branch missing from a sum, a slice read twice: the program runs, but learns
+    from less than it is given.
 
     ## Example
     ```python

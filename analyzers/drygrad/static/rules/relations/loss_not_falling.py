@@ -8,15 +8,15 @@ from drygrad.model import Invalid, Rule, Valid
 class LossNotFalling(Rule):
     """
     ## What it does
-    Calls a function that goes backward and takes a step of an optimizer again and again with the same inputs of the
-    program's own, and follows its loss. It tells of a loss that becomes NaN or infinite, or a hundred times as great,
-    and of one that stays as it is to the last digit though the gradients of what has moved say that it should change.
-    Functions with several losses or optimizers, a learning rate of 0, and invented inputs are left alone. That a loss
-    falls slowly, or not at all for a while, is no fault.
+    Calls a function that runs backward and an optimizer step repeatedly on the program's own inputs, and follows its
+    loss. It reports a loss that becomes NaN or infinite, or a hundred times as large, and one that stays the same to
+    the last digit although the gradients and updates say that it should change. Functions with several losses or
+    optimizers, a learning rate of 0, and invented inputs are not tried. A loss that falls slowly, or not at all for a
+    while, is not a fault.
 
     ## Why is this bad?
-    A single batch can be learnt by heart. Where not even that works, the learning rate is too great, the optimizer has
-    other parameters than the model that is called, or the weights are set back in each step.
+    Any model should be able to memorize a single batch. If not, the learning rate is too high, the optimizer holds
+    other parameters than the model being called, or the weights are reset in each step.
 
     ## Example
     ```python

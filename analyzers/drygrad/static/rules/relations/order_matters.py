@@ -8,15 +8,14 @@ from drygrad.model import Invalid, Rule, Valid
 class OrderMatters(Rule):
     """
     ## What it does
-    Calls a module in evaluation with the samples of its batch in another order. Where a sample comes to something
-    else, though the samples do not change one another (DG923 tells of those), it tells the first operation behind the
-    results that does not keep to the order. A loss, a single number, must not change at all. It is tried where a layer
-    says that the first axis is a batch, and, as an info, where only the text does: `x: (batch, time)`,
-    `b, t = x.shape`.
+    Calls a module in eval mode with the samples of its batch in another order. If the result of a sample changes,
+    although samples do not affect one another (DG923 covers that), it reports the first operation that depends on the
+    order. A loss, a single number, must not change at all. It is tried if a layer shows that the first dimension is the
+    batch, and, as an info, if only the source does: `x: (batch, time)`, `b, t = x.shape`.
 
     ## Why is this bad?
-    The order of a batch means nothing. Positions that are added along the batch instead of the sequence, or a mask by
-    the number of the sample, run without an error, and give the same sample another answer at another place.
+    The order within a batch has no meaning. With positions added along the batch instead of the sequence, or a mask
+    indexed by sample, nothing raises, and the same sample gets a different answer at another place in the batch.
 
     ## Example
     ```python

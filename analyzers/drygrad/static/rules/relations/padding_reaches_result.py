@@ -10,19 +10,19 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class PaddingReachesResult(Rule):
     """
     ## What it does
-    Calls a target with sequences of which the last positions are padding, and with the same sequences cut off where the
-    padding begins. Where what is real comes to something else, it tells the first operation that lets padding in.
+    Calls a target on sequences whose last positions are padding, and on the same sequences cut off where the padding
+    begins. If the results at real positions differ, it reports the first operation that lets padding in.
 
-    It is tried only where the program itself shows what is padded: a mask whose values are those of sequences that end,
-    or whose name says it (`attention_mask`, `key_padding_mask`), lengths that `pack_padded_sequence` or a comparison
-    with positions reads, an embedding with a `padding_idx`. Padding is zeros, or the class that the embedding has for
-    it. A module is in evaluation. It is a warning where an operation over all positions (a mean, a softmax, a read of
-    the last one) lets it into the first result, else an info: a convolution mixes a little padding in at the border,
-    which many accept, and padding that only the class of an embedding marks may never come.
+    It is only tried if the program shows what is padded: a mask with the values of sequences that end or with a telling
+    name (`attention_mask`, `key_padding_mask`), lengths that `pack_padded_sequence` or a comparison with positions
+    reads, an embedding with a `padding_idx`. Padding is zeros, or the `padding_idx` of the embedding; modules are in
+    eval mode. It is a warning if an operation over all positions (a mean, a softmax, reading the last one) lets padding
+    into the first result, otherwise an info: a convolution mixes in a little padding at the border, which many accept,
+    and padding that only an embedding's `padding_idx` suggests may never occur.
 
     ## Why is this bad?
-    How much padding a sample has depends on the longest one of its batch. A mean over padding, weights that are
-    masked after the softmax, a state that is read at the padding give the same text another answer in another batch.
+    How much a sample is padded depends on the longest one in its batch. With a mean over padding, weights masked after
+    the softmax, or a state read at the padding, the same text gets a different answer in another batch.
 
     ## Example
     ```python

@@ -10,19 +10,17 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class PrecisionLost(Rule):
     """
     ## What it does
-    Calls a target whose inputs are float32 in float64, too, operation by operation beside the first call. Where a
-    result is off by more than a hundredth of its greatest number, it tells the first operation whose result is off
-    though its operands agree. Then it calls it with inputs that lie a thousand deviations from 0, one after the other,
-    where nothing speaks against such values; there only a difference of numbers that are nearly equal is reported, as
-    an info that names the input.
+    Runs a target with float32 inputs again in float64, operation by operation next to the first call. If a result is
+    off by more than a hundredth of its largest value, it reports the first operation whose result is off although its
+    operands agree. Then it tries inputs a thousand deviations away from 0, one after the other, if nothing rules out
+    such values; there it only reports differences of nearly equal numbers, as an info that names the input.
 
-    What is steep by its nature is left out: angles of many turns, matrices near a singular one, comparisons that come
-    out otherwise; and what is 0 but for rounding.
+    What is inherently ill-conditioned is not reported: angles of many turns, nearly singular matrices, comparisons that
+    come out differently; nor is what is 0 except for rounding.
 
     ## Why is this bad?
-    A float32 has seven digits. The difference of two squares, distances as `x² + y² - 2xy`, `exp(x) - 1` near 0 have
-    none of them left where the numbers are great and the difference is small: the result is noise, or negative where a
-    variance cannot be.
+    float32 has seven digits. The difference of two squares, distances computed as `x² + y² - 2xy`, or `exp(x) - 1` near
+    0 have none left if the numbers are large and the difference is small: the result is noise, or a negative variance.
 
     ## Example
     ```python

@@ -10,14 +10,15 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class RanksDisagree(Rule):
     """
     ## What it does
-    Runs a program that begins a process group once more as several ranks: as many as it is launched with (`--ranks`),
-    or as it asks for, else two. They take turns, and their collectives exchange values as they do on the cluster. What
-    the ranks do not do alike is told under the rule that recognizes it (DG620, DG621); an error that a rank meets, and
-    the program alone does not, under its own.
+    Runs a program that creates a process group again as several ranks: as many as it is launched with (`--ranks`), as
+    many as it asks for, or two. The ranks take turns, and their collectives exchange values as on a cluster. Where
+    ranks diverge, the finding has the code of its rule (DG620, DG621); an error on one rank that the program alone does
+    not raise has its own code.
 
     ## Why is this bad?
-    A program of several ranks is tried with one. What only others do is seen first on the cluster: a folder that rank
-    0 makes and rank 1 does not wait for, a source that is no member of the group, a shape that only divides by one.
+    Programs for several ranks are usually tried with one. What only the others do first shows on the cluster: a folder
+    that rank 0 creates and rank 1 does not wait for, a source that is not in the group, a shape that is only divisible
+    by one.
 
     ## Example
     ```python

@@ -8,17 +8,18 @@ from drygrad.model import Invalid, Rule, Valid
 class SamplesMixed(Rule):
     """
     ## What it does
-    Runs a module in evaluation mode on a batch, changes one sample, and runs it again. Where the results of the other
-    samples change, it tells the first operation that lets one sample reach another.
+    Runs a module in eval mode on a batch, changes one sample, and runs it again. If the results of other samples
+    change, it reports the first operation that lets one sample affect another.
 
     ## Why is this bad?
-    In evaluation a sample's result must not depend on what else is in its batch: with another batch size, or in
-    another order, the same image gets another answer. A softmax or a mean over the batch, a `view` where axes were to
-    be exchanged, or a recurrent layer without `batch_first=True` runs without an error and trains badly.
+    In eval mode the result of a sample must not depend on the rest of its batch: with another batch size or order, the
+    same image gets a different answer. A softmax or mean over the batch, a `view` instead of a transpose, or a
+    recurrent layer without `batch_first=True` runs without an error and trains badly.
 
-    It is tried where a layer says that the first axis is a batch: a convolution, a batch norm, a recurrent layer,
-    attention. Where only the text does (`x: (batch, time)`, `b, t = x.shape`), of functions too, it is an info, and
-    none if name or text say that samples are meant to meet: "contrastive", "normalize", "over the batch".
+    It is tried if a layer shows that the first dimension is the batch: a convolution, a batch norm, a recurrent layer,
+    attention. If only the source does (`x: (batch, time)`, `b, t = x.shape`), which also covers functions, the finding
+    is an info, and there is none if the name or the source says that samples are meant to interact: "contrastive",
+    "normalize", "over the batch".
 
     ## Example
     ```python

@@ -8,15 +8,15 @@ from drygrad.model import Invalid, Rule, Valid
 class StateLost(Rule):
     """
     ## What it does
-    Creates two modules the way the program creates one, each with its own random numbers, calls the first in training
-    mode, loads its `state_dict` into the second, and compares their results in eval mode. Where they differ, it tells
-    the attribute without which they do: one that is drawn at random, computed from weights when the module is made, or
-    changed in training, and is neither parameter nor buffer. It also tells of a state that a call has changed so that a
-    new module refuses it. Layers in a plain list stand under DG741, tensors that learn under DG744.
+    Creates two modules the way the program does, with different random numbers, calls the first in training mode, loads
+    its `state_dict` into the second, and compares their results in eval mode. If they differ, it reports the attribute
+    responsible: one that is neither parameter nor buffer, and is drawn at random, computed from weights in the
+    constructor, or changed in training. It also reports state that a call has changed so that a new module rejects it.
+    Layers in a plain list are reported as DG741, tensors that learn as DG744.
 
     ## Why is this bad?
-    Checkpoints lack what is no parameter, no buffer and no part of a registered module. Training shows nothing; the
-    model that is loaded tomorrow is another one.
+    Checkpoints only contain parameters, buffers and registered modules. Training shows nothing; the model that you load
+    tomorrow is a different one.
 
     ## Example
     ```python

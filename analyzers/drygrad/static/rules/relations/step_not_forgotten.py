@@ -8,16 +8,15 @@ from drygrad.model import Invalid, Rule, Valid
 class StepNotForgotten(Rule):
     """
     ## What it does
-    Calls a function that goes backward and takes a step of an optimizer several times in a row, with all instruments
-    at work, and of other modules the forward with a backward behind each. It tells of a later call that fails because
-    it goes through the graph of an earlier one (DG108, DG113), of what keeps the graph of each (DG501, DG502), and of
-    gradients that nothing in the program clears (DG703). Where none of these names the cause, it stands under this
-    code: there are more tensors with a graph after each call.
+    Calls a function that runs backward and an optimizer step several times in a row under all instruments; for other
+    modules, the forward followed by a backward. It reports a later call that fails because it runs into the graph of an
+    earlier one (DG108, DG113), whatever keeps the graph of each call (DG501, DG502), and gradients that nothing clears
+    (DG703). If none of these names the cause, but each call leaves more tensors with a graph, it has this code.
 
     ## Why is this bad?
-    The first step is right. The second fails, or each step needs more memory than the one before it, or the
-    gradients of all batches add up. Inputs that carry a graph, and modules with a method that resets what they keep,
-    are left alone.
+    The first step is right. Then the second fails, or every step needs more memory than the one before, or the
+    gradients of all batches add up. Inputs that carry a graph, and modules with a method that resets their state, are
+    not reported.
 
     ## Example
     ```python

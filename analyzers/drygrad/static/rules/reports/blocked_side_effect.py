@@ -8,11 +8,11 @@ from drygrad.model import Invalid, Rule, Valid
 class BlockedSideEffect(Rule):
     """
     ## What it does
-    Names the line where a dry run ended because it refuses what the code asks for: a network connection, another
-    program, or an answer of the user's. Files may be written; they vanish with the run.
+    Names the line where a dry run ended because the sandbox refuses what the code needs: a network connection, another
+    program, or user input. Writing files is allowed; they are discarded after the run.
 
     ## Why is this bad?
-    It is no fault of the code. But nothing behind that line was executed, so that the run says nothing of it.
+    The code is fine. But nothing after that line was executed, so the run says nothing about it.
 
     ## Example
     ```python

@@ -8,12 +8,12 @@ from drygrad.model import Invalid, Rule, Valid
 class Deadline(Rule):
     """
     ## What it does
-    Says where a dry run stood when its time was up: the line, and the operation if one was running.
+    Says where a dry run was when its time was up: the line, and the operation if one was running.
 
     ## Why is this bad?
-    This is not necessarily a fault: the run may only be slow, and a longer `--timeout` lets it finish. A loop that
-    never ends stands there as well. Loops over batches are stopped early and seldom the reason, and neither are
-    imports: they have a minute of their own, which the limit does not count.
+    This is not necessarily a fault: the run may just be slow, and a longer `--timeout` lets it finish. But an endless
+    loop ends here too. Loops over batches are stopped early and are rarely the cause, and neither are imports: they
+    have a minute of their own, which does not count toward the limit.
 
     ## Example
     ```python

@@ -8,9 +8,9 @@ from drygrad.model import Invalid, Rule, Valid
 class ErrorInUserCode(Rule):
     """
     ## What it does
-    Reports an error that ended a dry run at the innermost line of the user's, in its own words: a `KeyError`, a failed
-    assertion, or a refusal of torch's for which drygrad has no rule. So is an error of torch's that a handler
-    merely prints or passes over.
+    Reports the error that ended a dry run, on the innermost line of your code and in its own words: a `KeyError`, a
+    failed assertion, or a torch error without a rule of its own. Torch errors that a handler only prints or ignores are
+    reported too.
 
     ## Why is this bad?
     The same call fails in the same way outside the dry run.

@@ -8,14 +8,15 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 
 
 class NoInputs(Rule):
-    """## What it does
-    Says why a function could not be dry-run: no comment gives its arguments, no call in the file does, and no inputs
-    were found that it runs with; or the comment cannot be read, or what it uses is not in the file. Or why a program
-    could not: its command line lacks what it requires, and no launch of the project gives it (`drygrad launches` lists
-    them); the command to be completed is told.
+    """
+    ## What it does
+    Says why a function could not be dry-run: no comment and no call in the file gives its arguments, and no working
+    inputs were found; or the comment is invalid, or uses names that the file does not define. For a program: its
+    command line lacks required arguments, and no launch of the project provides them (`drygrad launches` lists them);
+    the message contains the command to complete.
 
     ## Why is this bad?
-    Nothing is wrong with the code. But without inputs it cannot be run, and what only a run can see stays unseen.
+    Nothing is wrong with the code. But without inputs it cannot run, so faults that only a run can see stay hidden.
 
     ## Example
     ```python
@@ -30,7 +31,7 @@ class NoInputs(Rule):
     ```
 
     ## Fix safety
-    Safe: it inserts a comment to correct: with the inputs that got furthest, or a `...` for each that is to be given.
+    Safe: it inserts a comment to complete, with the inputs that got furthest or `...` for each missing one.
     """
 
     code, name, since = "DG901", "no-inputs", "0.2"

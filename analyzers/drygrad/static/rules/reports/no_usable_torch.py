@@ -8,14 +8,15 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 
 
 class NoUsableTorch(Rule):
-    """## What it does
-    Says why no dry run is possible: the interpreter that was chosen cannot be started, has no torch, one that cannot be
-    imported, or one older than 2.7.
+    """
+    ## What it does
+    Says why no dry run is possible: the chosen interpreter cannot be started, has no torch, or its torch cannot be
+    imported or is older than 2.7.
 
     ## Why is this bad?
-    Nothing is wrong with the code, but what only a run can see stays unseen. Often the wrong interpreter was found:
-    drygrad looks at `--python` or the editor's setting, then at VIRTUAL_ENV, the project's `.venv`, CONDA_PREFIX, and
-    at last at PATH.
+    Nothing is wrong with the code, but faults that only a run can see stay hidden. Often the wrong interpreter was
+    found: drygrad tries `--python` or the editor's setting, VIRTUAL_ENV, the project's `.venv`, CONDA_PREFIX, and
+    finally PATH.
 
     ## Example
     ```console

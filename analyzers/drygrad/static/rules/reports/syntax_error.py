@@ -11,12 +11,13 @@ from drygrad.static.source import Source, SourceError
 
 
 class SyntaxErrorInText(Rule):
-    """## What it does
-    Says that a file is not valid Python, in the words of the Python that drygrad runs with. A newer syntax needs a
-    newer one.
+    """
+    ## What it does
+    Says that a file is not valid Python, in the words of the Python version that runs drygrad. Newer syntax needs a
+    newer Python.
 
     ## Why is this bad?
-    Nothing in the file can run, and no other rule can look at it.
+    Nothing in the file can run, and no other rule can check it.
 
     ## Example
     ```text

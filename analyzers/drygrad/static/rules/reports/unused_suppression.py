@@ -8,12 +8,13 @@ from drygrad.model import Invalid, Rule, Severity, Tag, Valid
 
 
 class UnusedSuppression(Rule):
-    """## What it does
-    Finds codes in `# drygrad: ignore[...]` that no finding of the statement has. Codes of rules that are switched
-    off, or whose fault a run may see as well, are left alone, and so are `# noqa` comments.
+    """
+    ## What it does
+    Finds codes in `# drygrad: ignore[...]` that match no finding of the statement. Codes of disabled rules, codes of
+    faults that only a run may see, and `# noqa` comments are not reported.
 
     ## Why is this bad?
-    The comment says that there is a fault where there is none, and will hide the next one that appears there.
+    The comment claims a fault where there is none, and will hide the next one that appears there.
 
     ## Example
     ```python
@@ -25,7 +26,7 @@ class UnusedSuppression(Rule):
     ```
 
     ## Fix safety
-    Safe: only a comment changes. A reason that was written behind the brackets stays.
+    Safe: only a comment changes. A reason after the brackets stays.
     """
 
     code, name, since = "DG904", "unused-suppression", "0.1"

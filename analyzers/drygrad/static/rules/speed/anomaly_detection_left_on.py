@@ -18,13 +18,13 @@ _CONTEXTS = frozenset({"torch.autograd.detect_anomaly", "torch.autograd.anomaly_
 class AnomalyDetectionLeftOn(Rule):
     """
     ## What it does
-    Finds `torch.autograd.set_detect_anomaly(True)`, and `detect_anomaly()` around a loop, that no condition decides
-    about, in a file that trains.
+    Finds an unconditional `torch.autograd.set_detect_anomaly(True)`, or `detect_anomaly()` around a loop, in a file
+    that trains.
 
     ## Why is this bad?
-    It keeps the stack of every operation of the forward pass and looks through every gradient for NaN, for which the
-    CPU waits for the GPU. Ten linear layers took seven times as long to train with it (torch 2.13, CPU). It is meant
-    for the search for one NaN, and easily forgotten afterwards.
+    Anomaly detection records a stack trace for every forward operation and checks every gradient for NaN, which
+    synchronizes with the GPU. Ten linear layers took seven times as long to train with it (torch 2.13, CPU). It is
+    meant for tracking down a NaN, and easily forgotten afterwards.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class AnomalyDetectionLeftOn(Rule):
     ```
 
     ## Fix safety
-    Unsafe: NaN in a gradient raises no error any more.
+    Unsafe: NaN in a gradient no longer raises an error.
     """
 
     code, name, since = "DG616", "anomaly-detection-left-on", "0.1"

@@ -21,15 +21,15 @@ _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 class CollectiveOnSomeRanks(Rule):
     """
     ## What it does
-    Finds collectives of the whole world that only some ranks call: `dist.barrier()` inside `if rank == 0:` with nothing
-    that the others do in its place. A dry run compares ranks (DG940), and so also tells what is hidden in a function
-    or in a module: the forward pass of a `DistributedDataParallel` that only rank 0 evaluates, the state dict of a
-    sharded model, a `break` on one rank, a rank with one batch more.
+    Finds collectives that only some ranks call: `dist.barrier()` inside `if rank == 0:` without a counterpart for the
+    other ranks. A dry run compares ranks (DG940), so it also finds what is hidden in functions and modules: the forward
+    pass of a `DistributedDataParallel` that only rank 0 evaluates, the state dict of a sharded model, a `break` on one
+    rank, a rank with one more batch.
 
     ## Why is this bad?
-    A collective returns when all ranks have called it. The rank that calls it alone waits until the watchdog ends the
-    job, which takes ten minutes with NCCL, and the message tells of the collective that the others were waiting in,
-    not of this line. Where the others call another collective meanwhile, values of one get into the other.
+    A collective returns when all ranks have called it. A rank that calls it alone waits until the watchdog aborts the
+    job, after ten minutes with NCCL, and the message names the collective that the others were waiting in, not this
+    line. If the others call a different collective in the meantime, values of one end up in the other.
 
     ## Example
     ```python

@@ -8,12 +8,12 @@ from drygrad.model import Invalid, Rule, Valid
 class CollectiveOperandsDiffer(Rule):
     """
     ## What it does
-    Reports, from a dry run that compares ranks, a collective that all come to with operands that do not fit: other
-    numbers of elements, another dtype, another reduction, another source.
+    Reports, from a dry run that compares ranks, a collective that the ranks call with incompatible operands: different
+    sizes, dtypes, reductions or source ranks.
 
     ## Why is this bad?
-    NCCL checks nothing: it waits without end, or fills the rest with what was in the memory. Gloo raises an error that
-    speaks of sizes in bytes. A rank that has found nothing, or has the last, shorter batch, is enough.
+    NCCL checks nothing: it hangs, or fills the rest with whatever was in memory. Gloo raises an error about sizes in
+    bytes. A rank that finds nothing, or gets the last, shorter batch, is enough.
 
     ## Example
     ```python

@@ -22,11 +22,11 @@ _OF_THE_FORM = frozenset({"shape", "size", "numel", "dim", "ndim", "device", "dt
 class ConcatenationInLoop(Rule):
     """
     ## What it does
-    Finds `x = torch.cat([x, piece])` in a loop that reads `x` nowhere else.
+    Finds `x = torch.cat([x, piece])` in a loop that does not read `x` otherwise.
 
     ## Why is this bad?
-    Each turn copies all that has been gathered so far: the time grows with the square of the number of pieces, and two
-    copies of the whole are in memory at once. A list takes each piece once; `torch.cat` then joins it after the loop.
+    Every iteration copies everything collected so far: the time grows quadratically with the number of pieces, and two
+    full copies are in memory at once. Append the pieces to a list and call `torch.cat` once after the loop.
 
     ## Example
     ```python
@@ -43,8 +43,8 @@ class ConcatenationInLoop(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the list holds the pieces themselves; one that is written to later, in a way that the text does not show,
-    would change.
+    Unsafe: the list holds the pieces themselves, so if one is modified later, in a way that the source does not show,
+    the result changes.
     """
 
     code, name, since = "DG608", "concatenation-in-loop", "0.1"

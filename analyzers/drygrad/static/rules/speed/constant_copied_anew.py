@@ -19,12 +19,12 @@ _MOVES = frozenset({"to", "cuda"})
 class ConstantCopiedAnew(Rule):
     """
     ## What it does
-    Finds tensors of the CPU that are copied to the device in each step of a loop, or in each call of a module's
-    `forward`, though they stay the same.
+    Finds constant CPU tensors that are copied to the device in every step of a loop, or in every call of a module's
+    `forward`.
 
     ## Why is this bad?
-    The copy happens every time, and the CPU waits for it. Once before the loop is enough; in a module,
-    `register_buffer` lets `model.to(device)` move the tensor together with the weights, and saves it with them.
+    The copy happens every time, and the CPU waits for it. Once before the loop is enough; in a module, use
+    `register_buffer`: `model.to(device)` then moves the tensor with the weights, and checkpoints include it.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class ConstantCopiedAnew(Rule):
     ```
 
     ## Fix safety
-    Unsafe: other uses of the name see the tensor on the device.
+    Unsafe: other code that uses the name now gets the tensor on the device.
     """
 
     code, name, since = "DG618", "constant-copied-anew", "0.1"

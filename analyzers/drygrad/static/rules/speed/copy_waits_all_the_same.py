@@ -17,13 +17,13 @@ from drygrad.static.tree import walk
 class CopyWaitsAllTheSame(Rule):
     """
     ## What it does
-    Finds loops over a `DataLoader` made without `pin_memory=True` whose batches are copied to the GPU with
+    Finds loops over a `DataLoader` without `pin_memory=True` whose batches are copied to the GPU with
     `non_blocking=True`.
 
     ## Why is this bad?
-    Only copies from pinned memory run beside the CPU's work. From pageable memory, the CPU first copies the data into a
-    staging buffer of CUDA and continues only when that is done; `non_blocking` saves no more than the wait for the last
-    piece. `pin_memory=True` lets the loader put its batches into pinned memory, in a thread of its own.
+    Only copies from pinned memory overlap with the CPU. From pageable memory, the CPU first copies the data into a CUDA
+    staging buffer and continues when that is done, so `non_blocking` only saves the wait for the last chunk. With
+    `pin_memory=True` the loader pins its batches in a separate thread.
 
     ## Example
     ```python

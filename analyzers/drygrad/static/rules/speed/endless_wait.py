@@ -20,13 +20,12 @@ _PROPERTIES = frozenset({"property", "cached_property", "functools.cached_proper
 class EndlessWait(Rule):
     """
     ## What it does
-    Reports a wait that was proven endless by a dry run: the thread stands at a lock, a queue, an event or another
-    thread, without a timeout, and every other thread of the process waits in the same way. Without a run it finds
-    `threading.Lock`s that are taken again by the thread that holds them, in the same function or in one that it calls.
+    Reports a wait that a dry run has proven endless: the thread waits for a lock, a queue, an event or another thread,
+    without a timeout, and so does every other thread of the process. Without a run it finds a `threading.Lock` that is
+    acquired again by the thread that holds it, in the same function or in one that it calls.
 
     ## Why is this bad?
-    The program stops responding, without any error. That looks like a slow `backward()` or a hanging GPU, and is
-    neither.
+    The program hangs without an error. It looks like a slow `backward()` or a hanging GPU, but is neither.
 
     ## Example
     ```python

@@ -45,13 +45,12 @@ _CALLED = frozenset({"forward", "training_step", "validation_step"})
 class FileReadAnew(Rule):
     """
     ## What it does
-    Finds files that are read from beginning to end in a dataset's `__getitem__`, in a module's `forward`, or in each
-    step of a training loop, though their path is always the same.
+    Finds files that are read completely in a dataset's `__getitem__`, in a module's `forward`, or in every step of a
+    training loop, although the path is always the same.
 
     ## Why is this bad?
-    All of the file is read and decoded again for one of its rows: an epoch reads it as often as there are samples, and
-    the GPU waits for that. Where the file is too large to be kept, `np.load(path, mmap_mode="r")` reads only what is
-    asked for.
+    The whole file is read and decoded for a single row: an epoch reads it once per sample while the GPU waits. If the
+    file is too large to keep in memory, `np.load(path, mmap_mode="r")` reads only what is accessed.
 
     ## Example
     ```python
@@ -70,7 +69,7 @@ class FileReadAnew(Rule):
     ```
 
     ## Fix safety
-    Unsafe: a file that is written meanwhile is not read again, and each process keeps what it has read.
+    Unsafe: later changes to the file are not seen, and each process keeps what it has read.
     """
 
     code, name, since = "DG614", "file-read-anew", "0.1"

@@ -26,16 +26,16 @@ class ItemInHotLoop(Rule):
     """
     ## What it does
     Finds `loss.item()`, `float(loss)`, `loss.cpu()` and `print(loss)` in every step of a training loop, or in a
-    function that it hands the loss to, where the tensor is on the GPU; and `p.grad.norm().item()` of one parameter
-    after the other.
+    function that gets the loss from it, if the tensor is on the GPU; and `p.grad.norm().item()` on one parameter after
+    the other.
 
     ## Why is this bad?
-    To have the number, Python must wait until the GPU has done all that was queued; then the GPU must wait until Python
-    has prepared the next step. Where steps are short, or the data are slow to come, the GPU is idle for a part of each.
+    To get the number, Python waits until the GPU has finished everything in its queue; then the GPU waits until Python
+    has queued the next step. If steps are short or data loading is slow, the GPU is idle for part of each step.
 
-    Read every hundredth step instead, or add up on the GPU (`total += loss.detach()`) and read once per epoch. Steps
-    that wait anyway (a GradScaler reads from the GPU in `step`; `synchronize()`), readings under a condition and on the
-    CPU are not reported.
+    Read the loss every hundredth step instead, or accumulate on the GPU (`total += loss.detach()`) and read once per
+    epoch. Not reported: steps that synchronize anyway (a GradScaler in `step`; `synchronize()`), and reads under a
+    condition or on the CPU.
 
     ## Example
     ```python
@@ -55,8 +55,8 @@ class ItemInHotLoop(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the total becomes a tensor; what it is used for may need a number. The sum over gradients stays a number,
-    but is rounded as the tensors are.
+    Unsafe: the total becomes a tensor, and code that uses it may need a number. The sum over gradients stays a number
+    but is rounded in the tensors' dtype.
     """
 
     code, name, since = "DG601", "item-in-hot-loop", "0.1"
@@ -308,7 +308,7 @@ class ItemInHotLoop(Rule):
 
     def visit_gradients(self, node: ast.For | ast.comprehension, ctx: Context) -> Iterator[Finding]:
         reading = first_reading(node, ctx)
-        if reading is None or not (_CUDA.search(ctx.source.text) or _ANY_DEVICE.search(ctx.source.text)):
+        if reading is None or not (ctx.mentions(_CUDA) or ctx.mentions(_ANY_DEVICE)):
             return
         steps = [loop for loop, _ in step_loops_around(node, ctx)]
         if steps and not any(_WAITS_ALREADY.search(ctx.source_of(loop)) for loop in steps):
@@ -384,7 +384,7 @@ def _is_on_gpu(node: ast.expr, losses: set[str], ctx: Context) -> bool:
         return value.device.startswith(("cuda", "auto"))
     if value is not UNKNOWN and not isinstance(value, Tensor):
         return False
-    return dotted_text(node) in losses and _CUDA.search(ctx.source.text) is not None
+    return dotted_text(node) in losses and ctx.mentions(_CUDA)
 
 
 def _fix(reading: ast.Call, ctx: Context) -> Fix | None:

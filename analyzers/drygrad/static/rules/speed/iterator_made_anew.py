@@ -24,12 +24,12 @@ _CONSEQUENCES: dict[bool | None, str] = {
 class IteratorMadeAnew(Rule):
     """
     ## What it does
-    Finds `next(iter(loader))` in a loop, where the loader stays the same.
+    Finds `next(iter(loader))` in a loop that does not change the loader.
 
     ## Why is this bad?
-    Each `iter()` begins an epoch: the workers are started again, all indices are shuffled again, and only the first
-    batch is used. A loader that does not shuffle gives the same batch every time, and the rest of the data is
-    never seen. One that shuffles gives others, at that cost; this is an info.
+    Each `iter()` starts an epoch: workers are restarted, all indices are shuffled again, and only the first batch is
+    used. A loader that does not shuffle returns the same batch every time, and the rest of the data is never used. One
+    that shuffles returns different batches at that cost; this is an info.
 
     ## Example
     ```python

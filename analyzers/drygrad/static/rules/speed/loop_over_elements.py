@@ -23,14 +23,14 @@ _NUMBERS = frozenset({"int", "float", "bool", "round"})
 class LoopOverElements(Rule):
     """
     ## What it does
-    Finds `for` loops over the elements of a tensor that use each as an index or turn it into a number, Python's `sum`,
-    `max` or `sorted` of a tensor, nested loops over ranges that write one element of a tensor in each turn, and loops
-    that fill the rows of a mask up to a length (`mask[i, : lengths[i]] = 1`).
+    Finds `for` loops over the elements of a tensor that use each as an index or convert it to a number, Python's `sum`,
+    `max` or `sorted` on a tensor, nested loops over ranges that write one tensor element per iteration, and loops that
+    fill the rows of a mask up to a length (`mask[i, : lengths[i]] = 1`).
 
     ## Why is this bad?
-    Each turn makes tensors without dimensions and starts operations on single elements: some microseconds each,
-    thousands of times what the operation on the whole tensor needs. On a GPU each turn launches kernels, and
-    waits for the device where the element becomes a number or an index.
+    Each iteration creates zero-dimensional tensors and runs operations on single elements: a few microseconds each,
+    thousands of times slower than one operation on the whole tensor. On a GPU each iteration launches kernels, and
+    synchronizes where the element becomes a number or an index.
 
     ## Example
     ```python
@@ -46,8 +46,8 @@ class LoopOverElements(Rule):
     `torch.arange(longest) < lengths[:, None]`.
 
     ## Fix safety
-    Unsafe: what is gone through together must be of one length, and lengths not negative; a sum of floats is rounded
-    otherwise.
+    Unsafe: the tensors must have the same length, lengths must not be negative, and a sum of floats is rounded
+    differently.
     """
 
     code, name, since = "DG607", "loop-over-elements", "0.1"

@@ -16,12 +16,11 @@ from drygrad.static.tree import walk
 class ModelCalledPerSample(Rule):
     """
     ## What it does
-    Finds loops over the rows of a tensor that call a model with each of them, made a batch of one
-    (`model(x.unsqueeze(0))`).
+    Finds loops over the rows of a tensor that call a model on each row as a batch of one (`model(x.unsqueeze(0))`).
 
     ## Why is this bad?
-    A GPU needs about as long for one sample as for a hundred: most of the time it waits for the next launch. On a CPU,
-    too, each call has its fixed cost. The model takes the whole batch at once.
+    A GPU needs about as long for one sample as for a hundred: it mostly waits for the next kernel launch. On a CPU each
+    call has its fixed cost too. Call the model on the whole batch.
 
     ## Example
     ```python

@@ -24,15 +24,16 @@ _REASONS = re.compile(
 class NeedlessSynchronize(Rule):
     """
     ## What it does
-    Finds `torch.cuda.synchronize()` in each step of training where nothing needs it.
+    Finds `torch.cuda.synchronize()` in every training step where nothing needs it.
 
     ## Why is this bad?
     Work on one CUDA stream runs in the order in which it was queued: `optimizer.step()` cannot start before the
-    gradients are there, and `loss.item()` waits by itself. Waiting in between makes the GPU idle while Python prepares
-    the next step.
+    gradients are ready, and `loss.item()` synchronizes by itself. An extra synchronization leaves the GPU idle while
+    Python prepares the next step.
 
-    Synchronizing is needed to measure time, between several streams, and before the CPU reads what was copied with
-    `non_blocking=True`; a file or function with any of these, with process groups or graph capture is not reported.
+    Synchronizing is needed to measure time, between streams, and before the CPU reads the result of a
+    `non_blocking=True` copy; files or functions with any of these, with process groups or with graph capture are not
+    reported.
 
     ## Example
     ```python

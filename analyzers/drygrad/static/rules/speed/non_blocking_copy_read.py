@@ -22,13 +22,12 @@ _NO_READS = frozenset({"to", "cuda", "copy", "pin_memory", "view", "reshape", "d
 class NonBlockingCopyRead(Rule):
     """
     ## What it does
-    Finds tensors copied from the GPU with `non_blocking=True` and read on the CPU before anything has waited for the
-    copy.
+    Finds tensors copied from the GPU with `non_blocking=True` and read on the CPU before anything synchronizes.
 
     ## Why is this bad?
-    `x.to("cpu", non_blocking=True)` returns at once, while the GPU is still to write the memory of the result. What the
-    CPU reads there are the bytes that happened to be in it: wrong numbers, now and then, without any error. The other
-    direction is safe: the GPU works in the order of its queue.
+    `x.to("cpu", non_blocking=True)` returns immediately, while the GPU has yet to write the result. The CPU reads
+    whatever bytes are there: occasionally wrong numbers, without an error. Copies to the GPU are safe: the GPU works in
+    the order of its queue.
 
     ## Example
     ```python
@@ -43,7 +42,7 @@ class NonBlockingCopyRead(Rule):
     or call `torch.cuda.synchronize()` (or wait for an event) between several copies and the first reading.
 
     ## Fix safety
-    Safe: the copy is the same, and is there when it is read.
+    Safe: the copy is the same, and complete when it is read.
 
     ## References
     - [Good usage of non_blocking and pin_memory](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html)

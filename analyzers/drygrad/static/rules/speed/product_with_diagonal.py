@@ -23,9 +23,8 @@ class ProductWithDiagonal(Rule):
     Finds `torch.diag(d) @ a` and `a @ torch.diag(d)` for a vector `d`.
 
     ## Why is this bad?
-    The product scales the rows (or columns) of `a` by `d`, which takes as many multiplications as `a` has elements. As
-    a matrix product it takes n times as many, nearly all of them with zero, and the diagonal matrix needs
-    n * n elements of memory.
+    The product scales the rows (or columns) of `a` by `d`, one multiplication per element of `a`. As a matrix product
+    it takes n times as many, nearly all of them with zero, and the diagonal matrix needs memory for n * n elements.
 
     ## Example
     ```python
@@ -37,7 +36,7 @@ class ProductWithDiagonal(Rule):
     ```
 
     ## Fix safety
-    Unsafe: where the other factor is a vector, the shape of the result is another one.
+    Unsafe: if the other factor is a vector, the shape of the result differs.
     """
 
     code, name, since = "DG610", "product-with-diagonal", "0.1"

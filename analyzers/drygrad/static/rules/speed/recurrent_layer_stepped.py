@@ -20,14 +20,14 @@ _FORMS = frozenset({"unsqueeze", "view", "reshape", "contiguous", "to", "float"}
 class RecurrentLayerStepped(Rule):
     """
     ## What it does
-    Finds loops over time that call `nn.LSTM`, `nn.GRU` or `nn.RNN` with one step of a sequence that is there as a
-    whole, and hand the state from call to call unchanged.
+    Finds loops over time that call `nn.LSTM`, `nn.GRU` or `nn.RNN` on one step of an available sequence and pass the
+    state unchanged from call to call.
 
     ## Why is this bad?
-    These layers take the whole sequence and go through it by themselves, with the same result: the products with the
-    input are then one large matrix product. Called step by step, each step launches its own kernels and adds its own
-    nodes to the graph. A hundred steps of an LSTM took 3 to 11 times as long so, forward and backward on one core
-    (torch 2.13). A loop is needed only where a step's input is made from the output of the one before.
+    These layers process a whole sequence in one call, with the same result and a single large matrix product for the
+    inputs. Called step by step, each step launches its own kernels and adds its own nodes to the graph: a hundred LSTM
+    steps took 3 to 11 times as long, forward and backward on one core (torch 2.13). A loop is only needed if a step's
+    input depends on the previous output.
 
     ## Example
     ```python

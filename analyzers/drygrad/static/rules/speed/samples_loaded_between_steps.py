@@ -43,13 +43,12 @@ _CUDA = re.compile(r"\.cuda\(|[\"']cuda(:\d+)?[\"']|\bis_available\b")
 class SamplesLoadedBetweenSteps(Rule):
     """
     ## What it does
-    Finds a shuffling `DataLoader` without `num_workers`, in a file that trains on a GPU, whose dataset reads and
-    decodes a file for each sample.
+    Finds a shuffling `DataLoader` without `num_workers` in a file that trains on a GPU, if the dataset reads and
+    decodes a file per sample.
 
     ## Why is this bad?
-    With `num_workers=0` all samples of a batch are read, decoded and augmented one after the other in the training
-    process, between two steps, and the GPU has nothing to do meanwhile. Workers prepare the next batches beside the
-    step that runs.
+    With `num_workers=0` the training process reads, decodes and augments all samples of a batch between two steps,
+    while the GPU is idle. Workers prepare the next batches during the current step.
 
     ## Example
     ```python
@@ -194,7 +193,7 @@ def _readings(cls: Class, ctx: Context) -> Iterator[ast.Call]:
 
 def _trains_on_gpu(ctx: Context) -> bool:
     loops = (loop for kind in (ast.For, ast.While) for loop in ctx.nodes(kind))
-    return _CUDA.search(ctx.source.text) is not None and any(trains(loop) for loop in loops)
+    return ctx.mentions(_CUDA) and any(trains(loop) for loop in loops)
 
 
 def _fix(loader: ast.Call, ctx: Context) -> Fix | None:

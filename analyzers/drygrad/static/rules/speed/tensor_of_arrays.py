@@ -18,12 +18,12 @@ _CALLS = JOINED | {"torch.Tensor"}
 class TensorOfArrays(Rule):
     """
     ## What it does
-    Finds `torch.tensor(...)` and the like of a list of NumPy arrays: what the text calls so, in functions, annotations
-    and the fields of records, and what a dry run has seen.
+    Finds `torch.tensor(...)` and the like on a list of NumPy arrays, as shown by functions, annotations and dataclass
+    fields, or seen in a dry run.
 
     ## Why is this bad?
-    Each number is turned into a Python object and back: a batch of images takes seconds where `np.stack` and
-    `torch.from_numpy` take milliseconds. Torch warns once, in the middle of everything else that is printed.
+    Every number is converted to a Python object and back: a batch of images takes seconds, while `np.stack` and
+    `torch.from_numpy` take milliseconds. torch warns once, among all other output.
 
     ## Example
     ```python
@@ -35,7 +35,7 @@ class TensorOfArrays(Rule):
     ```
 
     ## Fix safety
-    Safe: the numbers and the dtype are the same. Arrays of several shapes raise with either.
+    Safe: numbers and dtype are the same. Arrays of different shapes raise either way.
     """
 
     code, name, since = "DG609", "tensor-of-arrays", "0.1"

@@ -8,7 +8,18 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import UNKNOWN, Class, Function, Method, Object, Reference, Tensor, Value
+from drygrad.static.facts.values import (
+    UNKNOWN,
+    Class,
+    Constant,
+    Function,
+    Method,
+    Number,
+    Object,
+    Reference,
+    Tensor,
+    Value,
+)
 from drygrad.static.loops import LOOPS
 from drygrad.static.roles import role_of
 from drygrad.static.syntax import block_of, body_nodes, called, follows, own_nodes, parameter_names, rebound_between
@@ -24,14 +35,14 @@ _WAITS = re.compile(r"synchronize|\.item\(|\.tolist\(|\.cpu\(|\.numpy\(|Event|no
 class TimingWithoutSynchronize(Rule):
     """
     ## What it does
-    Finds two readings of the clock around GPU work with nothing in between that waits for the GPU.
+    Finds two clock readings around GPU work without a synchronization in between.
 
     ## Why is this bad?
-    CUDA operations are queued and run later: the clock is read while they are still running, so what is measured is how
-    long Python took to queue them, which says nothing about the work itself.
+    CUDA operations are queued and run later: the clock is read while they are still running, so you only measure how
+    long Python took to queue them.
 
-    `loss.item()`, `.cpu()` or printing a tensor wait too, and regions with one of these, CUDA events, or code that
-    cannot be seen are not reported.
+    `loss.item()`, `.cpu()` and printing a tensor also synchronize. Regions that contain one of these, CUDA events, or
+    calls whose code is not visible are not reported.
 
     ## Example
     ```python
@@ -49,7 +60,7 @@ class TimingWithoutSynchronize(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it waits for the GPU, and other times are measured.
+    Unsafe: it waits for the GPU, and the measured times change.
 
     ## References
     - [CUDA semantics: asynchronous execution](https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution)
@@ -214,6 +225,29 @@ class TimingWithoutSynchronize(Rule):
             """,
             at=(9, 12, 9, 31),
         ),
+        Invalid(
+            """
+            import time
+
+            conv = nn.Conv2d(3, 64, 3).cuda()
+            x = torch.randn(8, 3, 224, 224, device="cuda")
+            start = time.time()
+            print("shape", conv(x).size())
+            print("seconds", time.time() - start)
+            """,
+            """
+            import time
+
+            conv = nn.Conv2d(3, 64, 3).cuda()
+            x = torch.randn(8, 3, 224, 224, device="cuda")
+            torch.cuda.synchronize()
+            start = time.time()
+            print("shape", conv(x).size())
+            torch.cuda.synchronize()
+            print("seconds", time.time() - start)
+            """,
+            at=(7, 17, 7, 28),
+        ),
     ]
 
     def visit_difference(self, node: ast.BinOp, ctx: Context) -> Iterator[Finding]:
@@ -295,12 +329,25 @@ def _may_wait(node: ast.AST, ctx: Context) -> bool:
     if not isinstance(node, ast.Call):
         return False
     if _WAITS.search(f".{called(node)}("):
-        return True
+        return called(node) != "print" or not all(_is_no_tensor(argument, ctx) for argument in node.args)
     function = ctx.value(node.func)
     body = _body_of(function)
     if body is not None:
         return _WAITS.search(ast.unparse(body)) is not None
     return ctx.call(node) is None and not _is_known(function) and not _is_model(node, ctx)
+
+
+def _is_no_tensor(node: ast.expr, ctx: Context) -> bool:
+    """Say whether printing an expression shows no numbers of a tensor: a text, a shape, what the clock says."""
+    match node:
+        case ast.Constant() | ast.Attribute(attr="shape" | "dtype" | "device"):
+            return True
+        case ast.Call(func=ast.Attribute(attr="size" | "dim" | "numel")):
+            return True
+        case ast.BinOp(left=left, right=right):
+            return isinstance(ctx.value(node), Number) or (_reads_clock(left, ctx) and isinstance(right, ast.Name))
+        case _:
+            return isinstance(ctx.value(node), (Number, Constant))
 
 
 def _is_known(function: Value) -> bool:

@@ -19,12 +19,12 @@ from drygrad.static.tree import walk
 class WholeSetPerSample(Rule):
     """
     ## What it does
-    Finds reductions of everything that a dataset holds (`self.data.mean(0)`, `np.std(self.data)`, `max(self.lengths)`)
-    in its `__getitem__`, and in the methods and properties that it uses.
+    Finds reductions over a whole dataset (`self.data.mean(0)`, `np.std(self.data)`, `max(self.lengths)`) in its
+    `__getitem__`, and in the methods and properties it uses.
 
     ## Why is this bad?
-    The result is the same for every index, but is recomputed for every sample: an epoch costs n passes over the whole
-    dataset, and the GPU waits.
+    The result is the same for every index but is recomputed for every sample: an epoch takes n passes over the whole
+    dataset while the GPU waits.
 
     ## Example
     ```python
@@ -42,7 +42,7 @@ class WholeSetPerSample(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what changes the data later, where the file does not show it, no longer changes the result.
+    Unsafe: if other code changes the data later, the result no longer follows.
     """
 
     code, name, since = "DG611", "whole-set-per-sample", "0.1"

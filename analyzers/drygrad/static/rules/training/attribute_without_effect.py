@@ -22,13 +22,13 @@ class AttributeWithoutEffect(Rule):
     """
     ## What it does
     Finds assignments to attributes that torch never reads: `model.requires_grad = False` and `model.training = False`
-    of an `nn.Module`, `p.require_grad = False` (misspelt), `optimizer.lr = 1e-4`.
+    on an `nn.Module`, `p.require_grad = False` (misspelled), `optimizer.lr = 1e-4`.
 
     ## Why is this bad?
-    Python lets any attribute be set, so nothing raises and nothing happens: the layers that should be frozen keep
-    learning, and the learning rate does not change. `requires_grad` is an attribute of parameters (and
-    `requires_grad_()` a method of modules, which reaches them all); `training` alone changes the module but none inside
-    it, where dropout and batch norm are; an optimizer reads its learning rate from `param_groups`.
+    Python lets you set any attribute, so nothing raises and nothing happens: layers that should be frozen keep
+    learning, and the learning rate does not change. `requires_grad` is an attribute of parameters (use
+    `requires_grad_()` for a whole module); setting `training` changes the module but not its submodules, which contain
+    dropout and batch norm; an optimizer reads its learning rate from `param_groups`.
 
     ## Example
     ```python
@@ -43,7 +43,7 @@ class AttributeWithoutEffect(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what had no effect before gets one.
+    Unsafe: code that had no effect now has one.
     """
 
     code, name, since = "DG717", "attribute-without-effect", "0.1"

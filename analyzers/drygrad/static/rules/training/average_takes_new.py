@@ -21,12 +21,12 @@ _MOST = 0.1
 class AverageTakesNew(Rule):
     """
     ## What it does
-    Finds a moving average of parameters that gives the new value a weight of 0.9 and more: `e.mul_(1 -
-    decay).add_(p, alpha=decay)` with a decay of 0.999 (or something called so), and other ways to write it.
+    Finds a moving average of parameters that gives the new value a weight of 0.9 or more: `e.mul_(1 - decay).add_(p,
+    alpha=decay)` with a decay of 0.999 (or a variable named so), and other ways to write it.
 
     ## Why is this bad?
-    The factors are exchanged. The average follows the model at each step and averages nothing: a teacher is the
-    student of one step ago, a target network is the network itself.
+    The factors are swapped. The average follows the model in each step and averages nothing: the teacher is the student
+    of the previous step, the target network is the network itself.
 
     ## Example
     ```python

@@ -21,9 +21,9 @@ class BackwardUnderAutocast(Rule):
     Finds `backward()` inside an autocast block.
 
     ## Why is this bad?
-    Autocast is meant for the forward and the loss; backward runs each operation in the dtype of its forward by
-    itself. Under autocast the matrix products of float32 parts (a block with `enabled=False`) are computed in half
-    precision in backward: their gradients lose digits without notice. torch's documentation advises against it.
+    Autocast is meant for the forward and the loss; backward runs each operation in the dtype of its forward anyway.
+    Inside the block, backward also computes matrix products of float32 parts (a block with `enabled=False`) in half
+    precision, so their gradients silently lose precision. The PyTorch documentation advises against it.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class BackwardUnderAutocast(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the gradients' precision changes.
+    Unsafe: the precision of the gradients changes.
     """
 
     code, name, since = "DG707", "backward-under-autocast", "0.1"

@@ -14,10 +14,10 @@ from drygrad.static.steps import Event, Training, plain_trainings
 class BackwardWithoutScale(Rule):
     """
     ## What it does
-    Finds `loss.backward()` where the step is taken by a `GradScaler` that never scaled the loss.
+    Finds `loss.backward()` followed by the step of a `GradScaler` that never scaled the loss.
 
     ## Why is this bad?
-    `scaler.step` divides by a scale that was never applied; where the scaler has scaled nothing at all it raises
+    `scaler.step` divides by a scale that was never applied; if the scaler has never scaled anything, it raises
     "Attempted step but _scale is None".
 
     ## Example
@@ -34,7 +34,7 @@ class BackwardWithoutScale(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it makes code run that raised.
+    Unsafe: code that raised now runs.
     """
 
     code, name, since = "DG723", "backward-without-scale", "0.1"

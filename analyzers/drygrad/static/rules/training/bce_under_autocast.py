@@ -16,9 +16,9 @@ class BceUnderAutocast(Rule):
     Finds `binary_cross_entropy` and `BCELoss` under CUDA autocast.
 
     ## Why is this bad?
-    CUDA autocast refuses them with "unsafe to autocast": probabilities in float16 round to 0 or 1, and their
-    logarithm is infinite. `binary_cross_entropy_with_logits` on the values before the sigmoid is safe. CPU autocast
-    computes the loss in float32 and raises nothing.
+    CUDA autocast rejects them with "unsafe to autocast": float16 probabilities round to 0 or 1, whose logarithm is
+    infinite. `binary_cross_entropy_with_logits` on the values before the sigmoid is safe. CPU autocast computes the
+    loss in float32 and does not raise.
 
     ## Example
     ```python
@@ -32,7 +32,7 @@ class BceUnderAutocast(Rule):
     ```
 
     ## Fix safety
-    No fix: the sigmoid has to leave the model, which others may ask for probabilities.
+    No fix: the sigmoid must leave the model, whose probabilities other code may need.
     """
 
     code, name, since = "DG725", "bce-under-autocast", "0.1"

@@ -24,12 +24,12 @@ _INFINITE = frozenset({"numpy.inf", "math.inf", "torch.inf"})
 class BestNeverImproves(Rule):
     """
     ## What it does
-    Finds `if loss < best_loss:` that saves a model where `best_loss` is never set to the better value, is reset in
-    every iteration, or starts at a value that can never be beaten in this direction: `best_acc = 0` compared by `acc <
-    best_acc`, or infinity by `>`.
+    Finds `if loss < best_loss:` that saves a model although `best_loss` is never updated, is reset in every iteration,
+    or starts at a value that can never be beaten in this direction: `best_acc = 0` compared with `acc < best_acc`, or
+    infinity with `>`.
 
     ## Why is this bad?
-    The checkpoint that is kept is not the best. Without the assignment each epoch that beats the first value overwrites
+    The saved checkpoint is not the best one. Without the assignment every epoch that beats the initial value overwrites
     it; with the wrong direction none is ever saved, or the worst.
 
     ## Example

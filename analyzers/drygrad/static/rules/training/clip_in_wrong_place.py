@@ -15,11 +15,11 @@ from drygrad.static.steps import Event, Training, plain_trainings
 class ClipInWrongPlace(Rule):
     """
     ## What it does
-    Finds gradient clipping that stands before `backward()` or after the optimizer's step.
+    Finds gradient clipping before `backward()` or after the optimizer step.
 
     ## Why is this bad?
-    Clipping works on the gradients that are there: before `backward()` these are none, or those of the batch before;
-    after the step they have been applied unclipped. Either way the step is not clipped at all.
+    Clipping works on the current gradients: before `backward()` there are none, or those of the previous batch; after
+    the step they have been applied unclipped. Either way the step is not clipped.
 
     ## Example
     ```python

@@ -15,12 +15,11 @@ from drygrad.static.steps import Event, Training, plain_trainings
 class ClipWithoutUnscale(Rule):
     """
     ## What it does
-    Finds gradients that are clipped while a `GradScaler` still holds them scaled.
+    Finds gradient clipping on gradients that a `GradScaler` has not unscaled yet.
 
     ## Why is this bad?
-    The scaled gradients are thousands of times larger than the true ones (the scale starts at 65536), so that nearly
-    all are clipped; `scaler.step` then divides the rest by the scale, and the update almost vanishes. There is no
-    error.
+    Scaled gradients are thousands of times larger than the true ones (the scale starts at 65536), so nearly all are
+    clipped; `scaler.step` then divides them by the scale, and the update almost vanishes. Nothing raises.
 
     ## Example
     ```python

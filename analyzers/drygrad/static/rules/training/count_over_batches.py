@@ -20,12 +20,11 @@ _ONE = (None, Constant(1))
 class CountOverBatches(Rule):
     """
     ## What it does
-    Finds a sum of matches, `correct += (prediction == y).sum()` over the batches of a loader, that is divided by
-    `len(loader)`.
+    Finds a sum of matches over the batches of a loader, `correct += (prediction == y).sum()`, divided by `len(loader)`.
 
     ## Why is this bad?
-    `len(loader)` is the number of batches. The quotient is the mean number of matches in a batch, up to the batch
-    size, and not a share: an "accuracy" of 27.3 that changes with the batch size.
+    `len(loader)` is the number of batches. The quotient is the average number of matches per batch, not a fraction: an
+    "accuracy" of 27.3 that depends on the batch size.
 
     ## Example
     ```python

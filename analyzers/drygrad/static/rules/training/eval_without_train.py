@@ -16,12 +16,12 @@ from drygrad.static.syntax import block_of
 class EvalWithoutTrain(Rule):
     """
     ## What it does
-    Finds loops that train a model, then call `eval()` on it, and never `train()` before the next turn; and an
-    evaluation between `train()` and the loop that leaves the model in evaluation mode.
+    Finds loops that train a model, then call `eval()` on it, and never call `train()` before the next iteration; and an
+    evaluation between `train()` and the loop that leaves the model in eval mode.
 
     ## Why is this bad?
-    `eval()` lasts until `train()`. From the second epoch on the model trains without dropout, and its batch norms
-    neither use nor learn the statistics of the batches. There is no error; validation just gets worse than it should.
+    `eval()` lasts until `train()` is called. From the second epoch on the model trains without dropout, and its batch
+    norms neither use nor update batch statistics. Nothing raises; the model is just worse than it should be.
 
     ## Example
     ```python

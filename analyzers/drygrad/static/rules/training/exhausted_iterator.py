@@ -19,12 +19,12 @@ _LEAVES = frozenset({"builtins.print", "builtins.next", "builtins.isinstance", "
 class ExhaustedIterator(Rule):
     """
     ## What it does
-    Finds `params = model.parameters()` (also `filter(...)`, `map(...)` and generators over parameters) where `params`
-    is consumed twice: by the optimizer and then by `clip_grad_norm_`, or on every iteration of a loop.
+    Finds `params = model.parameters()` (also `filter(...)`, `map(...)` and generators over parameters) that is consumed
+    twice: by the optimizer and then by `clip_grad_norm_`, or in every iteration of a loop.
 
     ## Why is this bad?
-    `parameters()` is a generator. The optimizer has emptied it, so that whatever comes next gets nothing, and says
-    nothing: gradients are not clipped, weights are not averaged, nothing is counted.
+    `parameters()` returns a generator. The optimizer exhausts it, so the next consumer silently gets nothing: gradients
+    are not clipped, weights are not averaged, nothing is counted.
 
     ## Example
     ```python
@@ -40,7 +40,7 @@ class ExhaustedIterator(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what got nothing before does something then.
+    Unsafe: code that had nothing to work on now takes effect.
     """
 
     code, name, since = "DG735", "exhausted-iterator", "0.1"

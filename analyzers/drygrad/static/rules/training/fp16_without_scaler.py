@@ -13,11 +13,11 @@ from drygrad.static.steps import Event, Training, plain_trainings
 class Fp16WithoutScaler(Rule):
     """
     ## What it does
-    Finds training under float16 autocast whose loss no `GradScaler` scales.
+    Finds training under float16 autocast without a `GradScaler`.
 
     ## Why is this bad?
-    Gradients below 6e-8 are zero in float16: small ones vanish and those layers stop learning, with no error.
-    A `GradScaler` multiplies the loss so that they stay in range. bfloat16 has the range of float32 and needs none.
+    Gradients below 6e-8 underflow to zero in float16, so some layers stop learning, without an error. A `GradScaler`
+    multiplies the loss to keep gradients in range. bfloat16 has the range of float32 and needs none.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ class Fp16WithoutScaler(Rule):
     ```
 
     ## Fix safety
-    A dry run proposes and tries bfloat16. Unsafe: it has fewer digits, and old GPUs do not compute in it.
+    A dry run tries bfloat16. Unsafe: it has less precision, and old GPUs do not support it.
     """
 
     code, name, since = "DG724", "fp16-without-scaler", "0.1"

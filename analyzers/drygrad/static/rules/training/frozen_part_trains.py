@@ -55,13 +55,12 @@ class Trainer:
 class FrozenPartTrains(Rule):
     """
     ## What it does
-    Finds `train()` of a module with a part that was frozen and put into evaluation mode when the module was made: a
-    teacher, an encoder with pretrained weights.
+    Finds `train()` on a module with a part that was frozen and put into eval mode in the constructor: a teacher, a
+    pretrained encoder.
 
     ## Why is this bad?
-    `train()` switches all submodules. The frozen part drops features at random again, its batch norms use the
-    statistics of the batches and change their own, although no optimizer touches it: a teacher's targets become noise,
-    features drift. There is no error.
+    `train()` switches all submodules. In the frozen part dropout is active again, and batch norms use and update batch
+    statistics, although no optimizer touches it: a teacher's targets become noise, features drift. Nothing raises.
 
     ## Example
     ```python

@@ -25,14 +25,14 @@ _GENERATORS = frozenset(
 class GeneratorCopiedToWorkers(Rule):
     """
     ## What it does
-    Finds datasets that hold a generator of their own (`self.rng = np.random.default_rng(seed)`) and draw from it for
-    each sample, in a file whose `DataLoader` runs them in several workers.
+    Finds datasets that hold their own generator (`self.rng = np.random.default_rng(seed)`) and draw from it for each
+    sample, in a file whose `DataLoader` uses several workers.
 
     ## Why is this bad?
-    Each worker gets a copy of the dataset, and of the generator in the state in which it is: all workers draw the same
-    numbers, so that the same crop, flip or noise comes as often as there are workers. The copies are created again in
-    every epoch, which starts with the same numbers. Torch's own generator, and the global one of NumPy, are given a
-    seed of their own in each worker; a generator that an object holds is not.
+    Each worker gets a copy of the dataset, including the state of the generator: all workers draw the same numbers, so
+    each crop, flip or noise occurs as often as there are workers. The copies are recreated in every epoch, so each
+    epoch starts with the same numbers. The DataLoader seeds torch's generator, and the global one of NumPy, differently
+    in each worker, but not a generator held by an object.
 
     ## Example
     ```python
@@ -54,7 +54,7 @@ class GeneratorCopiedToWorkers(Rule):
     ```
 
     ## Fix safety
-    No fix: what the seed of each worker is made of is a choice.
+    No fix: how to seed each worker is your choice.
     """
 
     code, name, since = "DG731", "generator-copied-to-workers", "0.1"

@@ -20,13 +20,13 @@ _OTHER_DTYPES = re.compile(r"float32|float64|\bfloat\b|double|bfloat16|dtype", r
 class HalfInsideAutocast(Rule):
     """
     ## What it does
-    Finds models converted with `half()` whose optimizer a `GradScaler` steps, and tensors converted by hand under
+    Finds models converted with `half()` that are trained with a `GradScaler`, and tensors converted by hand under
     float16 autocast.
 
     ## Why is this bad?
     Mixed precision keeps the weights in float32. With float16 weights the gradients are float16 too, and the scaler
-    raises "Attempting to unscale FP16 gradients". Tensors need no `half()` either: autocast converts what an
-    operation wants, and leaves to float32 what would overflow.
+    raises "Attempting to unscale FP16 gradients". Tensors need no `half()` either: autocast converts inputs as each
+    operation needs, and keeps in float32 what would overflow.
 
     ## Example
     ```python
@@ -150,7 +150,7 @@ class HalfInsideAutocast(Rule):
     ]
 
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
-        for training in plain_trainings(ctx) if ".half(" in ctx.source.text else ():
+        for training in plain_trainings(ctx) if ctx.mentions(".half(") else ():
             if not scaled_steps(training) or may_be_disabled(ctx, training):
                 continue
             trained = {e.receiver for e in training.of("forward") if _records(ctx, e)} - {None}

@@ -26,14 +26,14 @@ class Net(nn.Module):
 class InferenceWithoutEval(Rule):
     """
     ## What it does
-    Finds models with dropout or batch norm that are made, given saved weights and run, without `eval()` and without any
-    training.
+    Finds models with dropout or batch norm that are created, loaded with saved weights and run without `eval()`, and
+    never trained.
 
     ## Why is this bad?
-    A new module is in training mode: dropout draws a new mask at each call, batch norm uses the statistics of the batch
-    and overwrites the ones that were loaded. The same input gives other results each time, with no error.
+    A new module is in training mode: dropout draws a new mask in each call, and batch norm uses batch statistics and
+    overwrites the loaded ones. The same input gives different results each time, without an error.
 
-    Only models whose class in the same file shows such a layer are looked at.
+    Only models whose class in the same file contains such a layer are considered.
 
     ## Example
     ```python

@@ -18,11 +18,11 @@ _LAMBDA = "torch.optim.LambdaLR"
 class LambdaReturnsRate(Rule):
     """
     ## What it does
-    Finds `LambdaLR` whose function multiplies by the learning rate that the optimizer was given.
+    Finds `LambdaLR` with a function that multiplies by the learning rate already passed to the optimizer.
 
     ## Why is this bad?
-    `LambdaLR` multiplies the optimizer's learning rate by what the function returns. A function that returns the
-    rate itself gives its square: with 0.001 the model trains with a millionth, and hardly moves.
+    `LambdaLR` multiplies the optimizer's learning rate by the function's result. If the function returns the rate
+    itself, the result is its square: with 0.001 the model trains at a millionth and hardly moves.
 
     ## Example
     ```python

@@ -19,13 +19,12 @@ from drygrad.static.tree import walk
 class LayerReplacedAfterOptimizer(Rule):
     """
     ## What it does
-    Finds layers of a model that are replaced after an optimizer has been given the model's parameters: below it, by a
-    function that is called there, or by another method of the class whose `__init__` has made the optimizer.
+    Finds layers of a model that are replaced after an optimizer got the model's parameters: directly, by a function
+    called later, or by another method of the class whose `__init__` creates the optimizer.
 
     ## Why is this bad?
-    The optimizer holds the parameters of the old layer. Those of the new one get gradients and are never updated: the
-    new head stays random, with no error. (Moving a model with `to(device)` is no problem: its parameters stay the same
-    objects.)
+    The optimizer holds the parameters of the old layer. The new ones get gradients but are never updated: the new head
+    stays random, without an error. (Moving a model with `to(device)` is fine: its parameters stay the same objects.)
 
     ## Example
     ```python

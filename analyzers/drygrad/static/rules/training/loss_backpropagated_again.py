@@ -17,13 +17,13 @@ from drygrad.static.tree import walk
 class LossBackpropagatedAgain(Rule):
     """
     ## What it does
-    Finds a loop that calls `backward()` in each turn on a loss that was computed before the loop.
+    Finds a loop that calls `backward()` in each iteration on a loss computed before the loop.
 
     ## Why is this bad?
-    The second turn raises `Trying to backward through the graph a second time`. With `retain_graph=True` it adds the
-    same gradients once more: the step then applies as many times the gradient as there were turns.
+    The second iteration raises `Trying to backward through the graph a second time`. With `retain_graph=True` it adds
+    the same gradients again: the step applies the gradient as many times as there were iterations.
 
-    A loop is left alone where it clears the gradients, reads them, or binds what the loss is.
+    Loops that clear or read the gradients, or assign to the loss, are not reported.
 
     ## Example
     ```python
@@ -42,7 +42,7 @@ class LossBackpropagatedAgain(Rule):
     ```
 
     ## Fix safety
-    No fix: whether the loss is to be computed in each turn, or backpropagated once, is for you to say.
+    No fix: whether to compute the loss in each iteration or to backpropagate it once is for you to decide.
     """
 
     code, name, since = "DG776", "loss-backpropagated-again", "0.1"

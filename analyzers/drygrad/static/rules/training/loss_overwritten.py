@@ -16,12 +16,12 @@ from drygrad.static.tree import walk
 class LossOverwritten(Rule):
     """
     ## What it does
-    Finds `loss = ...` in a loop, where `loss` begins as 0 before the loop, is not read in it, and goes backward, or is
-    returned, after it.
+    Finds `loss = ...` in a loop if `loss` starts as 0 before the loop, is not read in it, and is backpropagated or
+    returned after it.
 
     ## Why is this bad?
-    Each turn throws away what the one before has computed: only the last time step, the last head or the last pair is
-    trained. The 0 before the loop says that a sum was meant.
+    Each iteration overwrites the result of the previous one: only the last time step, the last head or the last pair is
+    trained. The initial 0 suggests that a sum was intended.
 
     ## Example
     ```python

@@ -14,11 +14,11 @@ from drygrad.static.steps import Training, plain_trainings
 class LostLastGroup(Rule):
     """
     ## What it does
-    Finds gradient accumulation that takes no step for the micro-batches left over at the end of the loader.
+    Finds gradient accumulation that takes no step for the remaining micro-batches at the end of the loader.
 
     ## Why is this bad?
-    Where the number of batches is no multiple of the group's size, the gradients of the last ones get no step of their
-    own: they spill into the first step of the next epoch, or are cleared, and those of the last epoch are lost.
+    If the number of batches is not a multiple of the group size, the last gradients get no step of their own: they leak
+    into the first step of the next epoch, or are cleared, and those of the last epoch are lost.
 
     ## Example
     ```python
@@ -38,7 +38,7 @@ class LostLastGroup(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it adds a step, and asks the loader for its length, which one over an iterable dataset does not have.
+    Unsafe: it adds a step and calls `len(loader)`, which fails for a loader over an iterable dataset.
     """
 
     code, name, since = "DG706", "lost-last-group", "0.1"

@@ -18,12 +18,12 @@ from drygrad.static.tree import walk
 class MeanLossesOverSamples(Rule):
     """
     ## What it does
-    Finds `total / len(loader.dataset)` where each batch has added `loss.item()`, the mean over the batch.
+    Finds `total / len(loader.dataset)` where each batch added `loss.item()`, the mean over the batch.
 
     ## Why is this bad?
-    The mean of each batch counts as one sample: the loss that is told is too small by the batch size, and changes with
-    it. Runs with other batch sizes, or training and validation, cannot be compared. Either each mean is multiplied by
-    the size of its batch, or the total divided by the number of batches.
+    The mean of each batch counts like a single sample: the reported loss is too small by a factor of the batch size and
+    depends on it. Runs with different batch sizes, or training and validation, are not comparable. Either multiply each
+    mean by the batch size, or divide by the number of batches.
 
     ## Example
     ```python
@@ -41,7 +41,7 @@ class MeanLossesOverSamples(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes what is told.
+    Unsafe: it changes the reported number.
     """
 
     code, name, since = "DG767", "mean-losses-over-samples", "0.1"

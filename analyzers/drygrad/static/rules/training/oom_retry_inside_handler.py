@@ -23,13 +23,13 @@ _HARMLESS = frozenset(
 class OomRetryInsideHandler(Rule):
     """
     ## What it does
-    Finds handlers of out-of-memory errors that try again inside the `except` block.
+    Finds handlers of out-of-memory errors that retry inside the `except` block.
 
     ## Why is this bad?
-    While the handler runs, Python holds the exception; its traceback holds the frames of the functions that failed, and
-    these their tensors: the activations of the failed try cannot be freed, not even by `empty_cache()`. The retry
-    begins with less memory than there would be and runs out of memory again. The exception is gone, and the memory
-    free, as soon as the `except` block is left.
+    While the handler runs, Python holds the exception; its traceback references the frames of the failed functions, and
+    these their tensors: the activations of the failed attempt cannot be freed, not even by `empty_cache()`. The retry
+    starts with less memory and runs out again. As soon as the `except` block ends, the exception is gone and the memory
+    free.
 
     ## Example
     ```python

@@ -18,11 +18,11 @@ from drygrad.static.tree import walk
 class OptimizerRebuiltInLoop(Rule):
     """
     ## What it does
-    Finds optimizers that are recreated for every batch over the same parameters.
+    Finds optimizers that are recreated over the same parameters for every batch.
 
     ## Why is this bad?
-    The state of an optimizer (momentum, Adam's moments and step count) starts over at every batch: Adam repeats the
-    step size of its first update, SGD has no momentum, and a scheduler has no effect.
+    The optimizer's state (momentum, Adam's moments and step count) is reset in every batch: Adam always takes its first
+    step, SGD has no momentum, and a scheduler has no effect.
 
     ## Example
     ```python

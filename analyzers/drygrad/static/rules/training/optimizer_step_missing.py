@@ -20,10 +20,9 @@ class OptimizerStepMissing(Rule):
     Finds training loops that compute and clear gradients but never call the optimizer's step.
 
     ## Why is this bad?
-    Without `step()` no parameter ever changes: the loss stays what it was, with no error.
+    Without `step()` no parameter ever changes: the loss does not fall, and nothing raises.
 
-    A loop is left alone where any code reads the gradients or is given the optimizer, and where the file steps
-    elsewhere.
+    Loops are not reported if any code reads the gradients or gets the optimizer, or if the file steps elsewhere.
 
     ## Example
     ```python

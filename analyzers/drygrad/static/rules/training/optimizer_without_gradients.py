@@ -12,22 +12,23 @@ from drygrad.static.rules.training.untrained import all_frozen, trained_instead
 from drygrad.static.steps import Event, Training, plain_trainings
 from drygrad.static.steps.parameters import made_at, models_of, optimizer_value
 
+_FROZEN = "all parameters of this optimizer are frozen, so step() has no effect"
+
 
 class OptimizerWithoutGradients(Rule):
     """
     ## What it does
-    Finds an optimizer that holds nothing but frozen parameters, or those of another model than its loop trains. In a
-    dry run: one none of whose parameters had a gradient at any of its steps, though backward ran before each of them.
+    Finds an optimizer that holds only frozen parameters, or those of a different model than its loop trains. A dry run
+    also reports an optimizer whose parameters never got a gradient, although backward ran before each step.
 
-    The check speaks only where it knows every model and every function of the loop, and where nothing in the file sets
-    `requires_grad` back or puts new layers into a model. A run's finding stands where what is computed from the
-    parameters leaves the graph (a `detach()`, the `no_grad` around it), if they are used at all; else where the
-    optimizer is made.
+    The check only reports this if it knows every model and function of the loop, and if nothing in the file re-enables
+    `requires_grad` or adds layers to a model. A run's finding is on the line that cuts the graph (a `detach()`, a
+    surrounding `no_grad`) if the parameters are used at all; otherwise where the optimizer is created.
 
     ## Why is this bad?
-    The steps do nothing, and nothing says so. The model was made again after the optimizer had taken its parameters
-    (`model = copy.deepcopy(model)`), the optimizer holds those of another instance, or the loss was computed from a
-    detached output, as when the generator's loss takes the images that were detached for the discriminator.
+    The steps silently do nothing. Common causes: the model was recreated after the optimizer got its parameters (`model
+    = copy.deepcopy(model)`), the optimizer holds those of another instance, or the loss was computed from a detached
+    output, such as a generator's loss on images that were detached for the discriminator.
 
     ## Example
     ```python
@@ -41,7 +42,7 @@ class OptimizerWithoutGradients(Rule):
     ```
 
     ## Fix safety
-    No fix: whether the optimizer holds the wrong parameters, or the loss is of the wrong model, cannot be told.
+    No fix: drygrad cannot tell whether the optimizer or the loss uses the wrong model.
     """
 
     code, name, since = "DG738", "optimizer-without-gradients", "0.1"
@@ -163,6 +164,14 @@ class OptimizerWithoutGradients(Rule):
         ),
         Invalid(
             """
+            net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
+            for p in net.parameters():
+                p.requires_grad = False
+            optimizer = torch.optim.Adam(net.parameters())
+            """,
+        ),
+        Invalid(
+            """
             def fit(model, optimizer, batches):
                 for x, y in batches:
                     optimizer.zero_grad()
@@ -187,12 +196,23 @@ class OptimizerWithoutGradients(Rule):
                 if found is not None:
                     reported.add(made)
                     yield found
+        yield from self._never_stepped(ctx, reported)
+
+    def _never_stepped(self, ctx: Context, reported: set[ast.Call]) -> Iterator[Finding]:
+        """Find optimizers of frozen parameters that stay where they are made, in whatever way they are stepped."""
+        for made in ctx.nodes(ast.Call):
+            value = ctx.value(made)
+            if made in reported or ctx.function(made) is not None or made_at(value) is not made:
+                continue
+            models = models_of(value)
+            if models and all_frozen(ctx, made, models):
+                yield ctx.finding(self, made, _FROZEN)
 
     def _finding(
         self, ctx: Context, training: Training, step: Event, made: ast.Call, models: tuple[Object, ...]
     ) -> Finding | None:
         if all_frozen(ctx, made, models):
-            message, related = "all parameters of this optimizer are frozen, so step() has no effect", []
+            message, related = _FROZEN, []
         else:
             forward = trained_instead(ctx, training, step, models)
             if forward is None:

@@ -8,14 +8,14 @@ from drygrad.model import Invalid, Rule, Valid
 class ParametersInNoOptimizer(Rule):
     """
     ## What it does
-    Reports parameters of modules that had a gradient at each step of a dry run, and that none of its optimizers holds.
-    Modules in evaluation mode, and those that were given saved weights, are left out.
+    Reports module parameters that got a gradient in every step of a dry run but are in none of its optimizers. Modules
+    in eval mode, and modules loaded with saved weights, are skipped.
 
     ## Why is this bad?
-    They keep the random numbers they were made with. The optimizer was given the decoder's parameters and not the
-    encoder's, or the loss has parameters of its own (class centres, a temperature, the weights of several tasks) that
-    were overlooked. The rest of the model learns to live with that, so the loss falls. What is not meant to learn needs
-    `requires_grad_(False)`, which also saves its gradients.
+    They keep their initial random values. Either the optimizer only got the decoder's parameters and not the encoder's,
+    or the loss has parameters of its own (class centers, a temperature, task weights) that were forgotten. The rest of
+    the model compensates, so the loss still falls. Use `requires_grad_(False)` for what should not learn; this also
+    saves computing its gradients.
 
     ## Example
     ```python
@@ -29,7 +29,7 @@ class ParametersInNoOptimizer(Rule):
     ```
 
     ## Fix safety
-    No fix of its own: a run cannot tell whether they are meant to be trained.
+    No static fix: a run cannot tell whether they are meant to be trained.
     """
 
     code, name, since = "DG739", "parameters-in-no-optimizer", "0.1"

@@ -21,11 +21,11 @@ class PlateauMode(Rule):
     """
     ## What it does
     Finds `ReduceLROnPlateau` in its default mode `min` whose `step` gets an accuracy, an F1 score and the like, and in
-    mode `max` one that gets a loss.
+    mode `max` with a loss.
 
     ## Why is this bad?
-    In mode `min` an accuracy that rises is one that gets worse: the learning rate is reduced while the model improves,
-    again and again, until it learns no more.
+    In mode `min` a rising accuracy counts as getting worse: the learning rate is reduced again and again while the
+    model improves, until it stops learning.
 
     ## Example
     ```python

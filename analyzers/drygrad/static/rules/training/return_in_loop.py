@@ -13,11 +13,11 @@ from drygrad.static.syntax import body_nodes, own_nodes
 class ReturnInLoop(Rule):
     """
     ## What it does
-    Finds `return total / n` as the last statement of a `for` loop's body that adds to `total`.
+    Finds `return total / n` at the end of a `for` loop's body that adds to `total`.
 
     ## Why is this bad?
-    The function returns in the first turn: only one batch is evaluated, or only one term is summed. It is indented once
-    too much.
+    The function returns in the first iteration: only one batch is evaluated, or one term summed. The `return` is
+    indented too far.
 
     ## Example
     ```python
@@ -37,7 +37,7 @@ class ReturnInLoop(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes what is returned.
+    Unsafe: it changes the return value.
     """
 
     code, name, since = "DG737", "return-in-loop", "0.1"

@@ -10,13 +10,13 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class SameBatchesOnRanks(Rule):
     """
     ## What it does
-    Reports, from a dry run that compares ranks, a `DataLoader` whose batches are the same on all of them, where
-    `DistributedDataParallel` averages the gradients of these batches.
+    Reports, from a dry run that compares ranks, a `DataLoader` that returns the same batches on all ranks while
+    `DistributedDataParallel` averages their gradients.
 
     ## Why is this bad?
-    Equal batches have equal gradients, and their mean is any one of them: eight GPUs do the work of one, eight times.
-    The loss falls, the epoch takes as long as with one GPU, and nothing says why. It happens where the loader does not
-    split the data, and all ranks have the same seed.
+    Equal batches have equal gradients, so averaging changes nothing: eight GPUs do the work of one, eight times. The
+    loss falls, an epoch takes as long as on one GPU, and nothing raises. The cause is a loader that does not split the
+    data, with the same seed on all ranks.
 
     ## Example
     ```python

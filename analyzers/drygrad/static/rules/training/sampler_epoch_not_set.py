@@ -17,13 +17,11 @@ _SAMPLER = "DistributedSampler"
 class SamplerEpochNotSet(Rule):
     """
     ## What it does
-    Finds a `DistributedSampler` that shuffles, in a file that trains for several epochs and never calls
-    `set_epoch`.
+    Finds a shuffling `DistributedSampler` in a file that trains for several epochs and never calls `set_epoch`.
 
     ## Why is this bad?
-    The sampler's order depends on its seed and on the epoch that it was told. Untold, it gives the same order in
-    every epoch: the same batches, with the same samples together, and each process always sees the same share of
-    the data.
+    The sampler's order depends on its seed and on the epoch set by `set_epoch`. Without that call the order is the same
+    in every epoch: the same samples form the same batches, and each process always sees the same part of the data.
 
     ## Example
     ```python
@@ -88,7 +86,7 @@ class SamplerEpochNotSet(Rule):
             return
         if not made.type.startswith("torch.") or made.arguments.get("shuffle", 3) not in (None, Constant(True)):
             return
-        if "set_epoch" in ctx.source.text or not ctx.derived(_trains_for_epochs):
+        if ctx.mentions("set_epoch") or not ctx.derived(_trains_for_epochs):
             return
         message = "without set_epoch() this sampler yields the same order in every epoch"
         yield ctx.finding(self, node, message)

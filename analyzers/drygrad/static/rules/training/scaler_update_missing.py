@@ -20,7 +20,7 @@ class ScalerUpdateMissing(Rule):
     Finds loops with `scaler.step(optimizer)` and no `scaler.update()`.
 
     ## Why is this bad?
-    `update()` ends the scaler's iteration. Without it the second `scaler.step` raises "step() has already been called
+    `update()` ends the scaler's iteration. Without it, the second `scaler.step` raises "step() has already been called
     since the last update()".
 
     ## Example

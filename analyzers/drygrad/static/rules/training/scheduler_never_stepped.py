@@ -18,11 +18,10 @@ _ASKED = frozenset({"get_last_lr", "get_lr", "print_lr", "last_epoch", "base_lrs
 class SchedulerNeverStepped(Rule):
     """
     ## What it does
-    Finds a learning-rate scheduler that is assigned to a name on which `step()` is never called, and that goes nowhere
-    else.
+    Finds a learning-rate scheduler whose `step()` is never called and that is not passed anywhere.
 
     ## Why is this bad?
-    The learning rate stays what it was. A scheduler has no effect until it is stepped: torch's optimizers do not know
+    A scheduler has no effect until it is stepped: the learning rate never changes. The optimizer does not know about
     it.
 
     ## Example
@@ -40,7 +39,7 @@ class SchedulerNeverStepped(Rule):
     ```
 
     ## Fix safety
-    No fix: whether it steps after each batch or each epoch depends on what its numbers count.
+    No fix: whether to step per batch or per epoch depends on what its numbers count.
     """
 
     code, name, since = "DG761", "scheduler-never-stepped", "0.1"

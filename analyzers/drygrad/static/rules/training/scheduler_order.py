@@ -20,13 +20,13 @@ _VANISHED = 1e-6
 class SchedulerOrder(Rule):
     """
     ## What it does
-    Finds a scheduler that steps before the optimizer has, and one whose period is counted in batches but that steps
-    once per epoch (or the other way round).
+    Finds a scheduler that steps before the optimizer, and one whose period is counted in batches but that steps once
+    per epoch (or the other way round).
 
     ## Why is this bad?
-    Since torch 1.1 `scheduler.step()` belongs after `optimizer.step()`; before it the first learning rate is never used
-    (torch only warns). A `OneCycleLR` made with `steps_per_epoch` and stepped per epoch never leaves its warm-up; a
-    `CosineAnnealingLR` whose `T_max` is the number of epochs and that steps per batch swings up and down within each
+    Since torch 1.1 `scheduler.step()` belongs after `optimizer.step()`; otherwise the first learning rate is skipped
+    (torch only warns). A `OneCycleLR` with `steps_per_epoch` that is stepped per epoch never leaves its warm-up; a
+    `CosineAnnealingLR` whose `T_max` is the number of epochs but that is stepped per batch oscillates within each
     epoch.
 
     ## Example

@@ -19,13 +19,13 @@ _METHODS = frozenset({"forward", "training_step", "__getitem__"})
 class SeedSetInStep(Rule):
     """
     ## What it does
-    Finds `torch.manual_seed` with a fixed number in a loop that runs `backward()`, in a `forward`, or in a
-    `__getitem__`, and generators that are made there with a fixed seed (`torch.Generator().manual_seed(0)`,
-    `np.random.default_rng(0)`); also in a function that a loader gets as `worker_init_fn`.
+    Finds `torch.manual_seed` with a fixed number in a loop that calls `backward()`, in a `forward`, or in a
+    `__getitem__`, and generators created there with a fixed seed (`torch.Generator().manual_seed(0)`,
+    `np.random.default_rng(0)`); also in a loader's `worker_init_fn`.
 
     ## Why is this bad?
-    Each step draws the same random numbers: dropout leaves out the same units throughout, the same noise is added
-    to every batch, each sample is augmented in the same way. The seed belongs to the beginning of the program.
+    Every step draws the same random numbers: dropout always drops the same units, every batch gets the same noise,
+    every sample the same augmentation. Set the seed once, at the start of the program.
 
     ## Example
     ```python
@@ -43,7 +43,7 @@ class SeedSetInStep(Rule):
     ```
 
     ## Fix safety
-    No fix: whether the seed belongs before the loop, or nowhere, depends on what is to be repeated.
+    No fix: whether to move the seed before the loop or to remove it depends on what should be reproducible.
     """
 
     code, name, since = "DG728", "seed-set-in-step", "0.1"

@@ -26,11 +26,11 @@ _METHODS = {
 class StatementWithoutEffect(Rule):
     """
     ## What it does
-    Finds statements that name what they should call, such as `model.eval` or `optimizer.step`, and contexts such as
-    `torch.no_grad()` that are made and never entered by a `with`.
+    Finds methods that are named but not called, such as `model.eval` or `optimizer.step`, and context managers such as
+    `torch.no_grad()` that are created but not entered with `with`.
 
     ## Why is this bad?
-    Nothing happens, and nothing raises: the model stays in training mode, the optimizer takes no step, the graph is
+    Nothing happens, and nothing raises: the model stays in training mode, the optimizer takes no step, gradients are
     still recorded.
 
     ## Example
@@ -47,7 +47,7 @@ class StatementWithoutEffect(Rule):
     ```
 
     ## Fix safety
-    Unsafe: what had no effect before gets one.
+    Unsafe: code that had no effect now has one.
     """
 
     code, name, since = "DG719", "statement-without-effect", "0.1"

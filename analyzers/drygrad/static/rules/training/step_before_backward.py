@@ -16,11 +16,11 @@ from drygrad.static.steps.parameters import resting_on
 class StepBeforeBackward(Rule):
     """
     ## What it does
-    Finds an optimizer step that stands before the `backward()` whose gradients it should apply.
+    Finds an optimizer step before the `backward()` whose gradients it should apply.
 
     ## Why is this bad?
-    There is no error: parameters without a gradient are passed over. Where the gradients are cleared in between, the
-    step never sees any and nothing is learned; else it applies those of the previous batch, and the last ones never.
+    Nothing raises: the optimizer skips parameters without a gradient. If the gradients are cleared in between, the step
+    never sees any and nothing is learned; otherwise it applies those of the previous batch, and the last ones are lost.
 
     ## Example
     ```python

@@ -24,9 +24,9 @@ class StepBypassesScaler(Rule):
     Finds `optimizer.step()` after `scaler.scale(loss).backward()`.
 
     ## Why is this bad?
-    The gradients are still scaled, 65536-fold at first: plain SGD takes steps that much too large, other optimizers
-    mix gradients of different scales, and Inf or NaN of an overflow goes straight into the weights.
-    `scaler.step(optimizer)` unscales them and skips the step where they overflowed.
+    The gradients are still scaled, by 65536 at first: SGD takes steps that are too large by this factor, other
+    optimizers mix gradients of different scales, and Inf or NaN from an overflow goes straight into the weights.
+    `scaler.step(optimizer)` unscales the gradients and skips the step if they overflowed.
 
     ## Example
     ```python

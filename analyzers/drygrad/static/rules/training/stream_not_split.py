@@ -19,13 +19,13 @@ _SPLITS = re.compile(r"worker|shard|rank|rand|sample|islice", re.I)
 class StreamNotSplit(Rule):
     """
     ## What it does
-    Finds an `IterableDataset` whose `__iter__` goes through the same data in each worker, in a file whose `DataLoader`
-    has several of them.
+    Finds an `IterableDataset` whose `__iter__` yields the same data in every worker, in a file whose `DataLoader` uses
+    several workers.
 
     ## Why is this bad?
-    Each worker has a copy of the dataset and runs all of its `__iter__`: with four workers, every sample comes four
-    times in an epoch. Nothing raises; an epoch is longer, a validation set counts its samples several times, and a
-    training set is learnt by heart. `get_worker_info()` tells which part is a worker's own.
+    Each worker has a copy of the dataset and runs its whole `__iter__`: with four workers, every sample occurs four
+    times per epoch. Nothing raises; epochs are longer, and a validation set counts its samples several times.
+    `get_worker_info()` tells each worker which part is its own.
 
     ## Example
     ```python

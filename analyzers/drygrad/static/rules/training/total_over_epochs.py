@@ -16,12 +16,12 @@ from drygrad.static.tree import walk
 class TotalOverEpochs(Rule):
     """
     ## What it does
-    Finds totals, `correct += ...` or `running_loss += ...`, that are set to 0 before the loop over the epochs, and
-    divided by `len(loader)` or `len(loader.dataset)` in each of them.
+    Finds totals, `correct += ...` or `running_loss += ...`, that are set to 0 before the loop over epochs but divided
+    by `len(loader)` or `len(loader.dataset)` in each epoch.
 
     ## Why is this bad?
-    The total keeps growing across epochs while the divisor is that of one epoch: in the second epoch the loss appears
-    doubled, and the accuracy exceeds 100%.
+    The total keeps growing across epochs while the divisor is that of one epoch: in the second epoch the loss seems to
+    double, and accuracy exceeds 100%.
 
     ## Example
     ```python
@@ -41,7 +41,7 @@ class TotalOverEpochs(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes what is told.
+    Unsafe: it changes the reported number.
     """
 
     code, name, since = "DG733", "total-over-epochs", "0.1"

@@ -19,13 +19,13 @@ from drygrad.static.tree import walk
 class UnscaledAccumulation(Rule):
     """
     ## What it does
-    Finds gradient accumulation whose loss is not divided by the number of micro-batches.
+    Finds gradient accumulation without dividing the loss by the number of micro-batches.
 
     ## Why is this bad?
-    `backward()` adds gradients; the loss of each micro-batch is a mean. Over k micro-batches the step gets k times the
-    gradient of the large batch, as if the learning rate were k times higher, and a clipping threshold k times lower.
-    An optimizer that normalizes its updates (the Adam family) hides most of it; there the finding is an info, as it is
-    where the loss function is not known to take a mean.
+    `backward()` adds gradients, and the loss of each micro-batch is a mean. Over k micro-batches the step gets k times
+    the gradient of the large batch, as if the learning rate were k times higher and the clipping threshold k times
+    lower. Optimizers that normalize their updates (the Adam family) hide most of this; with them, or if the loss is not
+    known to be a mean, the finding is an info.
 
     ## Example
     ```python

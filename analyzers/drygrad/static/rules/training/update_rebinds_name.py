@@ -18,14 +18,14 @@ _LEAVES_AGAIN = frozenset({"requires_grad_", "retain_grad", "Parameter", "Variab
 class UpdateRebindsName(Rule):
     """
     ## What it does
-    Finds a step that is taken by hand as `w = w - lr * w.grad` in a loop, instead of in place, and a moving average of
-    parameters that is written as `a = decay * a + (1 - decay) * p` in a loop over them.
+    Finds a handwritten update `w = w - lr * w.grad` in a loop instead of an in-place one, and a moving average of
+    parameters written as `a = decay * a + (1 - decay) * p` in a loop over them.
 
     ## Why is this bad?
-    The statement computes a new tensor and gives it the name. Where the name is the variable of a loop over parameters,
-    the parameters themselves never change: the model learns nothing, and nothing raises. Where it is a tensor with
-    `requires_grad=True`, the new one is not a leaf (or, under `no_grad`, no part of any graph): its `grad` is None in
-    the next iteration, or `backward()` fails.
+    The assignment creates a new tensor and rebinds the name. If the name is the loop variable over parameters, the
+    parameters never change: the model learns nothing, and nothing raises. If it is a tensor with `requires_grad=True`,
+    the new tensor is not a leaf (or, under `no_grad`, has no graph): its `grad` is None in the next iteration, or
+    `backward()` fails.
 
     ## Example
     ```python
@@ -41,7 +41,7 @@ class UpdateRebindsName(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the parameters begin to change.
+    Unsafe: the parameters now change.
     """
 
     code, name, since = "DG718", "update-rebinds-name", "0.1"

@@ -41,17 +41,16 @@ def main(loader, validation):
 class ValidationWithoutEval(Rule):
     """
     ## What it does
-    Finds models with dropout or batch norm that are validated, or asked for predictions, in training mode: under
-    `no_grad` between the epochs, or after the training.
+    Finds models with dropout or batch norm that are validated, or used for predictions, in training mode: under
+    `no_grad` between epochs, or after training.
 
     ## Why is this bad?
-    `no_grad` does not switch dropout off, nor does it keep batch norm from learning: the validation result is noisy and
-    too low, and the running statistics take in the validation data. `eval()` does both; `train()` undoes it.
+    `no_grad` neither disables dropout nor stops batch norm from updating: the validation result is noisy and too low,
+    and the running statistics include validation data. `eval()` does both; `train()` undoes it.
 
-    Only models whose class in the same file shows such a layer are looked at, and only where they are trained in the
-    same function, or in functions that it calls. A model is left alone where `eval()` or, after the training, `train()`
-    is called on it, where it is run again and again on the same input (dropout as a measure of uncertainty), and where
-    it is given nothing but noise.
+    Only models whose class in the same file contains such a layer are considered, and only if they are trained in the
+    same function, or in functions it calls. Not reported: models on which `eval()` or, after training, `train()` is
+    called, that run repeatedly on the same input (dropout as a measure of uncertainty), or that only get noise.
 
     ## Example
     ```python
@@ -68,7 +67,7 @@ class ValidationWithoutEval(Rule):
     ```
 
     ## Fix safety
-    Unsafe: it changes the results; the training loop must switch back with `train()`.
+    Unsafe: it changes the results, and the training loop must call `train()` again.
     """
 
     code, name, since = "DG712", "validation-without-eval", "0.1"

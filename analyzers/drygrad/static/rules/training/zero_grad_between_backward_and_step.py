@@ -19,8 +19,8 @@ class ZeroGradBetweenBackwardAndStep(Rule):
     Finds `zero_grad()` after `backward()` and before the step of the same optimizer.
 
     ## Why is this bad?
-    The gradients are discarded right before they would be applied. The step finds none and changes nothing (with
-    `set_to_none=False` it applies zeros): the model does not learn, with no error.
+    The gradients are cleared right before they would be applied. The step finds none and changes nothing (with
+    `set_to_none=False` it applies zeros): the model does not learn, and nothing raises.
 
     ## Example
     ```python

@@ -20,16 +20,16 @@ from drygrad.static.tree import walk
 class ZeroGradMissing(Rule):
     """
     ## What it does
-    Finds training loops that run `backward()` and `step()`, or an update in place by hand, in each iteration and never
-    clear the gradients, or clear them only outside the loop.
+    Finds training loops that call `backward()` and `step()`, or update parameters by hand, in each iteration but never
+    clear the gradients, or only clear them outside the loop.
 
     ## Why is this bad?
-    `backward()` adds to the gradients that are there. Without `zero_grad()` every step applies the sum of all batches
-    seen so far, old ones computed with weights long gone: the updates are wrong and training diverges or stalls, with
-    no error. (It costs no memory: the sum has the size of one gradient.)
+    `backward()` adds to the existing gradients. Without `zero_grad()` every step applies the sum over all batches so
+    far, including gradients of outdated weights: training diverges or stalls, without an error. (It costs no memory:
+    the sum is as large as one gradient.)
 
-    A loop is left alone where code that cannot be seen is given the optimizer, where it creates the optimizer, and
-    where a training framework is imported.
+    Loops are not reported if they pass the optimizer to code that is not visible, if they create the optimizer, or if a
+    training framework is imported.
 
     ## Example
     ```python

@@ -18,12 +18,12 @@ from drygrad.static.tree import walk
 class ZeroGradPerMicroBatch(Rule):
     """
     ## What it does
-    Finds loops that mean to accumulate gradients over several micro-batches, but clear them at each one, and loops that
-    clear and compute gradients in each turn and are followed by the only step.
+    Finds loops that are meant to accumulate gradients over several micro-batches but clear them in each one, and loops
+    that clear and compute gradients in each iteration, with the only step after the loop.
 
     ## Why is this bad?
-    The step runs once per k micro-batches but `zero_grad()` on every one: the gradients of k - 1 micro-batches are
-    discarded and the step applies only the last. Nothing tells; the effective batch is k times smaller than meant.
+    The step runs once per k micro-batches, but `zero_grad()` in every one: the gradients of k - 1 micro-batches are
+    discarded, and the step applies only the last. Nothing raises; the effective batch is k times smaller than intended.
 
     ## Example
     ```python

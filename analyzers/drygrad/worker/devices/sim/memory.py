@@ -27,8 +27,10 @@ class Usage:
 class Allocation(weakref.ref):  # type: ignore[type-arg]
     """A storage on a device, until its host storage dies."""
 
-    __slots__ = ("address", "key", "size", "usage")
+    __slots__ = ("address", "given_back", "key", "size", "usage")
     address: int
+    given_back: int | None
+    """What is left of its bytes where the program has given some back; None where it has not."""
     key: int
     size: int
     usage: Usage
@@ -45,10 +47,16 @@ class Watcher(Protocol):
         """Hear of the end of one."""
         ...
 
+    def resized(self, size: int, address: int, device: int) -> None:
+        """Hear of one that has given memory back, or takes it again."""
+        ...
+
 
 watcher: Watcher | None = None
 _usages: dict[int, Usage] = {}
 _live: dict[int, Allocation] = {}
+_at: dict[int, Allocation] = {}
+"""The same by their addresses, which they share with the device's own storages."""
 on_first_use: list[Callable[[], None]] = []
 """What is called once, when something first lives on a device."""
 
@@ -92,13 +100,13 @@ def take(tensor: Tensor, index: int) -> None:
     size = storage.nbytes()
     if not size or key in _live:
         return
-    size = -(-size // GRANULE) * GRANULE
+    size = _rounded(size)
     require(size, index)
     found = usage(index)
     reference = Allocation(storage, _release)
-    reference.key, reference.size, reference.usage = key, size, found
+    reference.key, reference.size, reference.usage, reference.given_back = key, size, found, None
     reference.address = storage.data_ptr()
-    _live[key] = reference
+    _live[key] = _at[reference.address] = reference
     found.allocations += 1
     found.most = max(found.most, found.allocations - found.frees)
     found.total += size
@@ -112,11 +120,37 @@ def take(tensor: Tensor, index: int) -> None:
 
 def _release(reference: Any) -> None:
     del _live[reference.key]
+    if _at.get(reference.address) is reference:
+        del _at[reference.address]
     found = reference.usage
     found.frees += 1
     found.allocated -= reference.size
-    if watcher is not None:
+    if watcher is not None and reference.size:
         watcher.released(reference.address)
+
+
+def resize(storage: Any, size: int) -> None:
+    """Count a storage with another size: it gives memory back, or takes again what it has given back."""
+    reference = _at.get(storage.data_ptr())
+    rounded = _rounded(size)
+    if reference is None or reference.size == rounded:
+        return
+    found = reference.usage
+    found.allocated += rounded - reference.size
+    found.peak = max(found.peak, found.allocated)
+    reference.size, reference.given_back = rounded, size
+    if watcher is not None:
+        watcher.resized(rounded, reference.address, storage.device.index or 0)
+
+
+def size_of(storage: Any) -> int | None:
+    """Return the bytes of a storage that has given some back; None of any other."""
+    reference = _at.get(storage.data_ptr())
+    return reference.given_back if reference is not None else None
+
+
+def _rounded(size: int) -> int:
+    return -(-size // GRANULE) * GRANULE
 
 
 def require(size: int, index: int) -> None:

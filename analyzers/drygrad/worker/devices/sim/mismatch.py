@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -17,7 +18,8 @@ def refusal(
     name = operator_name(schema)
     found = tensors(schema, args, kwargs)
     if check == "iterator":
-        return iterated([tensor for _, tensor in found])
+        names = {argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write}
+        return iterated([t for _, t in found], written=[t for name, t in found if name in names])
     if check == "wrapper":
         return wrapped(found, method(name, operators))
     return None
@@ -41,11 +43,11 @@ def tensors(schema: Any, args: Any, kwargs: dict[str, Any]) -> list[tuple[str, T
     return found
 
 
-def iterated(found: list[Tensor]) -> RuntimeError | None:
-    """TensorIterator's refusal: it takes the first device that is not the host's, and lets host scalars pass."""
+def iterated(found: list[Tensor], written: Sequence[Tensor] = ()) -> RuntimeError | None:
+    """TensorIterator's refusal: it takes the first device that is not the host's, and lets host scalars be read."""
     common = next((tensor.device for tensor in found if tensor.is_cuda), None)
     for tensor in found:
-        scalar = tensor.device.type == "cpu" and not tensor.dim()
+        scalar = tensor.device.type == "cpu" and not tensor.dim() and not any(tensor is other for other in written)
         if common is not None and tensor.device != common and not scalar:
             return two_devices(common, tensor.device)
     return None

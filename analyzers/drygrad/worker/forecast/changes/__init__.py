@@ -9,6 +9,7 @@ from drygrad.worker.forecast.changes.adapters import Adapters
 from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.deferred import Attention, ChunkedLoss
 from drygrad.worker.forecast.changes.graphs import Checkpoint, NoGrad
+from drygrad.worker.forecast.changes.offload import OffloadActivations, OffloadStates
 from drygrad.worker.forecast.changes.optimizers import (
     Accumulate,
     EightBit,
@@ -20,6 +21,7 @@ from drygrad.worker.forecast.changes.optimizers import (
 )
 from drygrad.worker.forecast.changes.precision import Autocast, ChannelsLast, Half
 from drygrad.worker.forecast.changes.seen import Seen
+from drygrad.worker.forecast.changes.shards import Shards, ShardsOnce
 from drygrad.worker.forecast.changes.surroundings import Expandable
 
 _KINDS: dict[str, type[Change]] = {
@@ -37,10 +39,14 @@ _KINDS: dict[str, type[Change]] = {
         Fused,
         Half,
         NoGrad,
+        OffloadActivations,
+        OffloadStates,
         OneByOne,
         Plain,
         Seen,
         SetToNone,
+        Shards,
+        ShardsOnce,
         StatesInShards,
     )
 }

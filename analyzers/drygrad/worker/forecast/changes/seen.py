@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -91,16 +91,29 @@ class Seen(Change):
             if isinstance(module, torch.nn.Conv2d):
                 self.flags.add(IMAGES)
             if isinstance(module, _CONTAINERS):
-                self._repeated(list(module.children()))
+                self._repeated(module)
 
-    def _repeated(self, children: list[Any]) -> None:
-        """Take note of the classes of which a container has several that are made of other modules."""
-        kinds: Counter[Any] = Counter(c.__class__ for c in children if next(c.children(), None) is not None)
-        for kind, count in kinds.items():
-            parameters = sum(p.numel() for child in children if child.__class__ is kind for p in child.parameters())
-            if count < 2 or not parameters or kind in _CONTAINERS:
-                continue
+    def _repeated(self, container: Any) -> None:
+        for kind, blocks in _alike(container).items():
+            count, parameters = len(blocks), sum(p.numel() for block in blocks for p in block.parameters())
             name = f"{kind.__module__}.{kind.__qualname__}"
             block = self.blocks.setdefault(name, {"name": name, "count": 0, "parameters": 0})
             block["count"] += count
             block["parameters"] += parameters
+
+
+def repeated(root: Any) -> list[Any]:
+    """Return the blocks that containers of a module have several of, but for those within others."""
+    containers = [module for module in root.modules() if isinstance(module, _CONTAINERS)]
+    blocks = [block for container in containers for alike in _alike(container).values() for block in alike]
+    within = {id(child) for block in blocks for child in block.modules() if child is not block}
+    return [block for block in blocks if id(block) not in within]
+
+
+def _alike(container: Any) -> dict[Any, list[Any]]:
+    """Return the modules with parameters, made of other modules, of whose class a container has several."""
+    found: defaultdict[Any, list[Any]] = defaultdict(list)
+    for child in container.children():
+        if child.__class__ not in _CONTAINERS and next(child.children(), None) is not None:
+            found[child.__class__].append(child)
+    return {k: each for k, each in found.items() if len(each) > 1 and next(each[0].parameters(), None) is not None}

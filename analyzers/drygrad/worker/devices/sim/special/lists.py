@@ -62,7 +62,7 @@ def _pair_by_pair(op: Any, inner: Kernel, args: Any, kwargs: dict[str, Any]) -> 
         here = [tensor for value in mine for tensor in _tensors(value)]
         if op._schema.name.endswith("_foreach_copy_"):
             here[0].copy_(here[1])
-        elif error := iterated(here):
+        elif error := iterated(here, written=here[:1] if op._schema.name.endswith("_") else ()):
             raise error
         else:
             on_device = any(tensor.is_cuda for tensor in here)

@@ -8,6 +8,7 @@ from typing import Any, Callable
 import torch
 from torch import Tensor
 
+from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import HOST, HOST_KEYS, aten
 from drygrad.worker.devices.sim.relabel import to_device, to_host
@@ -55,7 +56,7 @@ def storage_to_device(storage: Any, index: int) -> Any:
 def patch() -> None:
     """Let storages be cloned, moved and loaded on simulated devices."""
     kind: Any = torch.UntypedStorage
-    clone, to, resize = kind.clone, kind.to, kind.resize_
+    clone, to, resize, nbytes = kind.clone, kind.to, kind.resize_, kind.nbytes
 
     def cloned(self: Any) -> Any:
         if self.device.type != "cuda":
@@ -74,11 +75,16 @@ def patch() -> None:
     def resized(self: Any, size: int) -> Any:
         if self.device.type != "cuda":
             return resize(self, size)
-        if size > self.nbytes():
+        if size > nbytes(self):
             raise Unsupported("the memory of a storage on the simulated device cannot grow")
-        return self  # it keeps the memory that the program gives back, or takes again
+        memory.resize(self, size)  # the host's memory stays: only what is counted changes
+        return self
 
-    kind.clone, kind.to, kind.cuda, kind.resize_ = cloned, moved, on_device, resized
+    def counted(self: Any) -> int:
+        known = memory.size_of(self) if self.device.type == "cuda" else None
+        return nbytes(self) if known is None else known
+
+    kind.clone, kind.to, kind.cuda, kind.resize_, kind.nbytes = cloned, moved, on_device, resized, counted
     torch.serialization.register_package(1, _tag, _restored)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drygrad.files import read_file
 from drygrad.folders import holds_users_code
 from drygrad.project import Project, load_project, not_matching
+from drygrad.settings import Settings
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -19,9 +20,13 @@ ENDINGS = (".py", ".ipynb")
 
 
 class Projects:
-    """The projects of one check; the folders of a tree share one unless they have settings of their own."""
+    """The projects of one check; the folders of a tree share one unless they have settings of their own.
 
-    def __init__(self) -> None:
+    Where no file says anything, the ``default`` settings hold.
+    """
+
+    def __init__(self, default: Settings | None = None) -> None:
+        self._default = default
         self._known: dict[Path, Project] = {}
 
     def of_folder(self, folder: Path) -> Project:
@@ -31,8 +36,12 @@ class Projects:
         if project is None:
             above = self._known.get(absolute.parent)
             inherits = above is not None and not (absolute / "pyproject.toml").is_file()
-            project = self._known[absolute] = above if above and inherits else load_project(absolute)
+            project = self._known[absolute] = above if above and inherits else self._loaded(absolute)
         return project
+
+    def _loaded(self, folder: Path) -> Project:
+        project = load_project(folder)
+        return replace(project, settings=self._default) if self._default and project.config is None else project
 
     @property
     def all(self) -> list[Project]:
@@ -85,12 +94,6 @@ class Ignored:
             if verdict is not None:
                 return os.path.join(base, ".gitignore") if verdict else None  # noqa: PTH118 - asked of every file
         return None
-
-
-def from_here(path: Path) -> str:
-    """Return a path as users see it who are in the current folder."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _relative(path: Path, base: str, *, folder: bool) -> str:
