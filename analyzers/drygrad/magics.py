@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from functools import lru_cache
+
+from drygrad.parsing import parsed
 
 _CELL_MAGIC = re.compile(r"\s*%%(\w+|!)")
 _PYTHON_CELL_MAGICS = frozenset({"time", "timeit", "capture", "debug", "prun", "memit", "snakeviz", "wandb"})
@@ -60,9 +60,7 @@ def _mask(lines: list[str], index: int) -> bool:
 def _first_error(text: str) -> int | None:
     """Return the line at which Python stops to understand; None if it understands all."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
+        parsed(text)
     except SyntaxError as error:
         return error.lineno or 0
     except (ValueError, RecursionError, MemoryError):

@@ -201,6 +201,16 @@ async def test_a_worker_that_ignores_cancel_is_killed_and_replaced(deaf: tuple[s
         await soon(until(lambda: supervisor.state.name == "ready" and supervisor.state.ready["pid"] != pid))
 
 
+async def test_a_run_beside_one_that_is_killed_is_done_by_the_next_worker(tmp_path: Path) -> None:
+    async with supervising("--ignore-cancel", "--counter", str(tmp_path / "starts")) as supervisor:
+        beside = await in_flight(supervisor, {"hang_in": [1]}, "two")
+        killed = await in_flight(supervisor, {"hang": True})
+        supervisor.cancel("one")
+        assert (await soon(killed)).outcome == "cancelled"
+        assert (await soon(beside)).outcome == "passed"
+    assert (tmp_path / "starts").read_text() == "2"
+
+
 async def test_the_end_of_the_caller_ends_the_run() -> None:
     async with supervising("--hang") as supervisor:
         task = await in_flight(supervisor, {})

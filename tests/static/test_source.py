@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drygrad.model import Position
-from drygrad.static.source import MAX_CHARACTERS, PARSING, Source, SourceError, SourceSyntaxError, decode, encode
+from drygrad.static.source import MAX_CHARACTERS, Source, SourceError, SourceSyntaxError, decode, encode
 
 
 @pytest.mark.parametrize(
@@ -90,19 +90,18 @@ def test_bytes_become_characters() -> None:
 
 def test_who_waits_to_parse_does_not_keep_another_from_it() -> None:
     waiting = threading.Event()
-    done = threading.Event()
+    go_on = threading.Event()
 
     class Slow(Source):
         def parse(self) -> ast.Module:
             waiting.set()
+            go_on.wait(60)
             return super().parse()
 
-    def holder() -> None:
-        with PARSING:
-            threading.Thread(target=lambda: Slow("a = 1").tree, daemon=True).start()
-            waiting.wait(0.2)
-            assert Source("b = 2").tree.body
-        done.set()
-
-    threading.Thread(target=holder, daemon=True).start()
-    assert done.wait(10)
+    slow = threading.Thread(target=lambda: Slow("a = 1").tree, daemon=True)
+    slow.start()
+    assert waiting.wait(60)
+    assert Source("b = 2").tree.body
+    assert slow.is_alive()
+    go_on.set()
+    slow.join()

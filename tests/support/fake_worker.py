@@ -51,7 +51,8 @@ def switches() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def start(options: argparse.Namespace) -> None:
+def start(options: argparse.Namespace) -> int:
+    """Start as the switches say; return how often one has been started by now."""
     starts = 1
     if options.counter:
         starts += int(options.counter.read_text() or 0) if options.counter.exists() else 0
@@ -78,6 +79,7 @@ def start(options: argparse.Namespace) -> None:
     sim = {"sim": {"works": False, "why": "built without it"}} if options.sim_broken else {}
     gpu = {"cuda": {"available": True, "devices": ["GPU"], "free_bytes": [8 << 30]}} if options.gpu_refuses else {}
     say({**READY, **sim, **gpu, "type": "ready", "pid": os.getpid()})
+    return starts
 
 
 def requests() -> Iterator[dict[str, Any]]:
@@ -85,7 +87,7 @@ def requests() -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def serve(options: argparse.Namespace) -> None:
+def serve(options: argparse.Namespace, starts: int) -> None:
     served = 0
     for request in requests():
         kind, run = request["type"], request.get("run")
@@ -99,8 +101,8 @@ def serve(options: argparse.Namespace) -> None:
         say({"type": "phase", "run": run, "phase": "target"})
         if served == options.die_after:
             os.kill(os.getpid(), signal.SIGKILL)
-        if not options.hang and not request["plan"].get("hang"):
-            plan = request["plan"]
+        plan = request["plan"]
+        if not options.hang and not plan.get("hang") and starts not in plan.get("hang_in", ()):
             if "raw" in plan:
                 say({"type": "result", "run": run, "answer": plan["raw"]})
                 continue
@@ -115,5 +117,4 @@ def serve(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     chosen = switches()
-    start(chosen)
-    serve(chosen)
+    serve(chosen, start(chosen))

@@ -107,6 +107,7 @@ class Conversation:
         self._answering: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._reason: str | None = None
+        self._culprit: Flight | None = None
         self._reading = asyncio.create_task(self._read())
         self._over = asyncio.create_task(self._end())
 
@@ -136,9 +137,15 @@ class Conversation:
         """Send a message that has no answer."""
         self._process.send(message)
 
-    def kill(self, why: str) -> None:
-        """End the process at once, for a reason."""
-        self._reason = self._reason or why
+    @property
+    def is_over(self) -> bool:
+        """Whether the process has ended."""
+        return self._over.done()
+
+    def kill(self, why: str, culprit: Flight | None = None) -> None:
+        """End the process at once, for a reason. The other runs have no part in it: they get no answer from here."""
+        if self._reason is None:
+            self._reason, self._culprit = why, culprit
         self._process.kill()
 
     async def leave(self) -> None:
@@ -148,17 +155,23 @@ class Conversation:
         await self.over()
 
     async def serve(self, flight: Flight) -> None:
-        """Have a run done; return when the worker has nothing more to do with it."""
+        """Have a run done; return when the worker has nothing more to do with it.
+
+        The run has no answer then if the worker was ended for the sake of another.
+        """
+        if self.is_over:
+            return
+        flight.gone.clear()
         self._flights[flight.run] = flight
         flight.heard = asyncio.get_running_loop().time()
         await self._ask(flight)
-        if self._over.done():
+        if self.is_over:
             self._lose(flight, self._over.result())
         while not flight.gone.is_set():
             left = flight.heard + flight.timeout + self._limits.grace - asyncio.get_running_loop().time()
             if left <= 0:
                 flight.end("deadline", f"no answer within {flight.timeout:g} s, nor from the worker itself")
-                self.kill("a run did not end at its deadline")
+                self.kill("a run did not end at its deadline", flight)
             await within(max(left, 0.05), flight.gone.wait())
 
     async def _ask(self, flight: Flight) -> None:
@@ -179,7 +192,7 @@ class Conversation:
 
     def _insist(self, flight: Flight) -> None:
         if not flight.gone.is_set():
-            self.kill("a run did not end when it was cancelled")
+            self.kill("a run did not end when it was cancelled", flight)
 
     async def _read(self) -> None:
         try:
@@ -201,7 +214,8 @@ class Conversation:
 
     def _lose(self, flight: Flight, why: str) -> None:
         self._flights.pop(flight.run, None)
-        flight.end("crashed", why)
+        if self._culprit in (None, flight):
+            flight.end("crashed", why)
         flight.gone.set()
 
     def _hear(self, message: Mapping[str, Any]) -> None:
@@ -237,9 +251,8 @@ class Conversation:
         """Read what a run says of itself: an answer that is none ends this run alone."""
         try:
             async with flight.reading:
-                result = await in_turn(
-                    _result_in, message, flight.request, self._far
-                )  # it has expressions, which are parsed
+                # In turn, for a result has expressions, which are parsed.
+                result = await in_turn(_result_in, message, flight.request, self._far)
         except Malformed as error:
             flight.end("error", f"the run's answer is malformed: {error}")
         else:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from drygrad.parsing import parsed
 from drygrad.static.source import Source
 
 if sys.version_info >= (3, 11):
@@ -124,7 +125,7 @@ def _from_ini(path: Path) -> Iterator[str]:
 def _from_setup(path: Path) -> Iterator[str]:
     """Yield what ``package_dir={"": "src"}`` and ``find_packages("src")`` name; nothing is executed."""
     try:
-        tree = ast.parse(path.read_text("utf-8"))
+        tree = parsed(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError):
         return
     for node in ast.walk(tree):

@@ -17,12 +17,13 @@ from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.refuting import way
 from drygrad.dryrun.trial import with_inputs
 from drygrad.model import Finding
+from drygrad.parsing import parsed, parsed_expression
 
 LOOPS = 24
 """So many passes a loop is followed: evaluations and logging come every five, ten or twenty steps."""
 _TIMES = 8
 _FEW = 4
-_BATCHES = ast.unparse(ast.parse("torch.utils.data.DataLoader").body[0])
+_BATCHES = ast.unparse(parsed("torch.utils.data.DataLoader").body[0])
 
 
 def unreached(findings: Sequence[Finding], record: Record) -> list[Finding]:
@@ -50,7 +51,7 @@ def further(record: Record) -> Plan | None:
 
 def lengthened(inputs: str) -> str:
     """Return inputs with more batches in the lists and loaders of few that are all alike."""
-    call = ast.parse(f"f({inputs})", mode="eval").body
+    call = parsed_expression(f"f({inputs})")
     assert isinstance(call, ast.Call)
     for keyword in call.keywords:
         keyword.value = _longer(keyword.value)

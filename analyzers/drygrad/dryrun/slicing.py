@@ -22,6 +22,7 @@ from drygrad.dryrun.filling import Fillers, calls_filler, filled_by
 from drygrad.dryrun.names import blocks, bound_names, late_names, needed_names, read_names
 from drygrad.dryrun.registering import Registries
 from drygrad.dryrun.setting import Setters, called_names, is_placeholder, set_directly, setters_of
+from drygrad.parsing import parsed, parsed_expression
 from drygrad.static.source import Located
 from drygrad.static.toplevel import is_main_block
 
@@ -255,10 +256,10 @@ class _Facts:
     @cached_property
     def parsed(self) -> ast.stmt:
         if isinstance(self.step, Bind):
-            return ast.parse(f"{self.step.target} = {self.step.text}").body[0]
+            return parsed(f"{self.step.target} = {self.step.text}").body[0]
         if isinstance(self.step, Enter):
             name = f"{self.step.name} = " if self.step.name else ""
-            return ast.parse(f"{name}{self.step.text}").body[0]
+            return parsed(f"{name}{self.step.text}").body[0]
         return self.step
 
     @cached_property
@@ -423,7 +424,7 @@ def _root(node: ast.AST) -> str | None:
 def free_of_text(text: str) -> set[str]:
     """Return the names that an expression's text reads; none where it does not parse."""
     try:
-        return read_names(ast.parse(text.strip(), mode="eval"))
+        return read_names(parsed_expression(text.strip()))
     except (SyntaxError, ValueError):
         return set()
 

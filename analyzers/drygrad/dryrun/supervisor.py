@@ -152,22 +152,24 @@ class Supervisor:
             flight.phase("waiting")
             self._forget_failure()
             async with self._slots:
-                with self._needed():
-                    conversation = await self._worker_for(flight)
-                if conversation is None:
-                    return
-                self._busy[flight] = conversation
-                self._change("busy")
-                await conversation.serve(flight)
-                if flight.answer.result().outcome != "crashed":
-                    self._backoff.forget()
-                if self._launch.once:
-                    await conversation.leave()
+                while conversation := await self._worker_for(flight):
+                    await self._serve(flight, conversation)
         finally:
             del self._busy[flight]
             self._rest()
             if self.state.name == "busy" and not any(self._busy.values()):
                 self._change("ready" if self._spare else "starting")
+
+    async def _serve(self, flight: Flight, conversation: Conversation) -> None:
+        """Have a worker do a run; the run has no answer then if the worker was ended because of another."""
+        self._busy[flight] = conversation
+        self._change("busy")
+        await conversation.serve(flight)
+        self._busy[flight] = None
+        if flight.answer.done() and flight.answer.result().outcome != "crashed":
+            self._backoff.forget()
+        if self._launch.once:
+            await conversation.leave()
 
     def _forget_failure(self) -> None:
         """Try a way to another machine again that has failed a while ago: networks come back."""
@@ -196,17 +198,18 @@ class Supervisor:
         self._change("stopped")
 
     async def _worker_for(self, flight: Flight) -> Conversation | None:
-        """Wait for a worker. None where the run has its answer by then, because it was cancelled or all is lost."""
-        while not flight.answer.done():
-            self.start()
-            if self.state.name == "failed":
-                flight.settle(self._refusal(flight))
-            elif self._spare:
-                return self._take()
-            else:
-                if self.state.name in ("starting", "backing-off"):
-                    flight.phase(self.state.phase)
-                await self._next_change()
+        """Wait for a worker. None where the run has its answer: it was served or cancelled, or all is lost."""
+        with self._needed():
+            while not flight.answer.done():
+                self.start()
+                if self.state.name == "failed":
+                    flight.settle(self._refusal(flight))
+                elif self._spare and not self._spare.is_over:
+                    return self._take()
+                else:
+                    if self.state.name in ("starting", "backing-off"):
+                        flight.phase(self.state.phase)
+                    await self._next_change()
         return None
 
     def _take(self) -> Conversation | None:

@@ -21,6 +21,7 @@ from drygrad.dryrun.plan import Plan, RunOptions
 from drygrad.dryrun.planning import without
 from drygrad.dryrun.program import Program
 from drygrad.dryrun.result import Coverage
+from drygrad.parsing import parsed_expression
 
 MOST = 6
 """So many runs with other options follow one at most."""
@@ -236,7 +237,7 @@ def _constructed(made: str, record: Record, option: Option) -> str | None:
     """Return the expression of an object with another argument for its constructor."""
     owner = record.plan.target.owner
     try:
-        tree = ast.parse(made, mode="eval")
+        tree = parsed_expression(made)
     except SyntaxError:
         return None
     calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
@@ -244,5 +245,5 @@ def _constructed(made: str, record: Record, option: Option) -> str | None:
     if call is None or option.text is None:
         return None
     call.keywords = [k for k in call.keywords if k.arg != option.name]
-    call.keywords.append(ast.keyword(option.name, ast.parse(option.text, mode="eval").body))
+    call.keywords.append(ast.keyword(option.name, parsed_expression(option.text)))
     return ast.unparse(tree)

@@ -35,6 +35,7 @@ from drygrad.dryrun.schema import (
     text,
 )
 from drygrad.model import SEVERITIES
+from drygrad.parsing import parsed_expression
 from drygrad.static.registry import all_rules
 
 Outcome = Literal[
@@ -97,11 +98,11 @@ def _expression(value: object) -> str:
     """Take an expression in one line that is no more than one, and asks for no name that Python keeps for itself."""
     told = line(4000)(value)
     try:
-        ast.parse(told, mode="eval")
-        ast.parse(f"({told})", mode="eval")  # a comment behind it would take the bracket
+        parsed_expression(told)
+        parsed_expression(f"({told})")  # a comment behind it would take the bracket
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise is_not("an expression", value) from None
-    others = ast.walk(ast.parse(_without_ours(told), mode="eval"))
+    others = ast.walk(parsed_expression(_without_ours(told)))
     names = (getattr(node, "id", None) or getattr(node, "attr", None) or "" for node in others)
     if told != value or any(name.startswith("__") for name in names):
         raise is_not("a plain expression in one line", value)

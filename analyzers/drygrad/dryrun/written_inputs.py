@@ -21,6 +21,7 @@ from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.slicing import GIVEN, Bind, Imports, Step, free_of_text, steps_before
 from drygrad.dryrun.wire import DTYPES
+from drygrad.parsing import parsed, parsed_expression
 
 BLANK = "..."
 _TENSOR = re.compile(r"(?P<dtype>\w+) \[(?P<shape>[\d, ]*)\] on (?P<device>\w+)(:\d+)?")
@@ -103,14 +104,14 @@ class _Texts:
     def of(self, argument: Argument) -> str | None:
         """Return the text of an argument; None where an expression does not say it."""
         try:
-            node = self._without_module(ast.parse(argument.text.strip(), mode="eval").body)
+            node = self._without_module(parsed_expression(argument.text.strip()))
         except SyntaxError:
             return None
         found = self._replaced(node)
         return ast.unparse(found) if found is not None else None
 
     def _follow(self, step: Step) -> None:
-        statement = ast.parse(f"{step.target} = {step.text}").body[0] if isinstance(step, Bind) else step
+        statement = parsed(f"{step.target} = {step.text}").body[0] if isinstance(step, Bind) else step
         if not isinstance(statement, ast.stmt):
             return
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -169,7 +170,7 @@ def _names_of(steps: Iterable[Step]) -> set[str]:
     found: set[str] = set()
     for step in steps:
         if isinstance(step, Bind):
-            found |= bound_names(ast.parse(f"{step.target} = 0"))
+            found |= bound_names(parsed(f"{step.target} = 0"))
         elif isinstance(step, ast.stmt):
             found |= bound_names(step)
     return found
@@ -189,7 +190,7 @@ def _torch_names(statement: ast.Import | ast.ImportFrom) -> dict[str, ast.expr |
     found: dict[str, ast.expr | None] = {}
     for name in bound_names(statement):
         full = imports.full_name(ast.Name(name, ast.Load()))
-        found[name] = ast.parse(full, mode="eval").body if full.partition(".")[0] == "torch" else None
+        found[name] = parsed_expression(full) if full.partition(".")[0] == "torch" else None
     return found
 
 

@@ -7,7 +7,6 @@ import io
 import re
 import threading
 import tokenize
-import warnings
 from bisect import bisect_right
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +14,13 @@ from typing import TypeAlias
 
 from drygrad.files import read_file
 from drygrad.model import Position, Span
+from drygrad.parsing import parsed
 
 Located: TypeAlias = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias
 """The nodes that have a place in the text."""
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
-PARSING = threading.RLock()
-"""Held by who parses: before 3.12 Python cannot build two syntax trees at once."""
 MAX_CHARACTERS = 2_000_000
 """Larger texts are generated data; checking them would only make the editor wait."""
 
@@ -46,6 +44,7 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self._tree: ast.Module | None = None
+        self._parsing = threading.Lock()
 
     @cached_property
     def lines(self) -> list[str]:
@@ -132,7 +131,7 @@ class Source:
         """The parsed text, for readers that leave the nodes as they are. Raises as ``parse`` does."""
         if self._tree is None:
             # No cached_property: before 3.12 it holds a lock for all texts, for which who parses would wait in turn.
-            with PARSING:
+            with self._parsing:
                 self._tree = self._tree or self.parse()
         return self._tree
 
@@ -145,9 +144,7 @@ class Source:
             raise SourceError(f"the file has {len(self.text):,} characters; drygrad reads up to {MAX_CHARACTERS:,}")
         text = self.text.removeprefix("\ufeff")
         try:
-            with PARSING, warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an invalid escape in user code is not ours to report
-                return ast.parse(text)
+            return parsed(text)
         except SyntaxError as error:
             line = error.lineno or 1
             column = max((error.offset or 1) - 1, 0)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.dryrun.fixes.site import Site
 from drygrad.model import Fix
+from drygrad.parsing import parsed_expression
 from drygrad.static.editing import ATOMS, written_as
 from drygrad.static.rules.numerics.rewriting import stays
 from drygrad.static.syntax import argument
@@ -105,4 +106,4 @@ def _has_sum(node: ast.expr) -> bool:
 
 def _tight(text: str) -> str:
     """Return a text that may be an operand: in parentheses, unless it binds tightly by itself."""
-    return text if isinstance(ast.parse(text, mode="eval").body, (*ATOMS, ast.Constant)) else f"({text})"
+    return text if isinstance(parsed_expression(text), (*ATOMS, ast.Constant)) else f"({text})"

@@ -11,6 +11,7 @@ from typing import Any, cast
 from drygrad.dryrun.result import Fault, Place, Result
 from drygrad.dryrun.wire import DTYPES
 from drygrad.model import Edit, Finding, Fix, Position, Safety, Span
+from drygrad.parsing import parsed_expression
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.conversions import converted, is_new, is_written_as
 from drygrad.static.editing import inserted
@@ -89,7 +90,7 @@ class Site:
         if not isinstance(text, str) or self.statement is None:
             return None
         try:
-            wanted = ast.unparse(ast.parse(text, mode="eval"))
+            wanted = ast.unparse(parsed_expression(text))
         except SyntaxError:
             return None
         places = [*([self.expression] if self.expression is not None else []), *self.expressions(self.statement)]

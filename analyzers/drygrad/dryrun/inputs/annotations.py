@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from drygrad.dryrun.inputs import conventions
 from drygrad.dryrun.inputs.nodes import Node, row, tensor, text, with_others
+from drygrad.parsing import parsed_expression
 
 SOURCE = "annotation"
 
@@ -40,7 +41,7 @@ def parsed(annotation: ast.expr | None) -> ast.expr | None:
     """Return an annotation that may be written as a string as the expression it stands for."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
-            return ast.parse(annotation.value.strip(), mode="eval").body
+            return parsed_expression(annotation.value.strip())
         except (SyntaxError, ValueError):
             return None
     return annotation

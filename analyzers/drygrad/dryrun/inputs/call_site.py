@@ -35,6 +35,7 @@ from drygrad.dryrun.slicing import (
     steps_before,
 )
 from drygrad.dryrun.targets import Target, is_applied
+from drygrad.parsing import parsed_expression
 from drygrad.static.expected_errors import expects_error
 from drygrad.static.source import Source
 
@@ -298,7 +299,7 @@ def _collides(site: CallSite, sliced: Slice) -> bool:
 
 def _binds(step: Step) -> set[str]:
     if isinstance(step, Bind):
-        return read_names(ast.parse(step.target, mode="eval"))
+        return read_names(parsed_expression(step.target))
     if isinstance(step, Enter):
         return {step.name} if step.name else set()
     return bound_names(step)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from drygrad.dryrun.inputs.arguments import Argument, Problem
 from drygrad.model import Edit, Position, Span
+from drygrad.parsing import parsed_expression
 from drygrad.static.source import Source
 from drygrad.static.statements import first_line
 
@@ -94,7 +95,7 @@ def read_arguments(lines: tuple[str, ...], origin: str, first: int, span: Span) 
     """Parse arguments of a call that begin in the line ``first`` of a file."""
     framed = Source("\n".join(("_(", *lines, ")")))
     try:
-        call = ast.parse(framed.text, mode="eval").body
+        call = parsed_expression(framed.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _unparsable(error, lines, first, span)
     if not isinstance(call, ast.Call) or call.end_lineno != len(lines) + 2:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from drygrad.dryrun.inputs.arguments import Argument, missing_parameters
 from drygrad.dryrun.slicing import Bind
 from drygrad.dryrun.targets import Target
+from drygrad.parsing import parsed
 
 SOURCE = "docstring"
 
@@ -40,7 +41,7 @@ def example_of(target: Target) -> Example | None:
 def _statements(documented: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.stmt]:
     docstring = ast.get_docstring(documented) or ""
     try:
-        return ast.parse("".join(e.source for e in doctest.DocTestParser().get_examples(docstring))).body
+        return parsed("".join(e.source for e in doctest.DocTestParser().get_examples(docstring))).body
     except (ValueError, SyntaxError):
         return []
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from drygrad.parsing import parsed
+
 
 def named_tuples(tree: ast.Module) -> dict[str, ast.ClassDef]:
     """Return the named tuples that a file makes by a call, as if they were written as classes."""
@@ -40,6 +42,6 @@ def _fields(given: ast.expr) -> Iterator[tuple[str, str]]:
 
 def _class(name: str, fields: list[tuple[str, str]], place: ast.stmt) -> ast.ClassDef:
     lines = [f"class {name}(NamedTuple):", *(f"    {field}: {kind}" for field, kind in fields)]
-    made = ast.parse("\n".join(lines)).body[0]
+    made = parsed("\n".join(lines)).body[0]
     assert isinstance(made, ast.ClassDef)
     return ast.copy_location(made, place)

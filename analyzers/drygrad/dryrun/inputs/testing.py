@@ -10,6 +10,7 @@ from drygrad.dryrun.inputs.classes import Scope
 from drygrad.dryrun.inputs.fixtures import fixtures_in, given_by, keyword_of
 from drygrad.dryrun.names import bound_names
 from drygrad.dryrun.slicing import Bind, Step
+from drygrad.parsing import parsed
 
 _SETUPS = ("setUpClass", "setup_class", "setUp", "setup_method")
 _BUILT_IN = {"tmp_path": "__import__('pathlib').Path('dry-run.tmp')"}
@@ -144,5 +145,5 @@ def is_left_out(scope: Scope) -> bool:
 
 def _local_names(step: Step) -> set[str]:
     if isinstance(step, Bind):
-        return bound_names(ast.parse(f"{step.target} = 0"))
+        return bound_names(parsed(f"{step.target} = 0"))
     return bound_names(step) if isinstance(step, ast.stmt) else set()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from drygrad.dryrun.inputs.arguments import Argument
 from drygrad.model import Edit
+from drygrad.parsing import parsed_expression
 from drygrad.static.source import Source
 
 BATCH, SEQUENCE = "batch", "sequence"
@@ -161,7 +162,7 @@ def with_batch(argument: Argument, value: int) -> str:
 
 def _sizes_of(argument: Argument) -> list[ast.Constant]:
     try:
-        tree = ast.parse(argument.text, mode="eval")
+        tree = parsed_expression(argument.text)
     except (SyntaxError, ValueError):
         return []
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]

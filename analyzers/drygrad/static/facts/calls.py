@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from drygrad.parsing import parsed_expression
 from drygrad.static.facts import builtin_calls, modules, quantities, tensors, torch_calls
 from drygrad.static.facts.effects import forget_mutable
 from drygrad.static.facts.frame import Event, Frame, dotted_text
@@ -253,7 +254,7 @@ def annotated(frame: Frame, annotation: ast.expr | None, parameter: ast.arg | No
         return Device(f"${parameter.arg}") if parameter is not None and parameter.arg == "device" else UNKNOWN
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
-            annotation = ast.parse(annotation.value, mode="eval").body
+            annotation = parsed_expression(annotation.value)
         except SyntaxError:
             return UNKNOWN
     recorder, frame.recording = frame.recording, None

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import RLock
 
+from drygrad.parsing import parsed
 from drygrad.static.facts.linked import FIRST_LINE, LinkedScope, Links
 from drygrad.static.facts.module import OTHERS, WELL_KNOWN, ModuleFacts
 from drygrad.static.facts.notes import Body
@@ -34,7 +35,7 @@ class OtherFile(ModuleFacts):
         if any(name in text for name in _CHANGES_DEFAULTS):
             return None
         try:
-            tree = ast.parse(text)
+            tree = parsed(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         tree.body = list(_definitions(tree.body))

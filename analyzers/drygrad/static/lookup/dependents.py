@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from drygrad.files import read_file
+from drygrad.parsing import parsed
 from drygrad.static.lookup.imports import files_imported
 from drygrad.static.lookup.modules import MAX_BYTES, Modules, OutOfTimeError
 from drygrad.static.lookup.users import Defined, is_named_test, workspace_files
@@ -159,9 +159,7 @@ def _tests(statement: ast.stmt) -> Iterator[str]:
 
 def _parsed(text: bytes) -> ast.Module:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the literals of somebody's text
-            return ast.parse(text)
+        return parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from drygrad.parsing import parsed, parsed_expression
 
 FLUENT = frozenset({
     "to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_", "share_memory",
@@ -79,12 +80,10 @@ class Outline:
 def outline_of(text: bytes) -> Outline:
     """Parse a module; a ValueError says that it is not Python."""
     outline = Outline()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            _read_block(outline, ast.parse(text).body, certain=True)
-        except (SyntaxError, RecursionError, MemoryError) as error:
-            raise ValueError(str(error)) from error
+    try:
+        _read_block(outline, parsed(text).body, certain=True)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError(str(error)) from error
     return outline
 
 
@@ -207,7 +206,7 @@ def value_of(node: ast.expr) -> Value:
 def _annotation(node: ast.expr | None) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
-            node = ast.parse(node.value, mode="eval").body
+            node = parsed_expression(node.value)
         except SyntaxError:
             return None
     return type_name(node)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import time
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import Any
 
 from drygrad.files import read_file
 from drygrad.folders import holds_users_code
+from drygrad.parsing import parsed
 from drygrad.static.lookup.answers import Question
 from drygrad.static.lookup.light import Definition, Search
 from drygrad.static.lookup.modules import MAX_BYTES, Modules, OutOfTimeError
@@ -127,9 +127,7 @@ class Users:
 def references(text: bytes, name: str) -> dict[str, Reference]:
     """Return the dotted names in a text that end in a name and begin with an import."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the literals of somebody's text
-            tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     nodes = [*ast.walk(tree)]

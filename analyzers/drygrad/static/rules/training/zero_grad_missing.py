@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.parsing import parsed_expression
 from drygrad.static.context import Context, Loop
 from drygrad.static.editing import inserted
 from drygrad.static.loops import repeats
@@ -335,7 +336,7 @@ def _is_made_in(ctx: Context, step: Event, loop: Loop) -> bool:
     """Say whether each turn steps with another optimizer, or updates other tensors, than the one before."""
     if step.kind == "step":
         return binds(loop, step.receiver)
-    owner = ast.parse(step.receiver or "_", mode="eval")
+    owner = parsed_expression(step.receiver or "_")
     names = {n.id for n in ast.walk(owner) if isinstance(n, ast.Name)}
     for inner in ctx.loops(step.node):
         if inner is loop or not isinstance(inner, ast.For):
