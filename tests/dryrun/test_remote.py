@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,7 @@ def test_code_and_configuration_go_and_what_is_ignored_hidden_or_large_stays(tmp
         "put": {"a.py": base64.b64encode(b"other text").decode()},
         "gone": ["pkg/b.py"],
     }
+    assert mirror.changes() is None
 
 
 def test_what_is_too_much_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,12 +180,20 @@ def test_a_folder_that_others_can_enter_is_not_used(tmp_path: Path) -> None:
     assert not [*tmp_path.glob("worker-*")]
 
 
-def _arrived(environment: dict[str, str]) -> list[dict[str, str]]:
-    """Return what is answered to an order whose worker is never sent."""
-    order = json.dumps({"digest": packed().digest, "size": 5, "name": "x"}).encode() + b"\n"
+def test_another_worker_than_was_announced_is_not_started(tmp_path: Path) -> None:
+    other = zlib.compress(json.dumps({"drygrad/worker/far/__main__.py": "print('started')"}).encode())
+    wanted, refused = _arrived({"XDG_CACHE_HOME": str(tmp_path)}, other)
+    assert wanted == {"type": "wanted"}
+    assert "did not arrive as it was sent" in refused["why"]
+    assert [*(tmp_path / "drygrad").iterdir()] == []
+
+
+def _arrived(environment: dict[str, str], worker: bytes = b"") -> list[dict[str, str]]:
+    """Return what is answered to an order whose worker is another, or is never sent."""
+    order = json.dumps({"digest": packed().digest, "size": len(worker) or 5, "name": "x"}).encode() + b"\n"
     command = [sys.executable, "-I", "-S", "-c", LOADER, "mark"]
     given = {**os.environ, **environment}
-    done = subprocess.run(command, input=arrival() + order, capture_output=True, env=given, check=False)
+    done = subprocess.run(command, input=arrival() + order + worker, capture_output=True, env=given, check=False)
     first, *lines = done.stdout.splitlines()
     assert first == b"mark0", done
     return [json.loads(line) for line in lines]

@@ -21,8 +21,8 @@ from typing import Any
 from drygrad.worker.sandbox import private
 from drygrad.worker.wire import Channel, encoded
 
-_SANDBOX = Path(__file__).resolve().parents[1] / "sandbox"
 _WORKER = Path(__file__).resolve().parents[1]
+_SANDBOX = _WORKER / "sandbox"
 _FILES = b'{"type": "files"'
 """How a message begins that is not the worker's."""
 LAST_WORDS = 5.0

@@ -107,4 +107,4 @@ def _is_meant(node: ast.AST, name: str, ctx: Context) -> bool:
         return True
     last = name.rpartition(".")[2]
     gives = any(a.attr == last and isinstance(a.ctx, ast.Store) for a in ctx.nodes(ast.Attribute))
-    return gives or "setattr(torch" in ctx.source.text
+    return gives or ctx.mentions("setattr(torch")
