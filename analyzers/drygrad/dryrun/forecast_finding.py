@@ -12,7 +12,7 @@ from drygrad.dryrun.forecasting import is_bound
 from drygrad.dryrun.inventions import claimed
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.result import Fault, Place
-from drygrad.dryrun.short_forecast import forecast_of, size
+from drygrad.dryrun.short_forecast import forecast_of, room_on, size
 from drygrad.dryrun.what_if.exploring import Row, Table
 from drygrad.gpus import Gpu
 from drygrad.model import Finding, Fix
@@ -21,6 +21,7 @@ from drygrad.static.rules.memory.out_of_memory import OutOfMemory
 
 _LINES = 5
 _CHANGES = 3
+_SPOKEN_WITH_A_VOWEL = "AHLMR"
 
 
 def finding_of(record: Record, table: Table, settings: Settings) -> tuple[Finding, ...]:
@@ -53,17 +54,23 @@ def _fault(record: Record, told: Mapping[str, Any], gpu: Gpu, table: Table) -> F
 def _message(told: Mapping[str, Any], gpu: Gpu, *, at_least: bool) -> str:
     refused = told["refused"]
     needed = f"{'at least ' if at_least else ''}{size(told['peak_reserved'])}"
-    named = f"an {gpu.name}" if gpu.name[:1] in "AHLRV" else f"a {gpu.name}"
-    room = size(max(0, gpu.memory - (told["context"] or 0)))
+    room = size(room_on(gpu.memory, told))
     return (
-        f"forecast: needs {needed} of memory, but torch can use {room} of {named if gpu.arch else 'the GPU'}; "
+        f"forecast: needs {needed} of memory, but torch can use {room} of {with_article(gpu)}; "
         f"the first allocation that does not fit is {size(refused['bytes'])} for `{operation(refused)}`"
     )
 
 
+def with_article(gpu: Gpu) -> str:
+    """Name a GPU as in ``an H100-80GB`` and ``a V100-32GB``, by how its first letter is spoken."""
+    if not gpu.arch:
+        return "the GPU"
+    return f"{'an' if gpu.name[:1] in _SPOKEN_WITH_A_VOWEL else 'a'} {gpu.name}"
+
+
 def _related(told: Mapping[str, Any], path: str, table: Table, line: int) -> Iterator[tuple[str, Place]]:
     if told["refused"]["path"] != path:
-        yield "this is what the forecast is of", Place(path, line)
+        yield "the forecast starts here", Place(path, line)
     most = sorted(held_by_line(told, path).values(), key=lambda held: -held.bytes)[:_LINES]
     yield from ((f"{held_words(held)} at the peak", Place(path, held.line)) for held in most)
     helping = [row for row in table.rows if row.fits][:_CHANGES]

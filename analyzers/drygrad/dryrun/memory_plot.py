@@ -11,7 +11,7 @@ from math import ceil, floor, log10
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
-from drygrad.dryrun.short_forecast import size
+from drygrad.dryrun.short_forecast import room_on, size
 
 Told = Mapping[str, Any]
 WIDTH, HEIGHT = 960, 440
@@ -196,7 +196,7 @@ def _room(told: Told, gpu: str | None) -> _Room | None:
     memory = told["memory"]
     if memory is None:
         return None
-    room = max(0, memory - (told["context"] or 0))
+    room = room_on(memory, told)
     label = f"room on {gpu or size(memory)}: {size(room)}"
     return _Room(room, label, room <= _NEAR * max(told["peak_reserved"], 1))
 

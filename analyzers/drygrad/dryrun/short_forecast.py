@@ -77,6 +77,11 @@ def forecast_of(record: Record) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else None
 
 
+def room_on(memory: int, told: Mapping[str, Any]) -> int:
+    """Return how many bytes of a GPU's memory are left to torch beside what CUDA and NCCL take, by a forecast."""
+    return max(0, memory - (told["context"] or 0))
+
+
 def size(count: int) -> str:
     """Write a number of bytes with its unit."""
     amount = float(count)

@@ -8,7 +8,7 @@ from typing import Any
 
 from drygrad.dryrun.forecast_finding import held_words, operation
 from drygrad.dryrun.forecast_lines import Held, tensors_of
-from drygrad.dryrun.short_forecast import roomy, size
+from drygrad.dryrun.short_forecast import room_on, roomy, size
 from drygrad.dryrun.what_if.exploring import Row
 from drygrad.lsp.forecasted import Forecasted
 from drygrad.lsp.observed import Hint
@@ -35,7 +35,7 @@ def _fits(made: Forecasted, before: str) -> str:
     gpu, told = made.gpu, made.told
     if gpu is None or told is None or told["fits"] is None:
         return ""
-    room = size(max(0, gpu.memory - (told["context"] or 0)))
+    room = size(room_on(gpu.memory, told))
     return f"{before}{'fits' if told['fits'] else 'does not fit'} {gpu.name} (room for {room})"
 
 

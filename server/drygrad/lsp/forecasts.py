@@ -111,7 +111,7 @@ class Forecasts:
         made = await self._service.forecast(source, path, target, how, on_phase)
         await self._keep(run, source, target, made, imports)
         if made.told is None:
-            self._say_why(run, made)
+            self._server.show_rarely("no forecast", lsp.MessageType.Warning, made.words)
         elif run.how.forecast.what_if:
             made = await self._service.what_if(made, how, on_phase)
             await self._keep(run, source, target, made, imports)
@@ -135,10 +135,6 @@ class Forecasts:
         await checker.settled()
         self._server.dry_runs.refresh()
         self._server.dry_runs.tell()
-
-    def _say_why(self, run: Running, made: Forecasted) -> None:
-        text = f"no forecast: {made.why}" if made.why else "no forecast"
-        self._server.show_rarely("no forecast", lsp.MessageType.Warning, text)
 
     @property
     def last(self) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from drygrad.model import Edit, Position, Span
+from drygrad.model import Edit, Span
 from drygrad.settings import Settings
 from drygrad.static.context import Context
 from drygrad.static.editing import free_name, inserted, unit_of, with_keyword, written_as
@@ -191,13 +191,7 @@ def _without_grad(ctx: Context, _: str) -> Edits:
     """Decorate functions that put a model into evaluation and go backward from nothing."""
     decorator = written_as(ctx, "torch.no_grad")
     found = [node for node in ctx.nodes(ast.FunctionDef) if decorator and _evaluates(node)]
-    edits: Edits = []
-    for node in found:
-        line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-        at = Position(line, 0)
-        text = f"{ctx.source.indentation(node.lineno)}@{decorator}(){ctx.source.newline}"
-        edits.append(Edit(Span(at, at), text))
-    return edits
+    return [ctx.insert_statement(node, f"@{decorator}()") for node in found]
 
 
 def _evaluates(function: ast.FunctionDef) -> bool:

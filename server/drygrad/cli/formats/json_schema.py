@@ -75,16 +75,6 @@ def _run() -> Schema:
         "dtype": _TEXT,
         "device": _TEXT,
     }
-    forecast = _object(
-        {
-            "peak_allocated": _WHOLE,
-            "peak_reserved": _WHOLE,
-            "line": _WHOLE_OR_NONE,
-            "fits": {"type": ["boolean", "null"]},
-            "room": _list(_TEXT),
-            "lower_bound": {"type": "boolean"},
-        }
-    )
     covered = _object({"ran": _WHOLE, "lines": _WHOLE, "missed": _list(_WHOLE)})
     return _object(
         {
@@ -102,7 +92,7 @@ def _run() -> Schema:
             "peak_memory_bytes": _WHOLE_OR_NONE,
             "peak_by_phase": {"type": "object", "additionalProperties": _WHOLE},
             "memory_by_line": _list(_object({"path": _TEXT, "line": _WHOLE, "bytes": _WHOLE, "what": _TEXT})),
-            "forecast": {"anyOf": [forecast, {"type": "null"}]},
+            "forecast": {"anyOf": [_forecast(), {"type": "null"}]},
             "gradients": _list(_object({"name": _TEXT, "norm": _NUMBER_OR_NONE, "shape": _list(_WHOLE)})),
             "syncs": _list(_object({"path": _TEXT, "line": _WHOLE, "kind": _TEXT, "op": _TEXT, "count": _WHOLE})),
             "shapes": _list(_object(shape)),
@@ -111,6 +101,19 @@ def _run() -> Schema:
             "notes": _list(_TEXT),
             "torch": _TEXT_OR_NONE,
             "interpreter": _TEXT_OR_NONE,
+        }
+    )
+
+
+def _forecast() -> Schema:
+    return _object(
+        {
+            "peak_allocated": _WHOLE,
+            "peak_reserved": _WHOLE,
+            "line": _WHOLE_OR_NONE,
+            "fits": {"type": ["boolean", "null"]},
+            "room": _list(_TEXT),
+            "lower_bound": {"type": "boolean"},
         }
     )
 
