@@ -97,6 +97,7 @@ def test_a_dreadful_answer_is_refused(text: str) -> None:
         Result.read(wire.decoded(text))
 
 
+@pytest.mark.slow
 def test_ten_thousand_broken_answers_are_read_or_refused() -> None:
     plans = {name: plan_of(known) for name, known in ANSWERS.items()}
     read = refused = 0

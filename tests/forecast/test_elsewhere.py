@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from worker_client import WorkerClient, plan
 
+pytestmark = pytest.mark.slow  # a program forecast with each of several changes
+
 PROGRAM = """\
 import torch
 from torch import nn

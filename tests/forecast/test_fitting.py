@@ -102,6 +102,7 @@ def test_evaluation_gets_no_graph() -> None:
     assert rewritten(trained, "no-grad") == trained
 
 
+@pytest.mark.slow
 def test_a_run_out_of_memory_has_fixes_that_were_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM)

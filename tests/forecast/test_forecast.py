@@ -224,6 +224,7 @@ def test_a_gpu_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "'rtx9999'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_for_want_of_memory_is_told_what_it_needs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -152,6 +152,7 @@ def test_a_pass_has_the_steps_of_all_optimizers(forecasts: Forecasts) -> None:
     assert grows["line"] == line_of("seen[k]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["keeps_nothing", "fetches_ahead", "averages_late", "history", "each_its_own", "in_hooks"]
 )
@@ -159,11 +160,13 @@ def test_nothing_is_left_behind(forecasts: Forecasts, name: str) -> None:
     assert forecasts.of(name)["grows"] is None
 
 
+@pytest.mark.slow
 def test_every_optimizer_of_a_loop_steps(forecasts: Forecasts) -> None:
     told = forecasts.of("each_its_own")
     assert told["kinds"]["states"] >= 2 * LAYERS
 
 
+@pytest.mark.slow
 def test_steps_in_hooks_are_of_the_optimizer(forecasts: Forecasts) -> None:
     told = forecasts.of("in_hooks")
     (row,) = (row for row in told["by_line"] if row["line"] == line_of("optimizers[p].step"))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from worker_client import WorkerClient, plan
+
+pytestmark = pytest.mark.slow  # whole programs, run and forecast
 
 START = """\
 import torch

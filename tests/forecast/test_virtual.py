@@ -113,6 +113,7 @@ def test_the_peak_is_that_of_a_run_with_memory(device: Simulated) -> None:
     assert dict(zip(PROGRAMS, peaks[::2], strict=True)) == dict(zip(PROGRAMS, peaks[1::2], strict=True))
 
 
+@pytest.mark.slow
 def test_what_no_machine_has(device: Simulated) -> None:
     told = device.run(
         without_memory("""
@@ -151,6 +152,7 @@ result = [logits[mask].shape[0], int(lengths.sum()), torch.linspace(0, 1, 3).tol
     assert told["assumed"] == []
 
 
+@pytest.mark.slow
 def test_what_is_assumed_of_others(device: Simulated) -> None:
     told = device.run(
         without_memory("""
@@ -187,6 +189,7 @@ def test_shapes_that_do_not_fit_are_refused(device: Simulated) -> None:
     assert "RuntimeError" in device.refusal(without_memory(program))
 
 
+@pytest.mark.slow
 def test_kernels_without_a_function_of_shapes(device: Simulated) -> None:
     """One of the user's own is followed inside; the others are asked what they make of zeros."""
     told = device.run(

@@ -128,6 +128,7 @@ def worker() -> Iterator[WorkerClient]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_run_tells_what_could_be_different_and_what_was(tmp_path: Path, worker: WorkerClient) -> None:
     def run(*words: str) -> Mapping[str, Any]:
         forecast = {"gpu": None, "changes": words}

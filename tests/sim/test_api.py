@@ -208,6 +208,7 @@ result = [len(p.key_averages()) > 0]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(sim: Simulated, name: str) -> None:
     result = sim.run(PROGRAMS[name])
@@ -235,6 +236,7 @@ result = [w.grad.get_device() == 0, v.grad.get_device() == 1]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWO)
 def test_two_devices(two: Simulated, name: str) -> None:
     result = two.run(TWO[name])

@@ -105,17 +105,20 @@ def output(worker: WorkerClient, folder: Path, text: str, device: str, **fields:
 DEVICES = pytest.mark.parametrize("device", ["cpu", "sim"])
 
 
+@pytest.mark.slow
 @DEVICES
 def test_each_collective_gives_back_what_was_put_in(worker: WorkerClient, tmp_path: Path, device: str) -> None:
     said = output(worker, tmp_path, BEGIN + COLLECTIVES, device)
     assert said.endswith("nccl 1 0 [{'b': 1}] 1\nFalse\n")
 
 
+@pytest.mark.slow
 @DEVICES
 def test_a_model_is_sharded_over_one_device(worker: WorkerClient, tmp_path: Path, device: str) -> None:
     assert output(worker, tmp_path, BEGIN + SHARDED, device).endswith("DTensor torch.Size([4, 4])\n")
 
 
+@pytest.mark.slow
 @DEVICES
 def test_tensors_are_distributed_over_one_device(worker: WorkerClient, tmp_path: Path, device: str) -> None:
     assert output(worker, tmp_path, BEGIN + TENSORS, device).endswith("64.0 torch.Size([4, 4])\n")

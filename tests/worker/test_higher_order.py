@@ -62,6 +62,7 @@ def worker() -> Iterator[WorkerClient]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", "sim"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operators_that_take_functions_pass(worker: WorkerClient, tmp_path: Path, name: str, device: str) -> None:

@@ -36,6 +36,7 @@ def test_training_does_without(process: Simulated) -> None:
     assert asleep.result == [True, False], asleep.trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

@@ -95,6 +95,7 @@ def test_a_module_that_is_imported_ahead_has_no_more_rights_than_a_run(worker: W
     assert signalled == ("PermissionError" if landlock.version() >= 6 else signalled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", ["seccomp", "none"])
 def test_where_the_kernel_holds_no_files_the_run_imports(tmp_path: Path, layers: str) -> None:
     with start(tmp_path, layers) as client:

@@ -129,6 +129,7 @@ def process() -> Iterator[Simulated]:
     process.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nothing_is_raised_or_said(process: Simulated, tmp_path: Path, name: str) -> None:
     assert process.run(SCRIPT.format(folder=str(tmp_path), program=PROGRAMS[name])) == []
