@@ -144,9 +144,9 @@ class Bench:
         """Let only these instruments hear of what happens from now on."""
         self.run.listen([*instruments])
 
-    def watch(self, given: Inputs) -> None:
-        """Let all instruments of a run hear of what happens, as if the run began now."""
-        self.listen(*self.execution.instruments)
+    def watch(self, given: Inputs, *more: Instrument) -> None:
+        """Let all instruments of a run, and perhaps more, hear of what happens, as if the run began now."""
+        self.listen(*self.execution.instruments, *more)
         self.run.tell("begins", self._names, dict(zip(given.names, given.values)))
 
     def call(self, given: Inputs, seed: int | None = None) -> Called:

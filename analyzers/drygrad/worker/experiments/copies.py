@@ -27,11 +27,14 @@ class Copies:
         self.with_gradients = True
         """Whether the gradients of all inputs are asked for where the program asks for none."""
 
-    def inputs(self, values: Mapping[int, torch.Tensor], wide: bool = False) -> Inputs:
-        """Return a copy with other values in place of some tensors, by their identity. Raises NotTried."""
+    def inputs(self, values: Mapping[int, torch.Tensor], dtype: torch.dtype | None = None) -> Inputs:
+        """Return a copy with other values in place of some tensors, by their identity. Raises NotTried.
+
+        With a ``dtype``, which is float64 or float16, all floats have it, those of the modules included.
+        """
         memo: dict[int, Any] = {}
         for held in self.held:
-            memo[id(held.tensor)] = self._fresh(values.get(id(held.tensor), held.tensor), held.tensor, wide)
+            memo[id(held.tensor)] = self._fresh(values.get(id(held.tensor), held.tensor), held.tensor, dtype)
         whole = self.given
         if getattr(whole.function, "__self__", None) is None and not isinstance(whole.function, torch.nn.Module):
             memo[id(whole.function)] = whole.function  # functions that torch has compiled refuse to be copied
@@ -41,14 +44,14 @@ class Copies:
             raise NotTried(f"its inputs cannot be copied: {type(error).__name__}") from error
         function, owner, positional, named = parts
         given = replace(whole, function=function, owner=owner, positional=positional, named=named)
-        for module in modules(given) if wide else ():
-            module.double()
+        for module in modules(given) if dtype is not None else ():
+            (module.double if dtype is torch.float64 else module.half)()  # unlike ``to``, these spare complex numbers
         return given
 
-    def _fresh(self, value: torch.Tensor, like: torch.Tensor, wide: bool) -> torch.Tensor:
+    def _fresh(self, value: torch.Tensor, like: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
         with quietly():
             new = value.detach().clone()
-            new = new.double() if wide and new.is_floating_point() else new
+            new = new.to(dtype) if dtype is not None and new.is_floating_point() else new
         wants = like.requires_grad or (self.with_gradients and not self.asked)
         return new.requires_grad_() if wants and new.is_floating_point() else new
 

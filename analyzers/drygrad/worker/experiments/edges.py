@@ -151,7 +151,7 @@ class _Search:
         return called, given
 
     def _inputs(self, edge: Edge, wide: bool = False) -> Inputs:
-        given = self._copies.inputs(edge.values, wide)
+        given = self._copies.inputs(edge.values, torch.float64 if wide else None)
         if edge.grown is not None:
             name, factor = edge.grown
             with quietly():

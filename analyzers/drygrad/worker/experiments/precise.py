@@ -39,7 +39,7 @@ class PrecisionSuffices(Relation):
 
     def glance(self, given: Inputs) -> None:
         """Take what is of single precision throughout."""
-        _require_single(given, held_tensors(given.names, given.values))
+        require_single(given, held_tensors(given.names, given.values))
 
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield the first operation whose result is off though its operands are not."""
@@ -47,7 +47,7 @@ class PrecisionSuffices(Relation):
         if isinstance(given.owner, torch.nn.Module):
             given.owner.eval()
         copies = Copies(given)
-        _require_single(given, copies.held)
+        require_single(given, copies.held)
         twice = _Twice(bench, copies)
         culprit = twice.culprit({})
         if culprit is not None:
@@ -65,7 +65,7 @@ class PrecisionSuffices(Relation):
                 return
 
 
-def _require_single(given: Inputs, held: Sequence[Held]) -> None:
+def require_single(given: Inputs, held: Sequence[Held]) -> None:
     """Raise NotTried where not all that has a width is float32."""
     tensors = [*(one.tensor for one in held), *(p for _, p in parameters(given))]
     if not any(tensor.dtype is torch.float32 for tensor in tensors):
@@ -136,7 +136,7 @@ class _Twice:
         trace = Trace(bench.run)
         bench.listen(trace)
         try:
-            given = self._copies.inputs(values, wide)
+            given = self._copies.inputs(values, torch.float64 if wide else None)
             with torch.no_grad():
                 returned = bench.must_pass(given)
         finally:

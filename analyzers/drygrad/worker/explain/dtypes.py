@@ -15,7 +15,7 @@ from drygrad.worker.run import Fault, Place
 
 _CLASSES, _BCE, _DTYPE, _OVERFLOW = "DG309", "DG310", "DG317", "DG409"
 
-_MISMATCH = re.compile(
+MISMATCH = re.compile(
     r"same dtype|scalar types?|dtype|input data types|desired output type|\w+ type \([\w. ]+\) and \w+ type"
 )
 _NO_KERNEL = re.compile(r"\"([^\"]+)\" not implemented for '(\w+)'")
@@ -44,7 +44,7 @@ def dtype_fault(scene: Scene) -> Fault | None:
         return _index(scene)
     if _NO_KERNEL.search(text) or "could not infer output dtype" in text:
         return _unsupported(scene)
-    return _different(scene) if _MISMATCH.search(text) else None
+    return _different(scene) if MISMATCH.search(text) else None
 
 
 def _is_bce(scene: Scene) -> bool:
