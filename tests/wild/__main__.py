@@ -1,6 +1,6 @@
 """Measure how many of the listed faults are found, unaided, in the projects where they stood.
 
-    python -m tests.wild --clones FOLDER --python VENV [--split learn|fresh|unread] [--only TEXT] [--json FILE]
+    python -m tests.wild --clones FOLDER --python VENV [--split learn|fresh|dtypes|unread] [--only TEXT] [--json FILE]
         [--parents]
 
 What is said of the half that is to stay unread is not shown, but counted.
@@ -45,7 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clones", type=Path, required=True, help="a folder of clones; what it lacks is cloned there")
     parser.add_argument("--python", required=True, help="the interpreter that has what the projects import")
-    parser.add_argument("--split", choices=("learn", "fresh", UNREAD))
+    parser.add_argument("--split", choices=("learn", "fresh", "dtypes", UNREAD))
     parser.add_argument("--only", default="", help="fixes that have this in their name")
     parser.add_argument("--json", type=Path, help="where the results are kept; it has details of all of them")
     parser.add_argument("--parents", action="store_true", help="leave out the fixed sides, and so the alarms")

@@ -11,12 +11,12 @@ LISTED = Path(__file__).with_name("commits.json")
 FITTING = {
     "device": ("DG2", "DG921"),
     "nan": ("DG4", "DG922"),
-    "dtype": ("DG2", "DG3", "DG4", "DG907"),
+    "dtype": ("DG2", "DG3", "DG4", "DG907", "DG921", "DG941"),
     "shape": ("DG3", "DG907", "DG923"),
     "inplace": ("DG1",),
     "memory": ("DG1", "DG5", "DG7", "DG92"),
     "loop": ("DG7", "DG1", "DG92"),
-    "other": ("DG1", "DG2", "DG3", "DG4", "DG5", "DG6", "DG7", "DG8", "DG907", "DG92"),
+    "other": ("DG1", "DG2", "DG3", "DG4", "DG5", "DG6", "DG7", "DG8", "DG907", "DG92", "DG941"),
 }
 """How the codes of rules that may name a fault begin, by the family of the fault."""
 
