@@ -56,6 +56,6 @@ class DtypeFixed(Rule):
             def projected(x):
                 return x @ torch.eye(3, device=x.device)
             """,
-            at=(5, 16, 5, 45),
+            at=(5, 15, 5, 44),
         ),
     ]
