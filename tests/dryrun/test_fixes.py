@@ -45,6 +45,16 @@ def test_tensors_are_moved(program: str, at: str, facts: dict[str, Any], expecte
     assert expected in proposed(program, "DG205", at, facts).values()
 
 
+def test_a_layer_is_not_moved_to_the_device_of_a_constructor_s_sizes() -> None:
+    program = (
+        "class Block(nn.Module):\n    def __init__(self, cin, cout):\n        super().__init__()\n"
+        "        self.conv = nn.Conv2d(cin, cout, 3)\n    def forward(self, x):\n        return self.conv(x)\n"
+    )
+    facts = {"operand": "self.conv.weight", "device": "cpu", "wanted": "cuda:0", "other": "x", "is_parameter": True}
+    texts = proposed(program, "DG201", "self.conv(x)", facts)
+    assert not any(title.endswith(("`.to(cin.device)`", "`.to(cout.device)`")) for title in texts), texts
+
+
 def test_a_tensor_is_moved_where_it_was_made_if_the_fault_is_told_there() -> None:
     program = "def f(ids, table):\n    where = torch.arange(ids.shape[1])\n    return table(where)\n"
     facts = {"operand": "where", "device": "cpu", "wanted": "cuda:0"}

@@ -53,7 +53,8 @@ for test in asked["tests"]:
         severity = "error" if "passes" in test["nodeid"] else "info"
         told = {"nodeid": test["nodeid"], "severity": severity, "summary": f"m.py:1:1: {severity}[DG1]: seen"}
         print(json.dumps({"event": "finding", **told, "text": f"all of {severity}"}), flush=True)
-print(json.dumps({"event": "note", "text": "2 tests were not repeated"}), flush=True)
+if len(asked["tests"]) > 1:
+    print(json.dumps({"event": "note", "text": "2 tests were not repeated"}), flush=True)
 """
 
 
@@ -127,6 +128,16 @@ def test_the_settings_of_the_session_go_along(project: pytest.Pytester) -> None:
     assert (asked["root"], asked["device"]) == (str(project.path), "cpu")
     assert asked["options"][:-1] == [f"--rootdir={project.path}", "-c", str(project.path / "tox.ini")]
     assert asked["options"][-1] == "--import-mode=importlib"
+
+
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [("def test_right():\n    pass\n", "found nothing"), ("import absent_module\n", "no test was repeated")],
+)
+def test_what_came_of_it_is_told_even_if_nothing_did(project: pytest.Pytester, tests: str, said: str) -> None:
+    project.makepyfile(test_them=tests)
+    result = project.runpytest_inprocess("--drygrad")
+    result.stdout.fnmatch_lines(["*= drygrad =*", said])
 
 
 def test_a_process_that_fails_is_told(project: pytest.Pytester) -> None:

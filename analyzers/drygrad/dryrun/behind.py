@@ -20,7 +20,7 @@ from drygrad.model import Finding
 from drygrad.settings import Settings
 
 Run = Callable[[Plan], Awaitable[Result]]
-_OF_DEVICES = frozenset(("DG201", "DG203", "DG204", "DG205"))
+_OF_DEVICES = frozenset(("DG201", "DG203", "DG204", "DG205", "DG741"))
 
 
 async def behind_devices(record: Record, run: Run, settings: Settings) -> Record:

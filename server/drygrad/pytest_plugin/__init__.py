@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--drygrad-fail-on",
         choices=(*SEVERITIES, "never"),
         default="warning",
-        help="gravity from which a finding is a failed test (default: warning)",
+        help="lowest severity that counts as a failed test (default: warning)",
     )
     group.addoption(
         "--drygrad-device",
@@ -170,6 +170,8 @@ class Repeating:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Tell what has failed no test, and what could not be repeated."""
+        if not self.findings and not self.notes:
+            self.notes.append("found nothing" if self.tests else "no test was repeated")
         terminalreporter.section("drygrad")
         least = self.config.getoption("drygrad_fail_on")
         for told in self.findings:

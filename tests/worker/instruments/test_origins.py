@@ -97,7 +97,40 @@ def run(batch):
     return [score(each, fc) for each in batch]
 """
 
+STAGES = """\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+    def forward(self, x):
+        return self.fc(x)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = {blocks}
+        self.head = nn.Linear(3, 2)
+    def forward(self, x):
+        for block in {each}:
+            x = block(x)
+        return self.head(x)
+{made}
+net(torch.ones(1, 3).cuda())
+"""
+IN_LIST = STAGES.format(blocks="[Block(), Block()]", each="self.blocks", made="net = Net().cuda()")
+
 FURTHER: dict[str, tuple[list[Any], dict[str, int]]] = {
+    IN_LIST: (["DG741", 10], {"the bias of `self.fc` is created here": 4, "it fails here": 6}),
+    STAGES.format(
+        blocks="{'a': Block(), 'b': Block()}", each="self.blocks.values()", made="net = nn.Sequential(Net()).cuda()"
+    ): (["DG741", 10], {"the bias of `self.fc` is created here": 4, "it fails here": 6}),
+    STAGES.format(blocks="[Block(), Block()]", each="self.blocks", made="net = Net()"): (
+        ["DG201", 6],
+        {"the bias of `self.fc` is created here": 4},
+    ),
+    STAGES.format(blocks="[Block()]", each="self.blocks", made="net = Net().cuda()"): (
+        ["DG201", 6],
+        {"the bias of `self.fc` is created here": 4},
+    ),
     "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     "        self.body = nn.Sequential(nn.Linear(3, 2))\n"
     "    def forward(self, x):\n        return self.body(x)\n"

@@ -130,7 +130,8 @@ def references(site: Site, node: ast.expr) -> Iterator[tuple[str, bool]]:
     own = [name for name in names if name != site.ctx.text(node) and _reads_shape(function, name, site)]
     yield from ((f"{name}.device", False) for name in own[:1])
     yield from ((text, False) for text in _devices(site, node))
-    yield from ((f"{name}.device", False) for name in names if name not in own and name not in ("self", "device"))
+    if getattr(function, "name", "") != "__init__":  # a constructor is given sizes and settings rather than tensors
+        yield from ((f"{name}.device", False) for name in names if name not in own and name not in ("self", "device"))
     if names[:1] == ["self"]:
         yield "next(self.parameters()).device", False
 

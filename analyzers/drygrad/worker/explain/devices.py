@@ -22,6 +22,7 @@ from drygrad.worker.explain.blame import (
 )
 from drygrad.worker.explain.generators import ELSEWHERE, generator_fault
 from drygrad.worker.explain.scene import Operand, Scene
+from drygrad.worker.explain.unregistered import unregistered
 from drygrad.worker.ledger import Origin
 from drygrad.worker.lines import Instruction
 from drygrad.worker.naming import Call, binding_in
@@ -30,7 +31,7 @@ from drygrad.worker.run import Fault, Place
 from drygrad.worker.spelling import text_of
 
 _MODEL, _IN_METHOD, _ATTRIBUTE, _TENSORS, _NUMPY = "DG201", "DG203", "DG204", "DG205", "DG207"
-_MOVED_AFTER_STATE = "DG211"
+_MOVED_AFTER_STATE, _IN_PLAIN_LIST = "DG211", "DG741"
 
 _ITEMS = 64
 _MISMATCH = re.compile(
@@ -54,9 +55,9 @@ def device_fault(scene: Scene) -> Fault | None:
     if len({operand.tensor.device for operand in operands}) < 2:
         return None
     wrong, right = _wrong_and_right(operands)
-    late = _moved_after_state(scene, wrong, right)
-    if late is not None:
-        return late
+    known = _moved_after_state(scene, wrong, right) or _in_plain_list(scene, wrong, right)
+    if known is not None:
+        return known
     culprit = _culprit(scene, wrong)
     inner = {"inner": wrong.name} if culprit.name is not None and culprit.code is None else {}
     if culprit.name is not None:
@@ -100,6 +101,19 @@ def _moved_after_state(scene: Scene, wrong: Operand, right: Operand) -> Fault | 
     message = f"the parameters moved to {there} after the optimizer's state was created on {here}; move the model first"
     fault = scene.fault(_MOVED_AFTER_STATE, message, device=str(wrong.tensor.device), wanted=str(parameter.device))
     return scene.moved(fault, scene.elsewhere(scene.run.allocated_at(parameter)))
+
+
+def _in_plain_list(scene: Scene, wrong: Operand, right: Operand) -> Fault | None:
+    """Explain a layer that stayed behind because its module keeps it where `.to()` does not look."""
+    hidden = unregistered(scene, wrong, right) if wrong.is_parameter else None
+    if hidden is None:
+        return None
+    wanted = device_text(right.tensor.device)
+    message = (
+        f"`{hidden.name}` is a plain {hidden.kind}, so moving the module to {wanted} leaves its layers on "
+        f"{device_text(wrong.tensor.device)}; use `{hidden.remedy}`"
+    )
+    return scene.moved(scene.fault(_IN_PLAIN_LIST, message, wrong), hidden.place)
 
 
 def _is_in_model(scene: Scene) -> bool:
