@@ -49,6 +49,7 @@ _WITHOUT_GRAPH = "DG106"
 _BROADCAST, _MISMATCH = "DG303", "Mismatch"
 """The fault behind a failure of a search that is no error: the sides of a loss that differ in shape."""
 _ERROR = "DG907"
+_OF_LABELS = "DG302"
 _TOO_LARGE, _HALF = "DG409", re.compile(r"float16|half")
 _ABSENT = frozenset(("SystemExit", "FileNotFoundError"))
 _WHATEVER_STATE = frozenset(
@@ -93,6 +94,9 @@ def claimed(faults: Iterable[Fault], plan: Plan, result: Result) -> Iterator[Fau
 
 def _claim(fault: Fault, plan: Plan, result: Result) -> Fault | None:
     """Return a fault as a run may report it; None where what was not the program's own could be all there is to it."""
+    missing = _stood_in(fault)
+    if missing is not None:
+        return replace(fault, severity="hint", message=f"{fault.message} (with a stand-in for {missing})")
     if fault.facts.get("relation"):
         known = not is_bare(result) or fault.facts.get("relation") in _WITHOUT_STATE
         return _of_experiment(fault, plan) if known else None
@@ -111,6 +115,19 @@ def _claim(fault: Fault, plan: Plan, result: Result) -> Fault | None:
         why = of_inputs if weak else f"after the loop on line {left}, which a dry run leaves early"
         return replace(fault, severity="hint", message=f"{fault.message} ({why})")
     return fault
+
+
+def _stood_in(fault: Fault) -> str | None:
+    """Return what something stood in for on which a fault may rest; None where it does not.
+
+    The labels of a known data set are those of its classes, whatever they are of.
+    """
+    known = _object(fault.facts.get("stood_in"))
+    if not known or (fault.code in OF_STRUCTURE and not fault.facts.get("relation")):
+        return None
+    if known.get("exact") and (_is_of_fit(fault) or fault.code == _OF_LABELS) and fault.code != _ERROR:
+        return None
+    return str(known.get("name"))
 
 
 def _of_experiment(fault: Fault, plan: Plan) -> Fault:

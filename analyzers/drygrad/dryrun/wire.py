@@ -167,6 +167,7 @@ FACTS = record(
             "low": _BOUND,
             "high": _BOUND,
             "stored": one_of(("numbers", "from 1"), "how a dataset counts"),
+            "stood_in": record({"name": _WORDS, "exact": flag}),
             "loop_left": record({"line": _LINE, "for_good": flag}),
             "count": _COUNT,
             "copies": _COUNT,

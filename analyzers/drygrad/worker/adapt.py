@@ -7,7 +7,7 @@ from typing import Any, Callable
 import torch
 import torch.utils.data
 
-from drygrad.worker import loader_workers, pretrained, trainers
+from drygrad.worker import loader_workers, pretrained, standing_in, trainers
 from drygrad.worker.compiled import OptimizedModule
 from drygrad.worker.loops import Batches, Loops
 from drygrad.worker.ragged import rest_of_loader
@@ -20,6 +20,7 @@ def adapt(run: Run, loops: Loops) -> None:
     loader_workers.install(run)
     trainers.install(run, loops.limit)
     pretrained.install(run)
+    standing_in.install(run)
     _compile_nothing(run)
     _take_lengths_anywhere()
     if torch.distributed.is_available():

@@ -99,8 +99,9 @@ class Run:
     """Whether weights that the program downloads are random in this run."""
 
     def __init__(self, plan: dict[str, Any], lines: Lines) -> None:
-        self.plan = plan
-        self.lines = lines
+        self.plan, self.lines = plan, lines
+        self.stood_in: dict[str, bool] = {}
+        """What something stands in for, and whether its shapes, types and classes are those of the real one."""
         self.device: str = plan.get("device", "cpu")
         self.faults: list[Fault] = []
         self.notes: list[str] = []
@@ -204,6 +205,9 @@ class Run:
         left = self.cuts.before(error.__traceback__ if error is not None else None)
         if left is not None:
             fault.facts.setdefault("loop_left", left)
+        if self.stood_in:
+            name = min(self.stood_in, key=lambda each: self.stood_in[each])
+            fault.facts.setdefault("stood_in", {"name": name, "exact": self.stood_in[name]})
         if self.test is not None:
             fault.facts.setdefault("test", self.test)
         where = fault.at and (fault.at.path, fault.at.line)
@@ -214,6 +218,11 @@ class Run:
         """Add a sentence to the notes of the run, once."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def stands_in(self, name: str, what: str, *, exact: bool) -> None:
+        """Say what stands in for something that is not here; not exact where its shapes or classes are made up, too."""
+        self.stood_in[name] = exact
+        self.note(f"not on this machine: {name}; stand-in: {what}")
 
     def where(self, path: str | None, line: int) -> str:
         """Name a line: by its number in the target's file, with the file's name in another one."""

@@ -6,13 +6,10 @@ For they do more after the last of either.
 from __future__ import annotations
 
 import inspect
-import sys
 from functools import wraps
-from importlib.abc import MetaPathFinder
-from importlib.machinery import PathFinder
-from types import ModuleType
 from typing import Any
 
+from drygrad.worker.late_imports import when_imported
 from drygrad.worker.loops import PASSES
 from drygrad.worker.run import Run
 
@@ -26,33 +23,13 @@ _OTHERWISE = ("overfit_batches", "fast_dev_run")
 
 def install(run: Run, limit: int) -> None:
     """Bound the loops of the trainers of Lightning and transformers, now or when these are imported."""
-    late = _Late(run, limit)
-    for name in _MODULES:
-        module = sys.modules.get(name)
-        if module is not None:
-            late.bound(module)
-    sys.meta_path.insert(0, late)
+    when_imported(dict.fromkeys(_MODULES, _Bounds(run, limit).bound))
 
 
-class _Late(MetaPathFinder):
+class _Bounds:
     def __init__(self, run: Run, limit: int) -> None:
         self._run = run
         self._limit = limit
-
-    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
-        """Find such a module as Python does; its trainer is bounded after its own code ran."""
-        spec = PathFinder.find_spec(fullname, path) if fullname in _MODULES else None
-        loader: Any = spec.loader if spec is not None else None
-        if loader is None:
-            return None
-        execute = loader.exec_module
-
-        def execute_and_bound(module: ModuleType) -> None:
-            execute(module)
-            self.bound(module)
-
-        loader.exec_module = execute_and_bound
-        return spec
 
     def bound(self, module: Any) -> None:
         """Give each trainer limits where the program gives none, or larger ones."""
