@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,12 +72,14 @@ def titles(tree: ast.AST) -> Iterator[str]:
                 yield text
 
 
-PARSED = [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in TEXTS]
+@cache
+def parsed() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in TEXTS]
 
 
 def test_no_text_has_a_phrase_that_the_style_rules_out() -> None:
     found = [
-        f"{path.relative_to(ROOT)}: {text}" for path, tree in PARSED for text in literals(tree) if BANNED.search(text)
+        f"{path.relative_to(ROOT)}: {text}" for path, tree in parsed() for text in literals(tree) if BANNED.search(text)
     ]
     assert found == []
 
@@ -87,7 +90,7 @@ def test_the_search_finds_what_it_is_to_find() -> None:
 
 
 def test_titles_of_fixes_are_short_imperatives() -> None:
-    found = [text for _, tree in PARSED for text in titles(tree)]
+    found = [text for _, tree in parsed() for text in titles(tree)]
     assert len(found) > 200
     wrong = [
         text for text in found if not TITLE.match(text) or text.split()[0] in NO_VERBS or len(text) > LONGEST_TITLE
