@@ -82,6 +82,7 @@ RIGHT = {
     "a mask of random numbers": "return x * (torch.rand(4, 3) < 0.5)",
     "a single number": "return x * torch.tensor(2.0) + torch.zeros(())",
     "a result that does not depend on it": "return x * 2, torch.linspace(0, 1, 5)",
+    "what is written into an input": "return x.mul_(2) @ x.new_ones(3, 3)",
     "the smallest number of the dtype": "return x.masked_fill(x > 0, torch.finfo(x.dtype).min)",
 }
 

@@ -57,6 +57,7 @@ _PROPOSALS: dict[str, tuple[Propose, ...]] = {
     "DG7": (order.fixes, autocasting.fixes),
     "DG805": (checkpoints.fixes,),
     "DG933": (states.fixes,),
+    "DG942": (shapes.fixes,),
     "DG907": (devices.fixes, dtypes.fixes, shapes.fixes, order.fixes),
 }
 
