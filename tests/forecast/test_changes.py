@@ -109,6 +109,21 @@ def test_results_of_what_is_said_to_be_the_same_are_the_same(word: str) -> None:
     assert torch.allclose(weights(), weights(word), atol=1e-6)
 
 
+def test_linear_layers_in_float8_are_nearly_the_same() -> None:
+    layer, given = torch.nn.Linear(64, 32), torch.randn(4, 16, 64, requires_grad=True)
+
+    def computed() -> list[torch.Tensor]:
+        made = layer(given)
+        return [made, *torch.autograd.grad(made.square().sum(), (given, layer.weight, layer.bias))]
+
+    expected = computed()
+    with applied(["float8:fn"]) as (change,):
+        errors = [float((a - b).norm() / b.norm()) for a, b in zip(computed(), expected, strict=True)]
+        layer(given[:1, :5])
+    assert change.touched == 1, "five rows are no multiple of 16"
+    assert all(1e-3 < error < 0.1 for error in errors)
+
+
 def test_a_change_that_a_program_is_not_for_touches_nothing() -> None:
     for word in ("channels-last", "no-grad", "checkpoint:other.Block"):
         change = trained(word).change

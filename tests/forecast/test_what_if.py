@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from worker_client import WorkerClient, plan
@@ -19,9 +19,12 @@ from drygrad.dryrun.plan import Forecast, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.targets import target_named
-from drygrad.dryrun.what_if.exploring import Table, explore, made_row
+from drygrad.dryrun.what_if.equality import Equality
+from drygrad.dryrun.what_if.exploring import Table, compared, explore, made_row
 from drygrad.dryrun.what_if.sizes import BATCH, sizes
+from drygrad.dryrun.what_if.variants import Variant, variants
 from drygrad.gpus import gpu_named
+from drygrad.model import Edit, Position, Span
 from drygrad.static.source import Source
 
 PROGRAM = """\
@@ -216,6 +219,38 @@ async def test_the_largest_batch_is_found_in_few_traces(
     found = [row.batch for row in (await explore(program.record, program.carry_out, None)).rows if row.batch]
     assert found == ([] if largest is None else [largest])
     assert len(program.tried) <= 8
+
+
+class Answers:
+    """Says of edits what they are called."""
+
+    async def of(self, edits: tuple[Edit, ...]) -> bool | None:
+        return {"same": True, "else": False}.get(edits[0].new_text)
+
+
+async def test_a_text_is_offered_only_after_it_has_computed_the_same(tmp_path: Path) -> None:
+    program = Linear(tmp_path, GIB, GIB)
+    base = program.result(8).data["forecast"]
+    start = Position(1, 0)
+    texts = {name: (Edit(Span(start, start), name),) for name in ("same", "else", "unknown")}
+    otherwise = Variant("by the worker", "same", program.record.plan)
+    worth = [Variant(name, "same", program.record.plan, edits=e, otherwise=otherwise) for name, e in texts.items()]
+    rows = [made_row(name, "same", base, program.result(4).data["forecast"], edits=e) for name, e in texts.items()]
+
+    async def half(plan: Plan) -> Result:
+        return program.result(4)
+
+    found = await compared(rows, worth, cast("Equality", Answers()), None, base, half)
+    assert {row.change: row.edits for row in found} == {"same": texts["same"], "by the worker": (), "unknown": ()}
+
+
+def test_float8_is_for_gpus_that_have_it(tmp_path: Path) -> None:
+    seen: dict[str, Any] = {"flags": [], "optimizers": [], "blocks": [], "linear": 9}
+    words = {
+        gpu: [v.words for v in variants(Linear(tmp_path, 0, GIB, gpu=gpu).record, seen) if v.assumes]
+        for gpu in ("A100", "H100", "MI300X", "24GiB")
+    }
+    assert words == {"A100": [], "H100": [("float8:fn",)], "MI300X": [("float8:fnuz",)], "24GiB": []}
 
 
 def test_the_table_leaves_out_what_is_not_known() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from drygrad.dryrun.forecast_lines import saved_by_line
@@ -13,6 +13,7 @@ from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
+from drygrad.dryrun.what_if.equality import Equality
 from drygrad.dryrun.what_if.variants import OTHER, BatchSize, Variant, batch_size, variants
 from drygrad.model import Edit
 
@@ -40,6 +41,8 @@ class Row:
     """The bound on its time for as much data, where the GPU is known."""
     batch: int | None = None
     edits: tuple[Edit, ...] = ()
+    assumes: str | None = None
+    """What its numbers take for granted."""
     saved: tuple[tuple[str, int, int], ...] = ()
     """By how much less lines hold at the peak: path, line and bytes."""
 
@@ -77,7 +80,32 @@ async def explore(record: Record, carry_out: CarryOut, seconds: float | None = W
     # These take longest: the search for a batch size, whose traces follow each other, is not to wait for them.
     last = [_row(variant, base, carry_out) for variant in worth if variant.elsewhere]
     more, rest = await _traced(last, None if seconds is None else seconds - (time.monotonic() - begun))
-    return Table(tuple(sorted([*found, *more], key=lambda row: (-row.saves, row.change))), left + rest)
+    within = None if seconds is None else seconds - (time.monotonic() - begun)
+    rows = [*await compared(found, worth, Equality(record, base, carry_out), within, base, carry_out), *more]
+    return Table(tuple(sorted(rows, key=lambda row: (-row.saves, row.change))), left + rest)
+
+
+async def compared(
+    rows: Sequence[Row],
+    worth: Sequence[Variant],
+    equality: Equality,
+    seconds: float | None,
+    base: Mapping[str, Any],
+    carry_out: CarryOut,
+) -> list[Row]:
+    """Return rows with edits only where these have computed the same, of those that must be compared."""
+    others = {variant.edits: variant.otherwise for variant in worth if variant.otherwise is not None}
+
+    late = {row.edits: replace(row, edits=()) for row in rows if row.edits in others}
+
+    async def one(row: Row) -> Row | None:
+        same = await equality.of(row.edits)
+        made = await _row(others[row.edits], base, carry_out) if same is False else row
+        unproven = late.pop(row.edits)
+        return unproven if same is None else made
+
+    known, _ = await _traced([one(row) for row in rows if row.edits in late], seconds)
+    return [*(row for row in rows if row.edits not in others), *known, *late.values()]
 
 
 async def _traced(traces: Sequence[Coroutine[Any, Any, Row | None]], seconds: float | None) -> tuple[list[Row], int]:
@@ -100,6 +128,7 @@ async def _row(variant: Variant, base: Mapping[str, Any], carry_out: CarryOut) -
     if now is None or not all(now["changed"].get(word.partition(":")[0]) for word in variant.words):
         return None
     row = made_row(variant.title, variant.results, base, now, share=variant.share, edits=variant.edits)
+    row = replace(row, assumes=variant.assumes)
     return row if _matters(row, base) else None
 
 
@@ -133,6 +162,7 @@ def made_row(
         _at_best(bound) / share if bound and bound["of"] == base["time"]["of"] else None,
         batch,
         edits,
+        None,
         saved_by_line(base, now),
     )
 

@@ -7,30 +7,23 @@ and gradients must be those of the text as it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
-from drygrad.dryrun.comparing import Comparison, lost
 from drygrad.dryrun.forecasting import asked_for, forecast_after
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.short_forecast import forecast_of, size
-from drygrad.dryrun.trial import Trial
+from drygrad.dryrun.what_if.equality import Equality
 from drygrad.dryrun.what_if.exploring import told
-from drygrad.dryrun.what_if.variants import Variant, kept, small
+from drygrad.dryrun.what_if.variants import Variant, kept
 from drygrad.gpus import Gpu
 from drygrad.model import Finding, Fix
 
 CarryOut = Callable[[Plan], Awaitable[Result]]
 CODE = "DG507"
-_LIKE = "DG6"
-"""Codes whose repair leaves values and gradients as they were: by that measure these changes are compared."""
-_SAMPLES = 2
-_MOST_FLOPS = 2e12
-"""What a processor computes in seconds."""
 _OFFERED = 3
 
 
@@ -61,9 +54,10 @@ async def _fixes(record: Record, limit: int, carry_out: CarryOut) -> list[Fix]:
     traced = [(v, now["peak_allocated"]) for v, r in zip(variants, results, strict=True) if (now := told(r))]
     fitting = sorted((each for each in traced if each[1] <= limit), key=lambda each: each[1])
     single = [each for each in fitting if each[0] is not variants[-1]]
+    equality = Equality(followed, base, carry_out)
     found: list[Fix] = []
     for variant, peak in (single or fitting)[:_OFFERED]:
-        if await equal(followed, base, variant.edits, carry_out):
+        if await equality.of(variant.edits):
             needs = f"{size(peak)} at the peak instead of {size(base['peak_allocated'])}"
             found.append(Fix(f"{_capitalized(variant)}: {needs}", variant.edits, "unsafe", True))
     return found
@@ -77,19 +71,6 @@ async def _followed(record: Record, limit: int, carry_out: CarryOut) -> Record:
     outcome = "passed" if whole is not None and not whole["lower_bound"] else known.result.outcome
     result = replace(known.result, outcome=outcome)
     return replace(known, plan=replace(record.plan, options=options), result=result)
-
-
-async def equal(record: Record, base: Mapping[str, Any], edits: Any, carry_out: CarryOut) -> bool | None:
-    """Say whether edits leave values and gradients as they were, at a small size; None where that was not tried."""
-    before, after = await in_turn(lambda: (small(record, (), _SAMPLES), small(record, edits, _SAMPLES)))
-    if before is None or after is None or base["flops"] > _MOST_FLOPS:
-        return None
-    first, second = await asyncio.gather(carry_out(before), carry_out(after))
-    was, now = Comparison.read(first), Comparison.read(second)
-    if first.outcome != "passed" or second.outcome != "passed" or was is None or now is None:
-        return None
-    trial = Trial(Fix("", edits), after.source, after)
-    return lost(was, now, _LIKE, edits, lambda line: trial.line(line, record.plan.source)) is None
 
 
 def _capitalized(variant: Variant) -> str:

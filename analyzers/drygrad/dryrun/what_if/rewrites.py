@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from drygrad.dryrun.what_if.attention import in_one_kernel
 from drygrad.model import Edit, Span
 from drygrad.settings import Settings
 from drygrad.static.context import Context
@@ -218,4 +219,5 @@ _WAYS: dict[str, Callable[[Context, str], Edits]] = {
     "set-to-none": _set_to_none,
     "no-grad": _without_grad,
     "expandable": _expandable,
+    "sdpa": lambda ctx, _: in_one_kernel(ctx),
 }

@@ -19,12 +19,17 @@ SAME, ROUNDED, OTHER = "same", "rounded", "other"
 """What becomes of results: the same up to the order of sums, the same in fewer digits, those of another training."""
 _ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Lion", "Adagrad", "RMSprop", "Adadelta", "Adafactor")
 _WITHOUT_BFLOAT16 = ("sm_70", "sm_75")
+_FNUZ = "gfx94"
+"""AMD's first GPUs with float8 have a variant of it that knows neither infinity nor a negative zero."""
 _ELSEWHERE = ("states-in-shards", "shards", "shards-once", "save-on-cpu", "states-on-cpu")
 """What needs other GPUs, or the time of copies to the host, is not put together with the rest."""
 _BLOCKS, _RANKS, _RANK = 2, 8, 8
 _FEW_LAYERS = 4
 _COMPARED = 30.0
 """Seconds that a run may take by which results are compared."""
+COMPARED = ("sdpa", "chunked-loss")
+"""Changes that write an expression anew: their text is offered only after it has computed the same."""
+_FLOAT8 = "float8: casts are fused into one kernel each, as by torch.compile; copies of weights are not cached"
 EXPANDABLE = "expandable segments of the allocator"
 _NAMES = {
     "checkpoint": "checkpointing",
@@ -50,6 +55,10 @@ class Variant:
     """What changes in the text, where that is known."""
     share: float = 1.0
     """How much of the data it computes with in each pass, in parts of what the program as it is does."""
+    assumes: str | None = None
+    """What its numbers take for granted."""
+    otherwise: Variant | None = None
+    """The same change made by the worker: what counts where the text computes something else."""
 
     @property
     def elsewhere(self) -> bool:
@@ -63,7 +72,12 @@ def variants(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
     found += [(EXPANDABLE, SAME, "expandable"), *_elsewhere(seen)]
     rewriter = Rewriter(record.plan.source)
     for title, results, word in found:
-        yield written(record, title, results, rewriter.of(word)) or with_words(record, title, results, word)
+        by_words = with_words(record, title, results, word)
+        by_text = written(record, title, results, rewriter.of(word))
+        if by_text is not None and word in COMPARED:
+            by_text = replace(by_text, otherwise=by_words)
+        yield by_text or by_words
+    yield from _eight_bits(record, seen)
     together = _together([word for _, results, word in found if results == SAME])
     if len(together) > 1:
         named = ", ".join(_NAMES[word.partition(":")[0]] for word in together)
@@ -174,6 +188,16 @@ def _precision(seen: Mapping[str, Any], gpu: Gpu | None) -> Iterator[tuple[str, 
     yield f"autocast to {name}", ROUNDED, f"autocast:{word}"
     if seen["optimizers"]:
         yield f"all of it in {name}", ROUNDED, f"half:{word}"
+
+
+def _eight_bits(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
+    """Yield linear layers in float8, where the GPU has units for it."""
+    gpu = _gpu(record.plan)
+    if gpu is None or "float8" not in gpu.rates or seen["linear"] < _FEW_LAYERS:
+        return
+    form = "fnuz" if gpu.arch.startswith(_FNUZ) else "fn"
+    title = "linear layers in float8, weights and activations kept as they are (`torch._scaled_mm`)"
+    yield replace(with_words(record, title, ROUNDED, f"float8:{form}"), assumes=_FLOAT8)
 
 
 def _others(seen: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -24,7 +24,8 @@ def table(found: Table, base: Mapping[str, Any]) -> str:
         return f"  {'  '.join(parts)}".rstrip()
 
     left = [f"  {found.untraced} more were not traced within {WITHIN:.0f} s"] if found.untraced else []
-    return "\n".join([*_head(base, time), line(_HEADS), *map(line, cells), *left]) + "\n"
+    assumed = [f"  assumed for {row.assumes}" for row in found.rows if row.assumes]
+    return "\n".join([*_head(base, time), line(_HEADS), *map(line, cells), *assumed, *left]) + "\n"
 
 
 def _head(base: Mapping[str, Any], time: Mapping[str, Any] | None) -> Iterator[str]:

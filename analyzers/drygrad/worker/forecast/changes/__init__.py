@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from drygrad.worker.forecast.changes.adapters import Adapters
 from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.deferred import Attention, ChunkedLoss
+from drygrad.worker.forecast.changes.float8 import Float8
 from drygrad.worker.forecast.changes.graphs import Checkpoint, NoGrad
 from drygrad.worker.forecast.changes.offload import OffloadActivations, OffloadStates
 from drygrad.worker.forecast.changes.optimizers import (
@@ -36,6 +37,7 @@ _KINDS: dict[str, type[Change]] = {
         ChunkedLoss,
         EightBit,
         Expandable,
+        Float8,
         Fused,
         Half,
         NoGrad,
