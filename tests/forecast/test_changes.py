@@ -118,7 +118,9 @@ def test_linear_layers_in_float8_are_nearly_the_same() -> None:
 
     expected = computed()
     with applied(["float8:fn"]) as (change,):
-        errors = [float((a - b).norm() / b.norm()) for a, b in zip(computed(), expected, strict=True)]
+        errors = [
+            ((a - b).square().sum() / b.square().sum()).sqrt().item() for a, b in zip(computed(), expected, strict=True)
+        ]
         layer(given[:1, :5])
     assert change.touched == 1, "five rows are no multiple of 16"
     assert all(1e-3 < error < 0.1 for error in errors)
