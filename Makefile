@@ -18,7 +18,7 @@ APART = --ignore tests/editors --ignore tests/remote --ignore tests/right --igno
 installed = command -v $(1) >/dev/null || { apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 
-.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report found test-sim test-gpu test-remote test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh site release bench clean help
+.PHONY: demo test tests quick quick-tests test-slow test-right test-corpus report found test-sim test-gpu test-versions test-remote test-editors test-terminal-editors test-vscode screenshots lint types docs docs-fresh site release bench clean help
 
 help:
 	@echo "make demo    check the examples, and run one; it installs drygrad and torch"
@@ -31,6 +31,7 @@ help:
 	@echo "make found     prove the faults of docs/found.md again: half an hour, the network and 3 GB"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
+	@echo "make test-versions   the worker's smoke tests with Python 3.9 to 3.13 and torch 2.7 to 2.13, as far as they can be had"
 	@echo "make test-remote     dry runs on another machine: an sshd, a Slurm and a Ray of the tests' own; it installs them; on Debian, as root"
 	@echo "make test-editors    all editors for real, step by step; it installs them (about 1 GB); on Debian, as root"
 	@echo "make test-terminal-editors    of them, Neovim and Emacs"
@@ -98,6 +99,9 @@ test-sim: $(READY)
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -rs tests/gpu --record
+
+test-versions: $(READY)
+	$(BIN)/python tools/versions.py
 
 RAY := build/ray
 test-remote: $(READY)

@@ -99,7 +99,8 @@ def load_project(path: Path) -> Project:
     """Return the project of a file or folder.
 
     Its root is the nearest folder upwards whose pyproject.toml has ``[tool.drygrad]``; without one, the nearest
-    that has a ``.git`` or a pyproject.toml; without that, the folder itself. Problems are part of the result.
+    that has a ``.git`` or a pyproject.toml; else the nearest with setuptools' older files, where a copy without its
+    repository keeps modules that its scripts import; else the folder itself. Problems are part of the result.
     """
     start = Path(path).absolute()
     folder = start if start.is_dir() else start.parent
@@ -109,7 +110,8 @@ def load_project(path: Path) -> Project:
         if config.is_file() and (project := _load(config)):
             return project
     marked = (f for f in folders if (f / ".git").exists() or (f / "pyproject.toml").is_file())
-    return Project(next(marked, folder), Settings())
+    older = (f for f in folders if (f / "setup.py").is_file() or (f / "setup.cfg").is_file())
+    return Project(next(marked, None) or next(older, folder), Settings())
 
 
 def _load(config: Path) -> Project | None:

@@ -232,3 +232,13 @@ def test_a_wrong_setting_for_dry_runs_is_reported_where_it_stands(
 ) -> None:
     (problem,) = load_project(write(tmp_path, text)).problems
     assert (problem.line, problem.message) == (line, message)
+
+
+def test_a_copy_without_its_repository_is_a_project_where_its_setup_is(tmp_path: Path) -> None:
+    scripts = tmp_path / "copy" / "scripts"
+    (scripts / "ops").mkdir(parents=True)
+    (tmp_path / "copy" / "setup.py").touch()
+    assert load_project(scripts / "train.py").root == tmp_path / "copy"
+    (scripts / "ops" / "setup.py").touch()
+    (tmp_path / ".git").mkdir()
+    assert load_project(scripts / "ops" / "add.py").root == tmp_path, "what is built apart is no project of its own"

@@ -28,7 +28,7 @@ class WorkerClient:
     def __init__(
         self,
         *arguments: str,
-        python: str = sys.executable,
+        python: str = os.environ.get("DRYGRAD_WORKER_PYTHON", sys.executable),
         worker: Path = WORKER,
         launcher: Sequence[str] = (),
         environment: dict[str, str] | None = None,
