@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from drygrad.parsing import parsed_expression
-from drygrad.static.facts import builtin_calls, modules, quantities, tensors, torch_calls
+from drygrad.static.facts import builtin_calls, modules, old_constructors, quantities, tensors, torch_calls
 from drygrad.static.facts.effects import forget_mutable
 from drygrad.static.facts.frame import Event, Frame, dotted_text
 from drygrad.static.facts.iteration import unpacked
@@ -79,7 +79,7 @@ def apply(frame: Frame, node: ast.Call, target: Value, arguments: Arguments) -> 
         case Object():
             return modules.call(frame, node, target, arguments)
         case Dtype(name=name):  # torch.FloatTensor names a dtype, and when called makes a tensor of it
-            return torch_calls.typed_tensor(node, arguments, name, frame.module.default_device)
+            return old_constructors.typed_tensor(node, arguments, name, frame.module.default_device)
         case Choice(options=options):
             return _of_each(frame, node, options, lambda option: apply(frame, node, option, arguments))
         case _:

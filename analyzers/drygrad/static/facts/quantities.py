@@ -74,8 +74,14 @@ def method(node: ast.Call, receiver: Value, name: str, given: tuple[Value, ...],
 def as_tensor(value: Value) -> Value:
     """Return what is known of a value that turns out to be a tensor."""
     if isinstance(value, Quantity):
-        return Tensor(range=value.range, origin=value.origin, storage=value.storage)
+        return Tensor(device=value.device, range=value.range, origin=value.origin, storage=value.storage)
     return Tensor() if value is UNKNOWN else value
+
+
+def moved(node: ast.Call, receiver: Value, device: str | None) -> Value:
+    """Return what ``.to(device)`` and ``.cuda()`` make of an unknown value: a tensor, a module, a batch."""
+    known = receiver if isinstance(receiver, Quantity) else Quantity()
+    return Quantity(known.range, Origin("to", node, (receiver,)), node, device) if device is not None else UNKNOWN
 
 
 def parameter(node: ast.arg) -> Quantity:

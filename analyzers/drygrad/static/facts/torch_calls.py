@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from drygrad.static.facts import containers, contexts, modules, quantities, ranges, shapes
+from drygrad.static.facts import containers, contexts, modules, old_constructors, quantities, ranges, shapes
 from drygrad.static.facts.effects import forget_mutable
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.gradients import gradients
+from drygrad.static.facts.old_constructors import flag
 from drygrad.static.facts.operations import (
     ALIASES,
     CASTS,
@@ -18,7 +19,7 @@ from drygrad.static.facts.operations import (
     SIGNATURES,
     TENSOR_METHODS,
 )
-from drygrad.static.facts.tensors import device_name, forget_graph, move, set_requires_grad, write
+from drygrad.static.facts.tensors import destination, device_name, forget_graph, move, set_requires_grad, write
 from drygrad.static.facts.transfer import result_of, tensors_in
 from drygrad.static.facts.values import (
     UNKNOWN,
@@ -118,13 +119,6 @@ def _is_true(value: Value | None) -> bool:
     return isinstance(value, Constant) and value.value is True
 
 
-def _flag(given: Value | None, *, default: bool) -> bool | None:
-    """Return what a boolean argument says; None where that is unknown."""
-    if given is None:
-        return default
-    return given.value is True if isinstance(given, Constant) else None
-
-
 # -- functions and constructors ---------------------------------------------------------------------------------
 
 
@@ -147,6 +141,8 @@ def call_reference(frame: Frame, node: ast.Call, name: str, arguments: Arguments
         return Device(_device_argument(arguments, node))
     if name in ("torch.nn.Parameter", "torch.nn.Buffer"):
         return _parameter(frame, node, arguments, buffer=last == "Buffer")
+    if name == "torch.autograd.Variable":
+        return old_constructors.variable(node, arguments)
     if is_module_class(name):
         return modules.construct(frame, node, name, arguments)
     if name.startswith("torch.nn.init."):
@@ -173,18 +169,12 @@ def _object(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
         contexts.set_grad_enabled(frame, arguments)
     last = name.rpartition(".")[2]
     if last == "Tensor":
-        return typed_tensor(node, arguments, frame.module.default_dtype, frame.module.default_device)
+        return old_constructors.typed_tensor(node, arguments, frame.module.default_dtype, frame.module.default_device)
     if name.startswith("torch.cuda.") and last in DTYPES:
-        return typed_tensor(node, arguments, DTYPES[last], "cuda")
+        return old_constructors.typed_tensor(node, arguments, DTYPES[last], "cuda")
     if name == "torch.nn.parallel.DistributedDataParallel" and arguments.positional:
         return arguments.positional[0]
     return Object(name, node, arguments)
-
-
-def typed_tensor(node: ast.Call, arguments: Arguments, dtype: str | None, device: str | None) -> Tensor:
-    """Return what ``torch.Tensor(...)``, ``torch.FloatTensor(...)`` and the like make."""
-    origin = Origin("tensor", node, arguments.positional)
-    return Tensor(None, dtype, device, False, True, origin, node, cut=_copied(node, arguments.positional))
 
 
 def _device_argument(arguments: Arguments, node: ast.Call) -> str:
@@ -201,7 +191,7 @@ def _parameter(frame: Frame, node: ast.Call, arguments: Arguments, *, buffer: bo
     base = data if isinstance(data, Tensor) else Tensor(device=frame.module.default_device)
     return replace(
         base,
-        requires_grad=False if buffer else _flag(arguments.get("requires_grad", 1), default=True),
+        requires_grad=False if buffer else flag(arguments.get("requires_grad", 1), default=True),
         leaf=True,
         storage=node,
         cut=None,
@@ -227,11 +217,6 @@ def _with_tensor_first(call: TorchCall) -> TorchCall:
     return replace(call, values=(quantities.as_tensor(call.values[0]), *call.values[1:]))
 
 
-def _copied(node: ast.expr, values: tuple[Value, ...]) -> ast.expr | None:
-    """``torch.tensor(loss)`` and ``torch.tensor([a, b])`` copy the numbers and leave the graph behind."""
-    return node if any(tensor.requires_grad for tensor in tensors_in(values[:1])) else None
-
-
 def _factory(frame: Frame, call: TorchCall) -> Tensor:
     if call.operation == "as_tensor" and call.values and isinstance(call.values[0], Tensor):
         return move(frame, call, call.values[0], Arguments(keywords=call.keyword_values))
@@ -248,7 +233,7 @@ def _factory(frame: Frame, call: TorchCall) -> Tensor:
         origin=Origin(call.operation, call.node, call.values, call),
         storage=call.node,
         range=ranges.range_of_result(call.operation, call.values, call),
-        cut=_copied(call.node, call.values[-1:]) if copies else None,
+        cut=old_constructors.copied(call.node, call.values[-1:]) if copies else None,
     )
 
 
@@ -289,7 +274,7 @@ def _drawn_dtype(frame: Frame, call: TorchCall) -> str | None:
 
 def _factory_requires_grad(call: TorchCall) -> bool | None:
     """Say whether a new tensor requires grad: as asked for; one that is drawn from tensors as they do."""
-    asked = _flag(call.keyword_values.get("requires_grad"), default=False)
+    asked = flag(call.keyword_values.get("requires_grad"), default=False)
     if asked is not False or call.operation not in _DRAW_FROM_TENSORS:
         return asked
     given = [*tensors_in((*call.values, *call.keyword_values.values()))]
@@ -409,8 +394,10 @@ def call_unknown_method(frame: Frame, node: ast.Call, receiver: Value, name: str
         unknown = replace(unknown, dtype="bool", requires_grad=False, leaf=True, cut=expression)
     call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=(expression, unknown), receiver_known=False)
     frame.record_call(call)
-    if name == "cuda" or (name == "requires_grad_" and node.args + node.keywords):
-        return UNKNOWN  # modules have these too, and give back themselves
+    if name == "cuda":
+        return quantities.moved(node, receiver, destination(name, arguments, Tensor())[0])
+    if name == "requires_grad_" and node.args + node.keywords:
+        return UNKNOWN  # modules have it, too, and give back themselves
     special = _special_method(frame, call, unknown, name, arguments)
     if special is not None:
         return special
@@ -422,6 +409,12 @@ def call_unknown_method(frame: Frame, node: ast.Call, receiver: Value, name: str
 def _method_of_arrays(
     frame: Frame, node: ast.Call, receiver: tuple[ast.expr, Value], name: str, arguments: Arguments
 ) -> Value:
+    if name == "to" and is_unknown(receiver[1]):
+        before = quantities.as_tensor(receiver[1])
+        assert isinstance(before, Tensor)
+        device = destination(name, arguments, before)[0]
+        if device is not None:
+            return quantities.moved(node, receiver[1], device)
     call = torch_call(node, f"Tensor.{name}", "method", arguments, receiver=receiver, receiver_known=False)
     made = quantities.method(node, receiver[1], name, arguments.positional, call)
     if made is not UNKNOWN and call.operation in _SINGULAR_OF_ARRAYS:

@@ -17,11 +17,13 @@ from drygrad.static.facts.operations import (
     SCATTERS,
     VIEWS,
 )
+from drygrad.static.facts.quantities import as_tensor
 from drygrad.static.facts.recording import never_recorded, requires_grad
 from drygrad.static.facts.values import (
     UNKNOWN,
     Object,
     Origin,
+    Quantity,
     Sequence,
     Shape,
     Tensor,
@@ -233,7 +235,8 @@ def _device(
 ) -> str | None:
     frame.retract(DeviceMismatch, node)
     module_device = call.module.device if call is not None and call.module is not None else None
-    placed = [t for t in tensors if not _is_free_scalar(t)]
+    moved = (as_tensor(v) for v in flat(values) if isinstance(v, Quantity) and v.device) if tensors else ()
+    placed = [t for t in (*tensors, *moved) if isinstance(t, Tensor) and not _is_free_scalar(t)]
     if operation not in KEEPS_DEVICE_APART:
         bound = placed if operation in _NEEDS_DIMENSIONS else [t for t in placed if not _may_be_free_scalar(t)]
         known = [d for d in (module_device, *(t.device for t in bound)) if d is not None]
@@ -282,7 +285,7 @@ def _may_differ(devices: list[str]) -> bool:
     return "cpu" in devices and any(device[0] == "$" for device in devices)
 
 
-def operands_of(node: ast.expr) -> tuple[ast.expr, ...]:
+def operands_of(node: ast.AST | None) -> tuple[ast.expr, ...]:
     """Return the operand expressions of an operator."""
     match node:
         case ast.BinOp(left=left, right=right):
@@ -291,6 +294,8 @@ def operands_of(node: ast.expr) -> tuple[ast.expr, ...]:
             return (operand,)
         case ast.Compare(left=left, comparators=others):
             return (left, *others)
+        case ast.AugAssign(target=target, value=value):
+            return (target, value)
         case _:
             return ()
 

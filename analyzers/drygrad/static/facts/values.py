@@ -55,12 +55,14 @@ class Number(Value):
 class Quantity(Value):
     """A number, an array or a tensor, nobody knows which: a parameter of a function, or what was computed from one.
 
-    To whoever asks for tensors it is unknown. Rules see its range alone (``Context.range``).
+    To whoever asks for tensors it is unknown. Rules see its range (``Context.range``), and its ``device``: the one that
+    ``.to(device)`` has put it on, whatever it is.
     """
 
     range: Range | None = None
     origin: Origin | None = None
     storage: object = None
+    device: str | None = None
 
 
 def is_unknown(value: Value | None) -> bool:
@@ -384,8 +386,8 @@ def join(first: Value, second: Value) -> Value:
             range=_join_ranges(first.range, second.range),
         )
     if isinstance(first, Quantity) and isinstance(second, Quantity):
-        known = _join_ranges(first.range, second.range)
-        return UNKNOWN if known is None else Quantity(known)
+        known, device = _join_ranges(first.range, second.range), first.device if first.device == second.device else None
+        return UNKNOWN if known is None and device is None else Quantity(known, device=device)
     return _choice(first, second)
 
 

@@ -4,47 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.conversions import converted
-from drygrad.static.editing import with_keyword
-from drygrad.static.expected_errors import is_expected
-from drygrad.static.facts.iteration import contained_modules
-from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS
-from drygrad.static.facts.transfer import same_device
-from drygrad.static.facts.values import UNKNOWN, Object, Tensor, Value, element_of
-from drygrad.static.rules.device.batches import (
-    batches_move_unseen,
-    if_left_there,
-    loader_loop,
-    move_at_head,
-    moved_model,
-    touched_names,
-    unpacked_names,
-)
-from drygrad.static.rules.device.mismatches import module_method
-from drygrad.static.rules.device.placement import (
-    device_expression,
-    is_accelerator,
-    is_plain_factory,
-    spoken,
-    unless,
-)
-from drygrad.static.tree import remembered, walk
-
-
-@dataclass(frozen=True)
-class _Meeting:
-    """A model on one device that is given an input on another."""
-
-    given: ast.expr
-    model_device: str
-    input_device: str
-    certain: bool = True
-    moved_at: ast.expr | None = None
-    constructed_at: ast.expr | None = None
+from drygrad.static.rules.device.meetings import of_model, told
 
 
 class ModelAndInputOnDifferentDevices(Rule):
@@ -279,103 +242,4 @@ class ModelAndInputOnDifferentDevices(Rule):
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        meeting = _constructed(node, ctx) or _received(node, ctx)
-        if meeting is None or is_expected(node, ctx):
-            return
-        chosen = meeting.input_device if meeting.model_device == "cpu" else meeting.model_device
-        given, model = ctx.source_of(meeting.given), ctx.source_of(node.func)
-        certain = meeting.certain and is_accelerator(chosen)
-        yield ctx.finding(
-            self,
-            meeting.given,
-            f"`{model}` is on {spoken(meeting.model_device)}, `{given}` on {spoken(meeting.input_device)}"
-            f"{if_left_there(meeting.given, ctx)}; the call raises{unless(chosen)}",
-            severity=None if certain else "warning",
-            related=[("the model is moved here", meeting.moved_at)] if meeting.moved_at is not None else [],
-            fixes=[_fix(node, meeting, ctx)],
-        )
-
-
-def _constructed(node: ast.Call, ctx: Context) -> _Meeting | None:
-    """Return the meeting of a model that the file constructs with a tensor of known device."""
-    model = ctx.value(node.func)
-    if not isinstance(model, Object) or model.device is None or not _has_parameters(model, ctx):
-        return None
-    if module_method(node, ctx) is not None or _moves_its_input(model):
-        return None
-    given = next((a for a in node.args[: 1 if model.cls else None] if _is_elsewhere(ctx.value(a), model.device)), None)
-    tensor = ctx.tensor(given)
-    if given is None or tensor is None or tensor.device is None:
-        return None
-    if model.device == "cpu":
-        here = model.node is not None and ctx.function(model.node) is ctx.function(node)
-        return _Meeting(given, "cpu", tensor.device, constructed_at=model.node) if here else None
-    return _Meeting(given, model.device, tensor.device)
-
-
-def _is_elsewhere(value: Value, device: str) -> bool:
-    if not isinstance(value, Tensor) or value.device is None:
-        return False
-    named = "cpu" in (device, value.device) and "$" in device[0] + value.device[0]
-    return named or same_device(device, value.device) is False
-
-
-def _has_parameters(model: Object, ctx: Context) -> bool:
-    """Say whether a module has parameters that its inputs must meet; wrappers that move their inputs count as none."""
-    if model.cls is not None:
-        held = ctx.facts.attributes(model).values()
-        return any(isinstance(v, Object) and v.is_module and _has_parameters(v, ctx) for v in held)
-    parts = contained_modules(model)
-    if parts is not None:
-        inner = parts.items if parts.items is not None else (element_of(parts),)
-        return any(isinstance(part, Object) and _has_parameters(part, ctx) for part in inner)
-    package, _, name = model.type.rpartition(".")
-    return package == "torch.nn" and name in MODULE_OPERATIONS and name not in PARAMETERLESS
-
-
-def _moves_its_input(model: Object) -> bool:
-    """Say whether a method of a model's class moves anything."""
-    classes = list(model.cls.lineage()) if model.cls is not None else []
-    return any(name for cls in classes for name in _moves_in(cls.node))
-
-
-@remembered
-def _moves_in(node: ast.AST) -> Iterator[str]:
-    for inner in walk(node):
-        if isinstance(inner, ast.Attribute) and inner.attr in ("to", "cuda", "cpu", "register_forward_pre_hook"):
-            yield inner.attr
-
-
-def _received(node: ast.Call, ctx: Context) -> _Meeting | None:
-    """Return the meeting of a moved model with a batch that the loop leaves where the loader put it."""
-    model, given = ctx.text(node.func), node.args[0] if node.args else None
-    if model is None or not isinstance(given, ast.Name):
-        return None
-    loop = loader_loop(node, ctx)
-    if loop is None or given.id not in unpacked_names(loop) or given.id in touched_names(loop.body):
-        return None
-    value = ctx.value(given)
-    if (isinstance(value, Tensor) and value.device != "cpu") or batches_move_unseen(ctx):
-        return None
-    known = ctx.value(node.func)
-    if isinstance(known, Object):
-        follows = known.device not in (None, "cpu") and _has_parameters(known, ctx) and not _moves_its_input(known)
-        return _Meeting(given, known.device, "cpu", certain=False) if follows and known.device else None
-    moved = moved_model(model, node, ctx) if known is UNKNOWN else None
-    return _Meeting(given, moved[1], "cpu", certain=False, moved_at=moved[0]) if moved is not None else None
-
-
-def _fix(node: ast.Call, meeting: _Meeting, ctx: Context) -> Fix | None:
-    if meeting.model_device == "cpu":
-        device = device_expression(meeting.input_device, node, ctx)
-        place = meeting.constructed_at
-        return ctx.fix("Move the model", ctx.insert_after(place, f".to({device})")) if place and device else None
-    found = device_expression(meeting.model_device, node, ctx)
-    device = found or f"next({ctx.source_of(node.func)}.parameters()).device"
-    title = f"Move the input to {spoken(meeting.model_device)}"
-    loop, given = loader_loop(node, ctx), meeting.given
-    if loop is not None and isinstance(given, ast.Name) and given.id in unpacked_names(loop):
-        return ctx.fix(title, move_at_head(loop, device, ctx), safety="safe")
-    if isinstance(given, ast.Call) and is_plain_factory(ctx.call(given)):
-        return ctx.fix(title, with_keyword(ctx, given, "device", device), safety="safe")
-    return ctx.fix(title, converted(ctx, given, f"to({device})"), safety="safe")
+        yield from told(self, of_model(node, ctx), ctx)

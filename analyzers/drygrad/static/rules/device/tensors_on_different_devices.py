@@ -5,31 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.conversions import converted, is_written
-from drygrad.static.editing import with_keyword
-from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.events import DeviceMismatch
 from drygrad.static.facts.operations import LOSSES
-from drygrad.static.facts.values import Tensor, TorchCall
-from drygrad.static.rules.device.batches import (
-    batches_move_unseen,
-    if_left_there,
-    loader_loop,
-    move_at_head,
-    touched_names,
-    unpacked_names,
-)
-from drygrad.static.rules.device.mismatches import Operand, belongs_to_module, operands_of
-from drygrad.static.rules.device.placement import (
-    device_expression,
-    device_of,
-    is_plain_factory,
-    spoken,
-    unless,
-)
-from drygrad.static.tree import walk
+from drygrad.static.rules.device.meetings import of_loss, of_operation, told
 
 
 class TensorsOnDifferentDevices(Rule):
@@ -250,139 +230,8 @@ class TensorsOnDifferentDevices(Rule):
 
     def visit_mismatch(self, event: DeviceMismatch, ctx: Context) -> Iterator[Finding]:
         """An operation on tensors of which the devices are known."""
-        if event.call is not None and event.call.module is not None and event.call.module.device is not None:
-            return
-        operands = operands_of(event, ctx)
-        wrong = _wrong_one(event, operands)
-        if wrong is None or belongs_to_module(wrong, ctx) or is_expected(event.node, ctx):
-            return
-        other = next(o for o in operands if o.device != wrong.device)
-        beside = [o for o in operands if o.device == wrong.device and o is not wrong and o.device == "cpu"]
-        chosen = next((o.device for o in operands if o.device[0] == "$" or o.device == "auto"), other.device)
-        message = (
-            f"{event.operation} gets `{ctx.source_of(wrong.node)}` on {spoken(wrong.device)} and "
-            f"`{ctx.source_of(other.node)}` on {spoken(other.device)}; it raises{unless(chosen)}"
-        )
-        yield ctx.finding(
-            self,
-            wrong.node,
-            message,
-            severity=None if event.certain and "auto" not in event.devices else "warning",
-            fixes=[self._fix(wrong, other, beside, ctx)],
-        )
+        yield from told(self, of_operation(event, ctx), ctx)
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         """A loss of a model's output whose target has been left where the loader put it."""
-        call = ctx.call(node)
-        target = call.operand("target") if call is not None else None
-        given = call.operand("input") if call is not None else None
-        loop = loader_loop(node, ctx)
-        if call is None or given is None or not isinstance(target, ast.Name) or loop is None:
-            return
-        moved = _moved_input(given, target, loop, ctx)
-        if moved is None or _device(call, "input") == "cpu" or _device(call, "target") not in (None, "cpu"):
-            return
-        if _device(call, "input") and _device(call, "target"):
-            return  # both are known: a mismatch tells of it
-        name, device = moved
-        text = device_expression(device, node, ctx)
-        edit = move_at_head(loop, text, ctx) if text is not None else None
-        yield ctx.finding(
-            self,
-            target,
-            f"`{name}` is moved to {spoken(device)}, `{target.id}` stays on the CPU"
-            f"{if_left_there(target, ctx) or ' (where the loader put it)'}; {call.operation} raises{unless(device)}",
-            severity="warning",
-            fixes=[ctx.fix(f"Move `{target.id}` too", edit, safety="safe")],
-        )
-
-    def _fix(self, wrong: Operand, other: Operand, beside: list[Operand], ctx: Context) -> Fix | None:
-        """Move the operand that is told, and those beside it that would raise next."""
-        loop = loader_loop(wrong.node, ctx)
-        device = device_expression(other.device, wrong.node, ctx)
-        if loop is not None and device is not None and _is_untouched(wrong.node, loop):
-            return ctx.fix("Move the loader's batch", move_at_head(loop, device, ctx), safety="safe")
-        if is_written(ctx, wrong.node):
-            return self._moved_to_target(wrong.node, other.node, ctx)
-        if isinstance(other.node, ast.Name):
-            device = f"{other.node.id}.device"
-        if device is None:
-            return None
-        title = f"Move {'them' if beside else 'it'} to {spoken(other.device)}"
-        edits = [_moved(operand.node, device, ctx) for operand in (wrong, *beside)]
-        return ctx.fix(title, *edits, safety="safe")
-
-    def _moved_to_target(self, target: ast.expr, other: ast.expr, ctx: Context) -> Fix | None:
-        """Move the other operand of a write in place: what is written stays where it is, as what it is."""
-        if not isinstance(target, ast.Name) or isinstance(ctx.parent(target), ast.keyword):
-            return None
-        moved = converted(ctx, other, f"to({target.id}.device)")
-        return ctx.fix(f"Move it to the device of `{target.id}`", moved, safety="safe")
-
-
-def _moved(node: ast.expr, device: str, ctx: Context) -> Edit | None:
-    if isinstance(node, ast.Call) and is_plain_factory(ctx.call(node)):
-        return with_keyword(ctx, node, "device", device)
-    return converted(ctx, node, f"to({device})")
-
-
-def _is_untouched(node: ast.expr, loop: ast.For | ast.AsyncFor) -> bool:
-    return isinstance(node, ast.Name) and node.id in set(unpacked_names(loop)) - touched_names(loop.body)
-
-
-def _wrong_one(event: DeviceMismatch, operands: list[Operand]) -> Operand | None:
-    """Return the operand that is on the wrong device: the target of a loss, else what is on the CPU."""
-    if len({operand.device for operand in operands}) < 2:
-        return None
-    if event.operation in LOSSES:
-        return next((o for o in operands[1:] if o.device != operands[0].device), None)
-    on_cpu = [operand for operand in operands if operand.device == "cpu"]
-    return on_cpu[0] if on_cpu else next(o for o in operands if o.device != operands[0].device)
-
-
-def _device(call: TorchCall, name: str) -> str | None:
-    value = call.value(name)
-    return value.device if isinstance(value, Tensor) else None
-
-
-def _moved_input(
-    given: ast.expr, target: ast.Name, loop: ast.For | ast.AsyncFor, ctx: Context
-) -> tuple[str, str] | None:
-    """Return the part of the batch that the loop moves for the model, and where to."""
-    names = unpacked_names(loop)
-    if target.id not in names or target.id in touched_names(loop.body) or batches_move_unseen(ctx):
-        return None
-    for statement in loop.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute() as method) as move):
-                device = _destination(move, method, ctx)
-                if name in names and ctx.text(method.value) == name and device and _computed_from(given, name, loop):
-                    return name, device
-            case _:
-                pass
-    return None
-
-
-def _destination(move: ast.Call, method: ast.Attribute, ctx: Context) -> str | None:
-    if method.attr == "cuda":
-        return "cuda"
-    device = device_of(ctx, move.args[0]) if method.attr == "to" and move.args else None
-    return None if device == "cpu" else device
-
-
-def _computed_from(given: ast.expr, name: str, loop: ast.For | ast.AsyncFor) -> bool:
-    """Say whether a loss's input is a call on a name, right there or assigned once in the loop."""
-    if isinstance(given, ast.Name):
-        values = [
-            s.value
-            for s in loop.body
-            if isinstance(s, ast.Assign) and [ast.unparse(t) for t in s.targets] == [given.id]
-        ]
-        if len(values) != 1:
-            return False
-        given = values[0]
-    if not isinstance(given, ast.Call) or any(
-        isinstance(n, ast.Attribute) and n.attr in ("cpu", "to", "cuda") for n in walk(given)
-    ):
-        return False
-    return any(isinstance(argument, ast.Name) and argument.id == name for argument in given.args)
+        yield from told(self, of_loss(node, ctx), ctx)
