@@ -13,7 +13,7 @@ from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.events import DeviceMismatch
 from drygrad.static.facts.iteration import contained_modules
-from drygrad.static.facts.operations import FACTORIES, LOSSES, MODULE_OPERATIONS, PARAMETERLESS
+from drygrad.static.facts.operations import CASTS, FACTORIES, LOSSES, MODULE_OPERATIONS, PARAMETERLESS
 from drygrad.static.facts.transfer import operands_of, same_device
 from drygrad.static.facts.values import UNKNOWN, Object, Quantity, Tensor, element_of
 from drygrad.static.rules.device.batches import (
@@ -81,7 +81,7 @@ def _place(node: ast.expr, loop: BatchLoop, ctx: Context) -> Placed | None:
         case ast.Name(id=name):
             values = [s.value for s in loop.body if isinstance(s, ast.Assign) and _binds(s, name)]
             return _place(values[0], loop, ctx) if len(values) == 1 else None
-        case ast.Call(func=ast.Attribute(value=receiver, attr=method)) if method in RELAYOUTS - {"to"}:
+        case ast.Call(func=ast.Attribute(value=receiver, attr=method)) if method in (RELAYOUTS - {"to"}) | CASTS.keys():
             place = _place(receiver, loop, ctx)
         case ast.Call(args=args) if not any(isinstance(n, ast.Attribute) and n.attr in _MOVES for n in walk(node.func)):
             given = (_moved_part(argument, loop, ctx) for argument in args)
