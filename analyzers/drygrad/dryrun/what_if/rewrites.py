@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from drygrad.dryrun.what_if.attention import in_one_kernel
+from drygrad.dryrun.what_if.vocabulary import in_chunks
 from drygrad.model import Edit, Span
 from drygrad.settings import Settings
 from drygrad.static.context import Context
@@ -212,6 +213,11 @@ def _expandable(ctx: Context, _: str) -> Edits:
     return [inserted(ctx, first, text)]
 
 
+def _chunked(ctx: Context, _: str) -> Edits:
+    edits = in_chunks(ctx)
+    return [*edits, _imported(ctx, "from torch.utils.checkpoint import checkpoint")] if edits else []
+
+
 _WAYS: dict[str, Callable[[Context, str], Edits]] = {
     "checkpoint": _checkpointed,
     "fused": _fused,
@@ -220,4 +226,5 @@ _WAYS: dict[str, Callable[[Context, str], Edits]] = {
     "no-grad": _without_grad,
     "expandable": _expandable,
     "sdpa": lambda ctx, _: in_one_kernel(ctx),
+    "chunked-loss": _chunked,
 }
