@@ -178,4 +178,10 @@ def _first(module: torch.nn.Module) -> list[torch.Tensor]:
     """Return a parameter and a buffer of a module."""
     if "_parameters" not in module.__dict__:  # its constructor has not run yet
         return []
-    return [*(held for held in (next(module.parameters(), None), next(module.buffers(), None)) if held is not None)]
+    return [
+        *(
+            held
+            for held in (next(torch.nn.Module.parameters(module), None), next(module.buffers(), None))
+            if held is not None
+        )
+    ]

@@ -120,7 +120,7 @@ def describe(value: Any) -> str:
         return f"{str(value.dtype).replace('torch.', '')} {list(value.shape)} on {value.device}"
     if isinstance(value, torch.nn.Module):
         begun = "_parameters" in value.__dict__  # else its constructor has not run yet
-        parameters = list(value.parameters()) if begun else []
+        parameters = list(torch.nn.Module.parameters(value)) if begun else []
         count = sum(p.numel() for p in parameters if not isinstance(p, torch.nn.parameter.UninitializedParameter))
         return f"{type(value).__name__} with {count:,} parameters"
     if value is None or type(value) in (bool, int, float, complex, str, bytes, torch.device, torch.dtype):

@@ -147,3 +147,23 @@ TOLD = {
 @pytest.mark.parametrize("case", TOLD)
 def test_who_is_told_a_dtype_is_left_alone(case: str, lab: Lab) -> None:
     assert tried(lab, TOLD[case]) == ("not-tried", [])
+
+
+def test_a_module_that_keeps_something_else_as_its_parameters_is_run_and_tried(lab: Lab) -> None:
+    program = """
+        class Gain(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.parameters = {"gain": 2.0}
+
+            def forward(self, x):
+                return x * self.parameters["gain"]
+
+        # dry-run: layer=Gain(), x=torch.randn(4, 3)
+        def f(layer, x):
+            return layer(x) @ torch.eye(3)
+        """
+    record = lab.experimented(written(program), "f")
+    assert record.result.outcome == "passed", record.result.notes
+    assert any(note.code == CODE and note.outcome == "broken" for note in record.result.tried)
+    assert not [one for one in record.result.notes if "failed" in one]

@@ -17,7 +17,7 @@ from drygrad.worker.experiments.relation import NotTried
 def made_afresh(bench: Bench, module: torch.nn.Module, seed: int) -> torch.nn.Module:
     """Return what the module's constructor makes of copies of its arguments, at the device of it. Raises NotTried."""
     fresh = made_otherwise(bench, module, seed, {})
-    held = next(iter((*module.parameters(), *module.buffers())), None)
+    held = next(iter((*torch.nn.Module.parameters(module), *module.buffers())), None)
     return fresh.to(held.device) if held is not None else fresh
 
 

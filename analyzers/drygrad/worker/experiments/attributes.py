@@ -88,7 +88,7 @@ def attributes(module: torch.nn.Module, lines: Lines) -> dict[tuple[str, str], A
 
 def _saved(module: torch.nn.Module) -> list[torch.Tensor]:
     """Return the parameters and buffers that the state of a module has."""
-    found: list[torch.Tensor] = [*module.parameters()]
+    found: list[torch.Tensor] = [*torch.nn.Module.parameters(module)]
     for part in module.modules():
         found += [held for name, held in part.named_buffers(recurse=False) if name not in _unsaved(part)]
     return found
@@ -175,7 +175,7 @@ class _Walk:
             if is_readable(value) and memory_of(value) not in self._seen:
                 yield path, value
         elif isinstance(value, torch.nn.Module):
-            if any(id(p) not in self._seen for p in (*value.parameters(), *value.buffers())):
+            if any(id(p) not in self._seen for p in (*torch.nn.Module.parameters(value), *value.buffers())):
                 yield path, value
         elif type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
             yield path, value
@@ -198,7 +198,9 @@ def _copied(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return at_hand(value).detach().clone()
     if isinstance(value, torch.nn.Module):
-        return [_copied(tensor) for tensor in (*value.parameters(), *value.buffers()) if is_readable(tensor)]
+        return [
+            _copied(tensor) for tensor in (*torch.nn.Module.parameters(value), *value.buffers()) if is_readable(tensor)
+        ]
     return value.tobytes() if type(value).__module__ == "numpy" else value
 
 

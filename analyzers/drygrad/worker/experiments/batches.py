@@ -139,7 +139,7 @@ def _batch_axis(step: Step, shape: tuple[int, ...]) -> int | None:
 
 def _free_size(given: Inputs) -> int:
     """Return a size that no axis of an input or a parameter has, nor, if there is one, any multiple of."""
-    state = (tensor for module in modules(given) for tensor in (*module.parameters(), *module.buffers()))
+    state = (tensor for module in modules(given) for tensor in (*torch.nn.Module.parameters(module), *module.buffers()))
     sizes = {size for tensor in (*given.tensors(), *state) for size in tensor.shape if size}
     whole = (size for size in _SIZES if all(other % size for other in sizes))
     free = next(whole, None) or next((size for size in _SIZES if size not in sizes), None)

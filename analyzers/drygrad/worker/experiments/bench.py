@@ -121,7 +121,9 @@ class Bench:
         modules = [value for value in self._made.values if isinstance(value, torch.nn.Module)]
         if any("_parameters" not in vars(module) for module in modules):
             raise NotTried("its module is still being constructed")
-        if any(is_lazy(held) for module in modules for held in (*module.parameters(), *module.buffers())):
+        if any(
+            is_lazy(held) for module in modules for held in (*torch.nn.Module.parameters(module), *module.buffers())
+        ):
             raise NotTried("its lazy layers get their sizes on the first call")
         return self._made
 

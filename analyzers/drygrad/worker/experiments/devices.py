@@ -78,7 +78,7 @@ def _given(given: Inputs) -> Iterator[torch.Tensor]:
     """Yield the tensors among inputs, and those that modules have."""
     yield from probe.tensors((given.positional, given.named))
     for value in given.values:
-        yield from value.parameters() if isinstance(value, torch.nn.Module) else ()
+        yield from torch.nn.Module.parameters(value) if isinstance(value, torch.nn.Module) else ()
 
 
 def _returned(bench: Bench, given: Inputs) -> Iterator[Fault]:
@@ -322,7 +322,9 @@ def _keeps(value: Any, tensor: torch.Tensor, depth: int) -> bool:
         return False
     if isinstance(value, (dict, list, tuple)):
         return any(_keeps(item, tensor, depth - 1) for _, item in parts(cast("object", value)))
-    return isinstance(value, torch.nn.Module) and any(share_storage(p, tensor) for p in value.parameters())
+    return isinstance(value, torch.nn.Module) and any(
+        share_storage(p, tensor) for p in torch.nn.Module.parameters(value)
+    )
 
 
 def _takes_device(module: torch.nn.Module) -> bool:

@@ -36,7 +36,7 @@ class Evaluated:
 
     def state(self) -> list[torch.Tensor]:
         """Return the parameters and buffers."""
-        return [*self.module.parameters(), *self.module.buffers()]
+        return [*torch.nn.Module.parameters(self.module), *self.module.buffers()]
 
     def call(self, seed: int) -> tuple[Any, Trace]:
         """Call the module without gradients, with copies of its inputs; return what it returns and computes."""

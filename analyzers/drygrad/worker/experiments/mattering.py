@@ -87,7 +87,7 @@ def _enliven(module: torch.nn.Module) -> None:
     """Give parameters that are 0 throughout other values: a gate that is closed at first opens while it trains."""
     generator = torch.Generator().manual_seed(0)
     with quietly():
-        for parameter in module.parameters():
+        for parameter in torch.nn.Module.parameters(module):
             if is_readable(parameter) and parameter.is_floating_point() and not bool(parameter.any()):
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.1)
 

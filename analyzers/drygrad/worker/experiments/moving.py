@@ -88,14 +88,14 @@ class Moving:
         return moved.requires_grad_(tensor.requires_grad)
 
     def _module(self, module: torch.nn.Module) -> torch.nn.Module:
-        held = [*module.parameters(), *module.buffers()]
+        held = [*torch.nn.Module.parameters(module), *module.buffers()]
         self._require_host(*held)
         self.count += bool(held)
         self.modules.append(module)
         for part in module.modules():
             vars(part).update({name: self.value(vars(part)[name]) for name in placed.devices(part)})
         module.to(self.device)
-        self._ours.update([*module.parameters(), *module.buffers()])
+        self._ours.update([*torch.nn.Module.parameters(module), *module.buffers()])
         return module
 
     def _require_host(self, *tensors: torch.Tensor) -> None:

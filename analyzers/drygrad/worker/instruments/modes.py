@@ -71,7 +71,7 @@ class Modes(Instrument):
         place = self._undone.get(module)
         if place is None or not module.training:
             return
-        parameters = [*module.parameters()]
+        parameters = [*torch.nn.Module.parameters(module)]
         layer = _layer_that_acts_by_mode(module)
         if layer is None or not parameters or any(p.requires_grad for p in parameters):
             return
