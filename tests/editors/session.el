@@ -1,42 +1,6 @@
 ;;; session.el --- What a user of Eglot does with one file  -*- lexical-binding: t -*-
 
-;;; Commentary:
-
-;; emacs --batch -Q -l session.el CONFIGURATION FILE
-
 ;;; Code:
-
-(require 'package)
-(add-to-list 'package-directory-list "/usr/share/emacs/site-lisp/elpa") ; Debian's elpa-eglot, for Emacs below 29
-(package-initialize)
-(require 'cl-lib)
-(require 'eglot)
-
-(setq eglot-sync-connect 30
-      eglot-confirm-server-initiated-edits nil
-      make-backup-files nil)
-
-(defun session-findings (code)
-  "The Flymake diagnostics of a rule's CODE."
-  (seq-filter (lambda (found) (string-match-p code (flymake-diagnostic-text found))) (flymake-diagnostics)))
-
-(defvar session-begin (float-time))
-
-(defun session-tell (what)
-  "Say how long it took until WHAT."
-  (message "%6.1f s  %s" (- (float-time) session-begin) what)
-  (setq session-begin (float-time)))
-
-(defun session-wait-until (what holds)
-  "Let Emacs work until HOLDS returns non-nil; fail with WHAT."
-  (let ((deadline (+ (float-time) 30)) value)
-    (while (not (setq value (funcall holds)))
-      (when (> (float-time) deadline)
-        (error "%s; there is %S" what (mapcar #'flymake-diagnostic-text (flymake-diagnostics))))
-      (flymake-start)
-      (accept-process-output nil 0.05))
-    (session-tell what)
-    value))
 
 (defun session-line-of (found)
   "The line where the server put the diagnostic FOUND; Emacs itself moves its overlay with the text."
@@ -54,14 +18,9 @@
     (forward-line (1- number))
     (buffer-substring-no-properties (line-beginning-position) (line-end-position))))
 
-(defun session-choose (title kind found)
-  "Choose the code action of a KIND that begins with TITLE, at the diagnostic FOUND."
-  (cl-letf ((last-nonmenu-event t) ; the keyboard, not a mouse menu
-            ((symbol-function 'completing-read)
-             (lambda (_prompt actions &rest _)
-               (or (seq-find (lambda (action) (string-prefix-p title action)) (mapcar #'car actions))
-                   (error "%s is not offered" title)))))
-    (eglot-code-actions (flymake-diagnostic-beg found) (flymake-diagnostic-end found) kind t))
+(defun session-mend (title kind found)
+  "Choose the code action of a KIND that begins with TITLE, at the diagnostic FOUND, and save."
+  (session-choose title kind (flymake-diagnostic-beg found) (flymake-diagnostic-end found))
   (save-buffer))
 
 (defun session ()
@@ -83,20 +42,16 @@
     (save-buffer)
     (setq finding (session-wait-until "findings move back" (lambda () (session-finding-at "DG304" 10))))
 
-    (session-choose "Remove `softmax` and pass the logits" "quickfix" finding)
+    (session-mend "Remove `softmax` and pass the logits" "quickfix" finding)
     (cl-assert (string-suffix-p "= model(images)" (session-text 9)))
     (session-wait-until "the finding gone with it"
                         (lambda () (and (null (session-findings "DG304")) (session-findings "DG502"))))
 
-    (session-choose "Fix all safe" "source.fixAll.drygrad" (car (session-findings "DG502")))
+    (session-mend "Fix all safe" "source.fixAll.drygrad" (car (session-findings "DG502")))
     (cl-assert (string-suffix-p "loss.detach()" (session-text 13)))
     (session-wait-until "no finding left" (lambda () (null (flymake-diagnostics))))))
 
-(pcase-let ((`(,configuration ,file) command-line-args-left))
-  (setq command-line-args-left nil)
-  (load configuration nil t)
-  (find-file file)
-  (run-hooks 'post-command-hook) ; where `eglot-ensure' waits
-  (session))
+(session-open)
+(session)
 
 ;;; session.el ends here

@@ -1,19 +1,13 @@
 -- What a user of Neovim does with one file, from opening it to :wq. Speaks to every Neovim from 0.7 on.
 
+local steps = dofile(vim.env.STEPS)
+
 local function codes()
   local found = {}
   for _, diagnostic in ipairs(vim.diagnostic.get(0)) do
     found[diagnostic.code] = diagnostic
   end
   return found
-end
-
-local begin = vim.loop.hrtime()
-
-local function wait_until(what, holds)
-  assert(vim.wait(30000, holds, 20), what .. "; there is " .. vim.inspect(vim.diagnostic.get(0)))
-  io.stderr:write(("%6.1f s  %s\n"):format((vim.loop.hrtime() - begin) / 1e9, what))
-  begin = vim.loop.hrtime()
 end
 
 local function line(number)
@@ -30,19 +24,12 @@ local function floating_text()
 end
 
 local function choose(title, context)
-  vim.ui.select = function(actions, options, on_choice)
-    for index, action in ipairs(actions) do
-      if vim.startswith(options.format_item(action), title) then
-        return on_choice(action, index)
-      end
-    end
-    error(title .. " is not offered")
-  end
+  steps.will_choose(title)
   vim.lsp.buf.code_action(vim.fn.has("nvim-0.8") == 1 and { context = context } or context)
 end
 
-local function session()
-  wait_until("findings when the file is opened", function() return codes().DG304 and codes().DG502 end)
+steps.play(function()
+  steps.wait_until("findings when the file is opened", function() return codes().DG304 and codes().DG502 end)
   local finding = codes().DG304
   assert(finding.lnum + 1 == 10 and finding.severity == vim.diagnostic.severity.WARN and finding.source == "drygrad")
   local related = finding.user_data.lsp.relatedInformation[1]
@@ -50,24 +37,20 @@ local function session()
 
   vim.api.nvim_win_set_cursor(0, { 10, finding.col })
   vim.lsp.buf.hover()
-  wait_until("the rule in a hover", function() return floating_text():find("softmax-before-cross-entropy", 1, true) end)
+  steps.wait_until("the rule in a hover", function()
+    return floating_text():find("softmax-before-cross-entropy", 1, true)
+  end)
 
   vim.api.nvim_buf_set_lines(0, 0, 0, true, { "half = (" })
-  wait_until("findings move with a half-typed text", function() return codes().DG304.lnum + 1 == 11 end)
+  steps.wait_until("findings move with a half-typed text", function() return codes().DG304.lnum + 1 == 11 end)
   vim.api.nvim_buf_set_lines(0, 0, 1, true, {})
-  wait_until("findings move back", function() return codes().DG304.lnum + 1 == 10 end)
+  steps.wait_until("findings move back", function() return codes().DG304.lnum + 1 == 10 end)
 
   choose("Remove `softmax` and pass the logits")
-  wait_until("the fix in the text", function() return vim.endswith(line(9), "= model(images)") end)
-  wait_until("the finding gone with it", function() return not codes().DG304 and codes().DG502 end)
+  steps.wait_until("the fix in the text", function() return vim.endswith(line(9), "= model(images)") end)
+  steps.wait_until("the finding gone with it", function() return not codes().DG304 and codes().DG502 end)
 
   choose("Fix all safe", { only = { "source.fixAll" }, diagnostics = {} })
-  wait_until("all safe fixes in the text", function() return vim.endswith(line(13), "loss.detach()") end)
-  wait_until("no finding left", function() return #vim.diagnostic.get(0) == 0 end)
-end
-
-local passed, message = xpcall(session, debug.traceback)
-if not passed then
-  io.stderr:write(message .. "\n")
-end
-vim.cmd(passed and "wq" or "cquit")
+  steps.wait_until("all safe fixes in the text", function() return vim.endswith(line(13), "loss.detach()") end)
+  steps.wait_until("no finding left", function() return #vim.diagnostic.get(0) == 0 end)
+end)

@@ -98,6 +98,7 @@ def run(project: Path, *command: str | Path, mended: str = MENDED, expected: str
     """Run an editor in the project; expect the file mended, and no server left."""
     environment = {
         "EXPECTED": expected,
+        "STEPS": str(HERE / "steps.lua"),
         **os.environ,
         "HOME": str(project),
         "VIRTUAL_ENV": sys.prefix,
@@ -193,9 +194,14 @@ def emacs() -> str:
     return "emacs"
 
 
+def in_eglot(emacs: str, project: Path, session: str, *given: str | Path, mended: str, expected: str = "") -> None:
+    """Run a session in Emacs with Eglot; it is given a configuration first."""
+    begin = [emacs, "--batch", "-Q", "-l", HERE / "eglot.el", "-l", HERE / session]
+    run(project, *begin, given[0], "train.py", *given[1:], mended=mended, expected=expected)
+
+
 def test_emacs(emacs: str, project: Path) -> None:
-    init = configuration("Emacs", ".el", project)
-    run(project, emacs, "--batch", "-Q", "-l", HERE / "session.el", init, "train.py")
+    in_eglot(emacs, project, "session.el", configuration("Emacs", ".el", project), mended=MENDED)
 
 
 @pytest.mark.parametrize(("where", "how"), [("README", "command"), ("page", "command"), ("page", "action")])
@@ -204,14 +210,13 @@ def test_emacs_runs_a_function(emacs: str, project: Path, where: str, how: str) 
     page = (PAGES / "emacs" / "README.md").read_text(encoding="utf-8")
     own = written(project, ".el", code_under("With Eglot", page))
     init = own if where == "page" else configuration("Emacs", ".el", project, trusted=True)
-    run(project, emacs, "--batch", "-Q", "-l", HERE / "dry_run.el", init, "train.py", how, mended=RUNNABLE)
+    in_eglot(emacs, project, "dry_run.el", init, how, mended=RUNNABLE)
 
 
 def test_emacs_forecasts_as_the_command_line_does(emacs: str, project: Path) -> None:
     expected = forecast_by_command(project)
     init = configuration("Emacs", ".el", project, trusted=True)
-    command = [emacs, "--batch", "-Q", "-l", HERE / "forecast.el", init, "train.py"]
-    run(project, *command, mended=FORECAST, expected=expected)
+    in_eglot(emacs, project, "forecast.el", init, mended=FORECAST, expected=expected)
 
 
 def in_lsp_mode(emacs: str, project: Path, steps: str, mended: str) -> None:
