@@ -9,6 +9,7 @@ from dataclasses import replace
 from drygrad.dryrun.conversation import OnInterim
 from drygrad.dryrun.findings import findings, findings_elsewhere
 from drygrad.dryrun.inputs.axes import samples_axis
+from drygrad.dryrun.inputs.loaded import is_stacked_by_loader
 from drygrad.dryrun.inventions import is_invented
 from drygrad.dryrun.lane import in_turn
 from drygrad.dryrun.merge import Record
@@ -77,7 +78,7 @@ async def experiment(
     if not codes:
         return record
     trains = record.result.backward == "target"
-    axis = await in_turn(samples_axis, record.plan.source, record.plan.target)
+    axis = await in_turn(_samples_axis, record.plan)
     asked = Experiments(codes, seconds, is_invented(record.plan), record.plan.partial, trains, axis)
     asked = _with_ranks(asked, record, ranks)
     plan = await in_turn(experimented, record.plan, record.result, asked)
@@ -101,6 +102,12 @@ async def experiment(
         record = _alone(record, asked.ranks, settings)
     tried = (*tried, *known)
     return await in_turn(_with_outcome, record, result, tried, asked, settings)
+
+
+def _samples_axis(plan: Plan) -> int | None:
+    """Return which axis of a target's inputs counts samples, by its text or by the loader that they come from."""
+    said = samples_axis(plan.source, plan.target)
+    return 0 if said is None and is_stacked_by_loader(plan) else said
 
 
 async def _heard(run: Run, plan: Plan, tell: Callable[[Result], Awaitable[None]]) -> Result:

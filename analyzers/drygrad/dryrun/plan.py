@@ -41,8 +41,8 @@ class Experiments:
     """What a run tries instead of the call alone: relations by their codes, for so many seconds.
 
     ``invented`` and ``unprepared`` say what the run that passed had for inputs, for these are given as it had them;
-    ``trains`` whether it went backward by itself, ``samples_axis`` which axis of its inputs its text says to count
-    samples.
+    ``trains`` whether it went backward by itself, ``samples_axis`` which axis of its inputs counts samples, by its text
+    or by the loader that they come from.
     """
 
     codes: tuple[str, ...]

@@ -44,11 +44,11 @@ class Batch:
         self._wide = wide
         for module in modules(given):
             module.eval()
-        common = _first_axis(given)
-        self.size = _free_size(given) if enlarge else common
+        self._known = _first_axis(given)
+        self.size = _free_size(given) if enlarge else self._known
         self.given = enlarged(given, self.size) if enlarge else given
         self.severity = "info"
-        """What is said of a batch that only the text names: ``require`` asks the layers, too."""
+        """What is said of a batch that only the text or a loader names: ``require`` asks the layers, too."""
         if wide:
             self.given = widened(self.given)
 
@@ -82,6 +82,8 @@ class Batch:
             self.severity = "warning"
         elif self.given.samples_axis is None:
             raise NotTried("nothing says that the first dimension of its inputs is a batch")
+        elif self._known == 1:
+            raise NotTried("its batch has a single sample, and its code may rely on that")
 
     def _uses_statistics(self, step: Step) -> bool:
         """Say whether a batch norm in training mode works on the batch, not as an instance norm on each sample."""

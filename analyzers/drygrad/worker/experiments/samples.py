@@ -107,7 +107,7 @@ def with_others_at(given: Inputs, rows: slice) -> Inputs:
     def changed(tensor: torch.Tensor) -> torch.Tensor:
         if not tensor.is_floating_point():
             tensor = tensor.clone()
-            tensor[rows] = tensor.flip(0)[rows]
+            tensor[rows] = tensor.roll(-1, 0)[rows]  # the last may repeat the first
             return tensor
         drawn = torch.rand(tensor.shape, generator=generator).to(tensor)
         tensor = tensor.clone()
