@@ -35,6 +35,7 @@ FAULTS = {
     "F.binary_cross_entropy_with_logits(scores.tanh(), q)": "DG328",
     "F.binary_cross_entropy(scores.softmax(1), torch.ones(8, 4))": "DG328",
     "F.nll_loss(scores.softmax(1), y)": "DG308",
+    "F.nll_loss(scores.log_softmax(0), y)": "DG334",
     "F.kl_div(scores.softmax(1), q)": "DG311",
 }
 

@@ -49,6 +49,9 @@ _BOUNDS = {"relu": (0.0, float("inf")), "tanh": (-1.0, 1.0)}
 
 _PROBABILITIES = "aten::binary_cross_entropy"
 _SLACK = 0.5
+_LOG = ("nll_loss", "log_softmax")
+_NEAR = 1e-3
+"""How far sums of probabilities may be from 1."""
 
 
 class Activations(Instrument):
@@ -73,8 +76,17 @@ class Activations(Instrument):
         activation = origin.op.rpartition("::")[2].lstrip("_") if origin is not None else ""
         if op.name == _PROBABILITIES and not _several_labels(call.local("target")):
             return
+        if origin is not None and (loss.function, activation) == _LOG and _is_over_batch(given):
+            self._report_over_batch(call, origin)
         if origin is not None and activation in loss.activations and _are_results(given, activation):
             self._report(loss, activation, call, origin)
+
+    def _report_over_batch(self, call: Call, origin: Origin) -> None:
+        """Report probabilities that sum to one over the batch where they were made, if that is known."""
+        there = self.run.lines.place(origin.instruction) if origin.instruction is not None else None
+        message = "log_softmax over dimension 0 normalizes across the batch, not across each sample's classes"
+        related = [("passed to nll_loss here", call.place)] if call.place is not None and there != call.place else []
+        self.run.report(Fault("DG334", message, there or call.place, related=related if there is not None else []))
 
     def _report(self, loss: _Loss, activation: str, call: Call, origin: Origin) -> None:
         """Report a loss, at the activation where that is in another function: it is what has to go."""
@@ -104,3 +116,13 @@ def _several_labels(found: list[Any]) -> bool:
         return False
     with quietly():
         return bool((at_hand(target).sum(-1) - 1).abs().max() > _SLACK)
+
+
+def _is_over_batch(tensor: torch.Tensor) -> bool:
+    """Say whether the probabilities behind logarithms sum to one over the samples, and not over the classes."""
+    if tensor.dim() != 2 or min(tensor.shape) < 2 or not is_readable(tensor):
+        return False
+    with quietly():
+        chances = at_hand(tensor).double().exp()
+        over_batch, over_classes = ((chances.sum(dim) - 1).abs() for dim in (0, 1))
+        return bool(over_batch.max() < _NEAR and over_classes.max() > _NEAR)
