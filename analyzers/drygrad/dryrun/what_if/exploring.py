@@ -21,6 +21,8 @@ CarryOut = Callable[[Plan], Awaitable[Result]]
 _LITTLE = 0.01
 WITHIN = 120.0
 """Seconds after which no further change is traced."""
+_COMPARING = 30.0
+"""Seconds after which rows whose texts have not been compared stay without edits."""
 _TRACES = 7
 """So many batch sizes are tried at most."""
 
@@ -80,7 +82,7 @@ async def explore(record: Record, carry_out: CarryOut, seconds: float | None = W
     # These take longest: the search for a batch size, whose traces follow each other, is not to wait for them.
     last = [_row(variant, base, carry_out) for variant in worth if variant.elsewhere]
     more, rest = await _traced(last, None if seconds is None else seconds - (time.monotonic() - begun))
-    within = None if seconds is None else seconds - (time.monotonic() - begun)
+    within = None if seconds is None else min(_COMPARING, seconds - (time.monotonic() - begun))
     rows = [*await compared(found, worth, Equality(record, base, carry_out), within, base, carry_out), *more]
     return Table(tuple(sorted(rows, key=lambda row: (-row.saves, row.change))), left + rest)
 
