@@ -13,6 +13,16 @@ def register(name):
         return made
     return wrap
 """
+OPERATOR = """\
+import json
+import own
+import torch
+lib = torch.library.Library("mine", "DEF")
+lib.define("a() -> Tensor")
+@torch.library.impl(lib, "a", "CPU")
+def a(): return torch.zeros(1)
+def other(): return json.dumps(1)
+"""
 CASES = [
     (DECORATOR + "@register('a')\nclass A: ...\ndef f(): return FOUND['a']\n", "class A", True),
     (DECORATOR + "@register('a')\nclass A: ...\ndef f(): return 1\n", "class A", False),
@@ -24,6 +34,12 @@ CASES = [
     ("class Base:\n    known = []\n    def __init_subclass__(cls): Base.known.append(cls)\n"
      "class A(Base): ...\ndef f(): return Base.known\n", "class A", True),
     ("class Base: ...\nclass A(Base): ...\ndef f(): return Base()\n", "class A", False),
+    (OPERATOR + "def f(): return torch.ops.mine.a()\n", "lib.define", True),
+    (OPERATOR + "def f(): return torch.ops.mine.a()\n", "def a", True),
+    (OPERATOR + "def f(): return torch.ops.mine.a()\n", "import own", True),
+    (OPERATOR + "def f(): return torch.ops.mine.a()\n", "import json", False),
+    (OPERATOR + "def f(): return torch.ops.aten.abs()\n", "import own", False),
+    (OPERATOR + "def f(): return 1\n", "lib.define", False),
 ]  # fmt: skip
 
 

@@ -214,7 +214,7 @@ def test_a_picture_that_cannot_be_written(tmp_path: Path, capsys: pytest.Capture
     assert "--memory-plot: " in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["forecast", str(path), "--memory-plot", "m.png"])
-    assert "ends in .svg" in capsys.readouterr().err
+    assert "only SVG is written: name a file that ends in .svg" in capsys.readouterr().err
 
 
 def test_a_gpu_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

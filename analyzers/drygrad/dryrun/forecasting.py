@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +26,9 @@ def asked_for(options: RunOptions, gpu: Gpu | None) -> RunOptions:
 
 
 def is_bound(record: Record) -> bool:
-    """Say whether more may be needed than is told: the program was not followed to its end."""
-    return record.result.outcome != "passed"
+    """Say whether more may be needed than is told: not all of the program was followed, or not to its end."""
+    told = forecast_of(record)
+    return record.result.outcome != "passed" or (told is not None and bool(told.get("at_least")))
 
 
 async def forecast_after(record: Record, run: Callable[[Plan], Awaitable[Result]], *, anyway: bool = False) -> Record:
@@ -45,7 +46,7 @@ async def forecast_after(record: Record, run: Callable[[Plan], Awaitable[Result]
     told = forecast_of(followed)
     if told is None or not told["peak_allocated"]:
         return record
-    whole = {**told, "lower_bound": is_bound(followed)}
+    whole = {**_without_flag(told), "lower_bound": is_bound(followed)}
     return replace(record, result=replace(record.result, data={**record.result.data, "forecast": whole}))
 
 
@@ -64,7 +65,12 @@ def forecast_json(record: Record, path: str, what_if: Table = NOTHING) -> dict[s
         "gpu": plan.gpu.as_wire() if plan and plan.gpu else None,
         "inputs": [{"name": i.name, "value": i.value, "source": i.source} for i in result.inputs],
         "seconds": result.seconds,
-        "forecast": None if told is None else {**told, "lower_bound": is_bound(record), **others},
+        "forecast": None if told is None else {**_without_flag(told), "lower_bound": is_bound(record), **others},
         "notes": list(result.notes),
         "torch": result.torch,
     }
+
+
+def _without_flag(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what the worker says of its own part of ``lower_bound``."""
+    return {name: value for name, value in told.items() if name != "at_least"}

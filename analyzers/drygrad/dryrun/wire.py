@@ -289,6 +289,7 @@ _FORECAST = record(
         "context": maybe(_COUNT),
         "ranks": _COUNT,
         "communicators": _COUNT,
+        "at_least": flag,
         "fits": maybe(flag),
         "peak": maybe(record(_ALLOCATED)),
         "refused": maybe(record({**_ALLOCATED, "allocated": _COUNT, "at": _COUNT})),

@@ -273,7 +273,9 @@ def _port(text: str) -> int:
 def _svg(text: str) -> Path:
     path = Path(text)
     if path.suffix != ".svg":
-        raise argparse.ArgumentTypeError("the picture is SVG: name a file that ends in .svg")
+        raise argparse.ArgumentTypeError(
+            "only SVG is written: name a file that ends in .svg (browsers show it, other programs convert it)"
+        )
     return path
 
 

@@ -72,6 +72,7 @@ def told(traced: Traced, run: Run) -> dict[str, Any]:
         "context": taken,
         "ranks": run.world,
         "communicators": communicators,
+        "at_least": unknown.at_least,
         "fits": replayed.refused is None if gpu else None,
         "peak": teller.event(peak) if peak is not None else None,
         "refused": teller.refused(replayed.refused),

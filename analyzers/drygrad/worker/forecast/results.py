@@ -7,12 +7,14 @@ from __future__ import annotations
 import importlib
 import logging
 import math
+from contextlib import suppress
 from typing import Any, Callable, NamedTuple, Union, cast
 
 import torch
 
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.special import recurrent
+from drygrad.worker.forecast.custom import is_custom
 
 META = torch.device("meta")
 _SEQUENCES: Any = (list, tuple)
@@ -93,7 +95,24 @@ class Results:
         return found
 
     def _of_kernel(self, func: Any, args: Any, kwargs: dict[str, Any], refusal: Exception) -> Any:
-        """Return what the host's kernel makes of what is known, and of zeros; raises what torch has said."""
+        """Return what the host's kernel makes of what is known, and of zeros; raises what torch has said.
+
+        A custom operator may return as much as its values decide: it gets ones as well, and the larger result counts.
+        """
+        name: str = func._schema.name
+        try:
+            made = self._made_of(func, args, kwargs, 0)
+        except Exception:  # noqa: BLE001 - a kernel may raise anything, and the first error is the one to tell
+            if isinstance(refusal, NotImplementedError) or not name.startswith("aten::"):
+                raise Missing(f"torch cannot tell what {name} returns without computing it") from refusal
+            raise refusal from None
+        if is_custom(name):
+            with suppress(Exception):
+                made = max(made, self._made_of(func, args, kwargs, 1), key=_bytes_of)
+        return made
+
+    def _made_of(self, func: Any, args: Any, kwargs: dict[str, Any], filling: int) -> Any:
+        """Return what the host's kernel makes of tensors that are full of a number where they are not known."""
         left = [_MOST_ZEROS]
 
         def on_host(value: Any) -> Any:
@@ -103,18 +122,12 @@ class Results:
                     raise MemoryError
                 if not self._is_unknown(value):
                     return value.cpu()
-                return torch.zeros(value.shape, dtype=value.dtype, device=_HOST)
+                return torch.full(value.shape, filling, dtype=value.dtype, device=_HOST)
             if isinstance(value, _SEQUENCES):
                 return [on_host(item) for item in cast("list[Any]", value)]
             return _HOST if type(value) is torch.device else value
 
-        try:
-            return as_meta(func(*map(on_host, args), **{name: on_host(value) for name, value in kwargs.items()}))
-        except Exception:  # noqa: BLE001 - a kernel may raise anything, and the first error is the one to tell
-            name: str = func._schema.name
-            if isinstance(refusal, NotImplementedError) or not name.startswith("aten::"):
-                raise Missing(f"torch cannot tell what {name} returns without computing it") from refusal
-            raise refusal from None
+        return as_meta(func(*map(on_host, args), **{name: on_host(value) for name, value in kwargs.items()}))
 
     def _flops(self, func: Any, args: Any, kwargs: Any, made: Any) -> int:
         count: Callable[..., int] | None = self._registry.get(func._overloadpacket)
@@ -194,6 +207,10 @@ def _shapes(made: Any) -> Any:
     if isinstance(made, list):
         return [_shapes(item) for item in cast("list[Any]", made)]
     return made
+
+
+def _bytes_of(made: Any) -> int:
+    return sum(shape.bytes for shape in _each(_shapes(made)))
 
 
 def _each(result: Any) -> Any:

@@ -23,10 +23,14 @@ class Unknown:
         self._virtual: Virtual | None = None
         self.assumptions: dict[tuple[Site | None, str], int] = {}
         """What was assumed, and where, with how often."""
+        self.at_least = False
+        """Whether something is left out that may take memory."""
+        self._counted = False
 
     def serve(self, virtual: Virtual) -> None:
         """Take the operations that depend on values."""
         self._virtual = virtual
+        virtual.unfollowed, virtual.emptied = self._unfollowed, self._emptied
         virtual.special.update(
             {
                 "aten::_local_scalar_dense": self._number,
@@ -45,9 +49,39 @@ class Unknown:
                 "aten::_to_sparse": self._sparse,
                 "aten::_use_cudnn_ctc_loss": self._never,
                 "aten::_use_miopen_ctc_loss": self._never,
+                "aten::quantize_per_tensor": self._quantized,
+                "aten::quantize_per_tensor_dynamic": self._quantized,
+                "aten::quantize_per_channel": self._quantized,
+                "aten::dequantize": self._dequantized,
                 "aten::_assert_async": self._nothing,
                 "aten::_assert_scalar": self._nothing,
             }
+        )
+
+    def _unfollowed(self, name: str) -> None:
+        self.assume(f"of `{name}`, only the results were counted; it may take more while it runs")
+        self.at_least = True
+
+    def _emptied(self) -> None:
+        """Hear of a tensor that has no elements: its size may be a number that was taken to be 0."""
+        if self._counted:
+            self.assume("a tensor has no elements; its size may be a number that was taken to be 0")
+            self.at_least = True
+
+    def _quantized(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Take a quantized tensor for a plain one of as many bytes: torch has none without values."""
+        dtype = kwargs.get("dtype", args[-1])
+        widths = {torch.qint8: torch.int8, torch.quint8: torch.uint8, torch.qint32: torch.int32}
+        own = args[0]
+        if not isinstance(own, torch.Tensor) or dtype not in widths:
+            return NotImplemented
+        self.assume("a quantized tensor was taken for a plain one of as many bytes")
+        return self._made(tuple(own.shape), widths[dtype], own.device)
+
+    def _dequantized(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        own = args[0]
+        return (
+            self._made(tuple(own.shape), torch.float32, own.device) if isinstance(own, torch.Tensor) else NotImplemented
         )
 
     def _is_asserted(self) -> bool:
@@ -74,6 +108,7 @@ class Unknown:
             self.assume("a number was taken to be 0")
             return 0j
         self.assume("a number was taken to be 0")
+        self._counted = self._counted or not dtype.is_floating_point
         return 0.0 if dtype.is_floating_point else 0
 
     def _holds(self, truth: torch.Tensor) -> bool:

@@ -12,6 +12,7 @@ import torch
 from torch._ops import HigherOrderOperator as _HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from drygrad.worker.forecast.custom import is_custom, is_described, python_of
 from drygrad.worker.forecast.results import Known, Missing, Results, Shape
 from drygrad.worker.forecast.space import the_space
 from drygrad.worker.forecast.sums import Sums
@@ -42,6 +43,8 @@ class _Form(NamedTuple):
     """Those of them that it may give another shape: ``out=``."""
     returns: tuple[int | None, ...]
     """For each result, which of the written arguments it is; None: something fresh."""
+    is_custom: bool
+    """Whether it is none of torch's: nobody knows what it takes beside its results."""
 
 
 class Virtual(TorchDispatchMode):
@@ -67,6 +70,10 @@ class Virtual(TorchDispatchMode):
         """As ``special``, for all operations whose names begin so."""
         self._made, self._computed = made, computed
         self._forms: dict[int, _Form] = {}
+        self.unfollowed: Callable[[str], None] = lambda _: None
+        """Hears of custom operators of which only the results are known."""
+        self.emptied: Callable[[], None] = lambda: None
+        """Hears of tensors without elements that are made by nothing but numbers."""
         self.truths: dict[int, str] = {}
         """What has made the last truth values that are not known, by their addresses."""
         self._unknown: dict[int, weakref.ref[Any]] = {}
@@ -102,6 +109,8 @@ class Virtual(TorchDispatchMode):
         tensors = [*_tensors(args), *_tensors(kwargs.values())]
         if self._is_known(form, tensors, form.func, args, kwargs):
             result = form.func(*args, **kwargs)
+            if not tensors and any(tensor.numel() == 0 for tensor in _tensors((result,))):
+                self.emptied()
             for tensor in _tensors((result,)) if None in form.returns else ():
                 if tensor.device.type == "cpu":
                     self._made(tensor)
@@ -145,6 +154,11 @@ class Virtual(TorchDispatchMode):
     def _executed(self, form: _Form, args: Any, kwargs: dict[str, Any], tensors: list[Any]) -> Any:
         for where in form.written:
             self.spoil(_tensors((argument(where, args, kwargs),)))
+        if form.is_custom:
+            followed = self._followed(form, args, kwargs)
+            if followed is not NotImplemented:
+                return followed
+            self.unfollowed(form.name)
         if None not in form.returns and not form.outputs:
             self._computed(form.name, NOTHING, tensors, args)
             return self._returned(form, [], args, kwargs, _HOST)
@@ -159,6 +173,17 @@ class Virtual(TorchDispatchMode):
             return self._returned(form, [], args, kwargs, device)
         results = list(known.result) if len(form.returns) > 1 else [known.result]
         return self._returned(form, results, args, kwargs, device)
+
+    def _followed(self, form: _Form, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Execute what a custom operator without a function of shapes is made of, where that is Python."""
+        made_of = None if is_described(form.name) else python_of(form.name)
+        if made_of is None:
+            return NotImplemented
+        try:
+            with self:
+                return made_of(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - it may do what only a real tensor allows; its results may be known yet
+            return NotImplemented
 
     def spoil(self, tensors: list[Any]) -> None:
         """Know nothing any more of the values of tensors."""
@@ -221,8 +246,7 @@ class Virtual(TorchDispatchMode):
     def _otherwise(self, form: _Form, args: Any, kwargs: dict[str, Any], missing: Missing) -> Any:
         """Execute an operation of which torch knows no function of shapes: by what it is made of."""
         table: Any = importlib.import_module("torch._decomp").decomposition_table
-        own: Any = importlib.import_module("torch._library.custom_ops").OPDEFS.get(form.name)
-        made_of = table.get(form.func) or (own._init_fn if own is not None else None)
+        made_of = table.get(form.func) or python_of(form.name)
         with self:
             if made_of is not None:
                 return made_of(*args, **kwargs)
@@ -245,7 +269,8 @@ class Virtual(TorchDispatchMode):
         is_view = name in _VIEWS or not touches or (torch.Tag.inplace_view in func.tags and name != "aten::resize_")
         where = tuple((k, a.name) for k, a in written)
         outputs = tuple((k, a.name) for k, a in written if a.is_out)
-        made = self._forms[id(func)] = _Form(func, name, is_view, self._family(name), where, outputs, tuple(returns))
+        what = (func, name, is_view, self._family(name), where, outputs, tuple(returns), is_custom(name))
+        made = self._forms[id(func)] = _Form(*what)
         return made
 
     def _family(self, name: str) -> Callable[[Any, Any, dict[str, Any]], Any] | None:
