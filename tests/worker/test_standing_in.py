@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from worker_client import WorkerClient, plan
 
+pytestmark = pytest.mark.slow  # each is a program
+
 VISION = """\
 import os
 

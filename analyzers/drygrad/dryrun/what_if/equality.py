@@ -40,6 +40,8 @@ class Equality:
         was, now = Comparison.read(first), Comparison.read(second)
         if first.outcome != "passed" or second.outcome != "passed" or was is None or now is None:
             return None
+        if not (was.values or was.state or was.gradients):
+            return None  # there is nothing to compare
         trial, source = Trial(Fix("", edits), after.source, after), self._record.plan.source
         return lost(was, now, _LIKE, edits, lambda line: trial.line(line, source)) is None
 
