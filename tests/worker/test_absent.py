@@ -19,6 +19,12 @@ MADE = made()
 class Mixed(absent_xyz.Base):
     @wrapped
     def forward(self, x: absent_xyz.Tensor) -> Other | None: ...
+class Registry(absent_xyz.Base):
+    """Its instances have what the base has."""
+handlers = Registry("handlers")
+@handlers.register(dict, list)
+@handlers.register(OrderedDict)
+def handle(value): ...
 class Late:
     def __init__(self, size=OrderedDict.no_such_default): ...
 def double(x):

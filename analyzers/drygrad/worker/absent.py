@@ -183,6 +183,11 @@ class Absent(ABCMeta):
     def __getitem__(cls, _: Any) -> Any:
         return cls._more("[]", sys._getframe(1))
 
+    @property
+    def register(cls) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Stand for a registry's method, not for that of abstract classes."""
+        return cls._more("register", sys._getframe(1))
+
     def __instancecheck__(cls, _: Any) -> bool:
         """Nothing is an instance of a class of a package that is not there; of others nobody knows."""
         stands_for = cls._drygrad_stands_for
