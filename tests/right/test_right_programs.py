@@ -54,7 +54,7 @@ def is_script(path: Path) -> bool:
 
 FILES = sorted(path for style in STYLES for path in (HERE / style).rglob("*") if path.suffix in (".py", ".ipynb"))
 SCRIPTS = [path for path in FILES if is_script(path)]
-EVERY = 6
+EVERY = 12
 SAMPLE = [path for path in FILES if style_of(path) != "packages"][::EVERY]
 EXPERIMENTED = frozenset(FILES if os.environ.get("DRYGRAD_RIGHT_ALL") else SAMPLE)
 
