@@ -97,9 +97,22 @@ class Run:
     """The test that is being run, by pytest's name for it."""
     weights_absent = False
     """Whether weights that the program downloads are random in this run."""
+    op: Op | None = None
+    phase: str = "forward"
+    step_call: Instruction | None = None
+    """The user's call of the optimizer's step that is at work, where no other code of the user's has a part."""
+    probing: bool = False
+    """While the backward probe is at work, whose copies and waits are not the target's."""
+    returned_at: Place | None = None
+    """Where the target has returned, once it has."""
+    loops_stopped: int = 0
+    """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
+    transforms: int = 0
+    """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
 
     def __init__(self, plan: dict[str, Any], lines: Lines) -> None:
-        self.plan, self.lines = plan, lines
+        self.plan = plan
+        self.lines = lines
         self.stood_in: dict[str, bool] = {}
         """What something stands in for, and whether its shapes, types and classes are those of the real one."""
         self.device: str = plan.get("device", "cpu")
@@ -108,21 +121,9 @@ class Run:
         self.failures: list[dict[str, str]] = []
         """The instruments that have failed: which one, of what, and where in its own code."""
         self.result: dict[str, Any] = {}
-        self.op: Op | None = None
-        self.phase = "forward"
-        self.step_call: Instruction | None = None
-        """The user's call of the optimizer's step that is at work, where no other code of the user's has a part."""
-        self.probing = False
-        """While the backward probe is at work, whose copies and waits are not the target's."""
-        self.returned_at: Place | None = None
-        """Where the target has returned, once it has."""
         self.imports = Imports()
         self.cuts = Cuts(lines)
         """The loops that the run has left early."""
-        self.loops_stopped = 0
-        """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
-        self.transforms = 0
-        """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
         self.origin_of: Callable[[Any], Origin | None] = _unknown
         """Tells what has made a tensor's values, where the instrument that follows memory is at work."""
         self.held_of: Callable[[Any], Held | None] = _unknown

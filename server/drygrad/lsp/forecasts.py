@@ -139,15 +139,14 @@ class Forecasts:
     @property
     def last(self) -> dict[str, Any] | None:
         """Return which forecast was made last, for the status; ``changes`` counts what was told of all."""
-        entry = next(reversed(self._entries.values()), None)
+        entry = self.entry(None, None)
         if entry is None:
             return None
-        text = entry.forecast.words
         return {
             "runId": entry.run_id,
             "uri": entry.uri,
             "target": entry.qualname,
-            "text": text,
+            "text": entry.forecast.words,
             "changes": self._count,
         }
 

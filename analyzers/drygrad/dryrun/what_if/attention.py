@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from drygrad.dryrun.what_if.chains import Chain
+from drygrad.dryrun.what_if.chains import Chain, made_by
 from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
@@ -137,7 +137,7 @@ def _softmax(ctx: Context, node: ast.expr | None) -> ast.expr | None:
 def _dropout(ctx: Context, node: ast.expr) -> tuple[str, ast.expr] | None:
     """Return how likely weights are dropped, and the weights."""
     match node:
-        case ast.Call(ast.Attribute(ast.Name("self"), name), [weights], []) if _made_by(ctx, node, name) == (
+        case ast.Call(ast.Attribute(ast.Name("self"), name), [weights], []) if made_by(ctx, node, name) == (
             "torch.nn.Dropout"
         ):
             return f"self.{name}.p if self.training else 0.0", weights
@@ -156,20 +156,6 @@ def _dropout(ctx: Context, node: ast.expr) -> tuple[str, ast.expr] | None:
             return f"{ctx.source_of(rate)} if {ctx.source_of(training)} else 0.0", weights
         case _:
             return None
-
-
-def _made_by(ctx: Context, node: ast.AST, attribute: str) -> str | None:
-    """Return what makes an attribute of the class around a node, where one statement binds it."""
-    cls = class_around(node, ctx)
-    values = [
-        s.value
-        for s in (ast.walk(cls) if cls is not None else ())
-        if isinstance(s, ast.Assign)
-        for target in s.targets
-        if isinstance(target, ast.Attribute) and target.attr == attribute
-    ]
-    call = values[0] if len(values) == 1 else None
-    return ctx.name(call.func) if isinstance(call, ast.Call) else None
 
 
 def _masked(chain: Chain, node: ast.expr | None, value: ast.expr) -> tuple[ast.expr, str, ast.AST] | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.editing import is_plain
-from drygrad.static.syntax import block_of
+from drygrad.static.syntax import block_of, class_around
 
 
 class Chain:
@@ -106,3 +106,17 @@ def _touches(statement: ast.stmt, names: set[str]) -> bool:
         return True
     called = (n.func for n in ast.walk(statement) if isinstance(n, ast.Call))
     return any(isinstance(f, ast.Attribute) and f.attr.endswith("_") for f in called)
+
+
+def made_by(ctx: Context, node: ast.AST, attribute: str) -> str | None:
+    """Return what makes an attribute of the class around a node, where one statement binds it."""
+    cls = class_around(node, ctx)
+    values = [
+        s.value
+        for s in (ast.walk(cls) if cls is not None else ())
+        if isinstance(s, ast.Assign)
+        for target in s.targets
+        if isinstance(target, ast.Attribute) and target.attr == attribute
+    ]
+    call = values[0] if len(values) == 1 else None
+    return ctx.name(call.func) if isinstance(call, ast.Call) else None

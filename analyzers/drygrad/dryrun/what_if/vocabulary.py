@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from drygrad.dryrun.what_if.chains import Chain
+from drygrad.dryrun.what_if.chains import Chain, made_by
 from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, free_name, inserted, written_as
 from drygrad.static.numbers import number_of
-from drygrad.static.syntax import class_around
 
 _LOSS, _LAYER = "torch.nn.functional.cross_entropy", "torch.nn.Linear"
 _CHUNK = 1024
@@ -35,7 +34,7 @@ def _rewritten(ctx: Context, call: ast.Call) -> list[Edit | None]:
     layer = chain.follow(logits)
     chain.read(width)
     match layer:
-        case ast.Call(ast.Attribute(ast.Name("self"), name) as head, [given], []) if _is_linear(ctx, call, name):
+        case ast.Call(ast.Attribute(ast.Name("self"), name) as head, [given], []) if made_by(ctx, call, name) == _LAYER:
             pass
         case _:
             return []
@@ -93,17 +92,3 @@ def _ignored(ctx: Context, call: ast.Call) -> int | None:
             return int(number) if number is not None else None
         case _:
             return None
-
-
-def _is_linear(ctx: Context, node: ast.AST, attribute: str) -> bool:
-    """Say whether an attribute of ``self`` is bound once, to a linear layer."""
-    cls = class_around(node, ctx)
-    values = [
-        statement.value
-        for statement in (ast.walk(cls) if cls is not None else ())
-        if isinstance(statement, ast.Assign)
-        for target in statement.targets
-        if isinstance(target, ast.Attribute) and target.attr == attribute
-    ]
-    made = values[0] if len(values) == 1 else None
-    return isinstance(made, ast.Call) and ctx.name(made.func) == _LAYER
