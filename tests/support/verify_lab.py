@@ -120,3 +120,11 @@ async def _seen(
     records = await runs.dry_run(source, path, target, home, options, Settings())
     assert not isinstance(records, Missing)
     return records[0], home
+
+
+def outcome_of(lab: Lab, program: str, code: str) -> tuple[str, list[tuple[str, int, str]]]:
+    """Return how one experiment with a passing ``f`` ended, and what was found."""
+    record = lab.experimented(written(program), "f", code)
+    assert record.result.outcome == "passed", record.result.notes
+    (one,) = record.result.tried
+    return one.outcome, [(f.code, f.span.start.line, f.severity) for f in record.findings]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from verify_lab import Lab, written
+from verify_lab import Lab, outcome_of, written
 
 CODE = "DG941"
 BROKEN = {
@@ -87,29 +87,22 @@ RIGHT = {
 }
 
 
-def tried(lab: Lab, program: str) -> tuple[str, list[tuple[str, int, str]]]:
-    record = lab.experimented(written(program), "f", CODE)
-    assert record.result.outcome == "passed", record.result.notes
-    (one,) = record.result.tried
-    return one.outcome, [(f.code, f.span.start.line, f.severity) for f in record.findings]
-
-
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_is_float32_whatever_is_given_is_told_where_it_is_created(case: str, lab: Lab) -> None:
     mark, program = BROKEN[case]
     (line,) = [number for number, text in enumerate(written(program).lines, 1) if mark in text]
-    assert tried(lab, program) == ("broken", [(CODE, line, "info")])
+    assert outcome_of(lab, program, CODE) == ("broken", [(CODE, line, "info")])
 
 
 @pytest.mark.parametrize("case", RIGHT)
 def test_what_follows_the_dtype_of_its_inputs_holds(case: str, lab: Lab) -> None:
     program = f"# dry-run: x=torch.randn(4, 3)\ndef f(x):\n    {RIGHT[case]}\n"
-    assert tried(lab, program) == ("held", [])
+    assert outcome_of(lab, program, CODE) == ("held", [])
 
 
 def test_a_number_that_float16_cannot_hold_is_told(lab: Lab) -> None:
     program = "# dry-run: x=torch.randn(4, 3)\ndef f(x):\n    return x.masked_fill(x > 0, -1e9)\n"
-    outcome, found = tried(lab, program)
+    outcome, found = outcome_of(lab, program, CODE)
     assert (outcome, [code for code, _, _ in found]) == ("broken", ["DG409"])
 
 
@@ -146,7 +139,7 @@ TOLD = {
 
 @pytest.mark.parametrize("case", TOLD)
 def test_who_is_told_a_dtype_is_left_alone(case: str, lab: Lab) -> None:
-    assert tried(lab, TOLD[case]) == ("not-tried", [])
+    assert outcome_of(lab, TOLD[case], CODE) == ("not-tried", [])
 
 
 def test_a_module_that_keeps_something_else_as_its_parameters_is_run_and_tried(lab: Lab) -> None:

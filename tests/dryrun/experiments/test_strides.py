@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from verify_lab import Lab, written
+from verify_lab import Lab, outcome_of, written
 
 CODE = "DG942"
 IMAGES = "# dry-run: x=torch.rand(2, 3, 4, 4)\ndef f(x):\n    {}\n    return y\n"
@@ -43,22 +43,15 @@ UNTRIED = {
 }
 
 
-def tried(lab: Lab, program: str) -> tuple[str, list[tuple[str, int, str]]]:
-    record = lab.experimented(written(program), "f", CODE)
-    assert record.result.outcome == "passed", record.result.notes
-    (one,) = record.result.tried
-    return one.outcome, [(f.code, f.span.start.line, f.severity) for f in record.findings]
-
-
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_view_that_only_some_layouts_allow_is_told(case: str, lab: Lab) -> None:
     program, broken, right = BROKEN[case]
     text = program.format(broken)
     line = next(number for number, line in enumerate(written(text).lines, 1) if broken in line)
-    assert tried(lab, text) == ("broken", [(CODE, line, "info")])
-    assert tried(lab, program.format(right)) == ("held", [])
+    assert outcome_of(lab, text, CODE) == ("broken", [(CODE, line, "info")])
+    assert outcome_of(lab, program.format(right), CODE) == ("held", [])
 
 
 @pytest.mark.parametrize("case", UNTRIED)
 def test_what_is_no_image_is_left_as_it_is(case: str, lab: Lab) -> None:
-    assert tried(lab, UNTRIED[case]) == ("not-tried", [])
+    assert outcome_of(lab, UNTRIED[case], CODE) == ("not-tried", [])
