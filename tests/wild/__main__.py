@@ -1,9 +1,9 @@
 """Measure how many of the listed faults are found, unaided, in the projects where they stood.
 
-    python -m tests.wild --clones FOLDER --python VENV [--split learn|fresh|dtypes|unread] [--only TEXT] [--json FILE]
-        [--parents]
+    python -m tests.wild --clones FOLDER --python VENV [--split learn|fresh|dtypes|devices|unread|devices-unread]
+        [--only TEXT] [--json FILE] [--parents]
 
-What is said of the half that is to stay unread is not shown, but counted.
+What is said of the parts that are to stay unread is not shown, but counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from .judging import Judged, Side, judge
 from .report import details, tables
 from .witnesses import Witness
 
-UNREAD = "unread"
+READ = ("learn", "fresh", "dtypes", "devices")
+UNREAD = ("unread", "devices-unread")
 
 
 def main() -> int:
@@ -32,7 +33,7 @@ def main() -> int:
     results: list[Judged] = []
     for fix in _chosen(arguments.split, arguments.only):
         results.append(_measured(fix, clones, witness, fixed=not arguments.parents))
-        if fix.split != UNREAD:
+        if fix.split not in UNREAD:
             print(details(results[-1]), flush=True)
         if arguments.json:
             text = json.dumps([result.as_json() for result in results], indent=1)
@@ -45,7 +46,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clones", type=Path, required=True, help="a folder of clones; what it lacks is cloned there")
     parser.add_argument("--python", required=True, help="the interpreter that has what the projects import")
-    parser.add_argument("--split", choices=("learn", "fresh", "dtypes", UNREAD))
+    parser.add_argument("--split", choices=(*READ, *UNREAD))
     parser.add_argument("--only", default="", help="fixes that have this in their name")
     parser.add_argument("--json", type=Path, help="where the results are kept; it has details of all of them")
     parser.add_argument("--parents", action="store_true", help="leave out the fixed sides, and so the alarms")
@@ -59,7 +60,7 @@ def _arguments() -> argparse.Namespace:
 
 def _chosen(split: str | None, part: str) -> Iterable[Fix]:
     """Return the fixes to measure: a part of a name never chooses one that is to stay unread."""
-    return [fix for fix in listed(split) if not part or (fix.split != UNREAD and part in fix.name)]
+    return [fix for fix in listed(split) if not part or (fix.split not in UNREAD and part in fix.name)]
 
 
 def _measured(fix: Fix, clones: Clones, witness: Witness, *, fixed: bool) -> Judged:
