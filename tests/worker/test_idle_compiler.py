@@ -36,16 +36,29 @@ def test_training_does_without(process: Simulated) -> None:
     assert asleep.result == [True, False], asleep.trace
 
 
+CHECKPOINT = """
+from torch.utils.checkpoint import checkpoint
+checkpoint(net, torch.randn(2, 4, requires_grad=True), use_reentrant=False).sum().backward()
+asleep, settings = not idle_compiler.is_awake(), torch._dynamo.config
+import torch._dynamo.utils
+result = [asleep, torch._dynamo.config is settings, idle_compiler.is_awake()]
+"""
+
+
+@pytest.mark.slow
+def test_a_checkpoint_reads_settings_that_the_compiler_finds_later(process: Simulated) -> None:
+    told = process.outcome(BEGIN + CHECKPOINT)
+    assert told.result == [True, True, True], told.trace
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [
         "import torch._dynamo.config as config\nfound = config.verbose",
-        "from torch.utils.checkpoint import checkpoint\n"
-        "checkpoint(net, torch.randn(2, 4, requires_grad=True), use_reentrant=False).sum().backward()\n"
-        "found = False",
+        "from torch._dynamo import config, utils\nfound = config.verbose or torch._dynamo.config is not config",
     ],
-    ids=["a part of it", "a checkpoint"],
+    ids=["a part of it", "its settings and more"],
 )
 def test_who_asks_for_more_gets_the_compiler(process: Simulated, asked: str) -> None:
     told = process.outcome(

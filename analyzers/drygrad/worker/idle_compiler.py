@@ -11,10 +11,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, Callable
 
 COMPILER = "torch._dynamo"
+_SETTINGS = "config"
+"""A part of the compiler that checkpoints read at each call, and that needs nothing else of it."""
 
 
 class _Idle(ModuleType):
@@ -38,7 +41,23 @@ class _Idle(ModuleType):
         """Return anything else from the compiler; ``__path__`` is what the import of a part of it asks for."""
         if name.startswith("__") and name != "__path__":
             raise AttributeError(name)
-        return getattr(awakened(), name)
+        settings = _settings() if name == _SETTINGS else None
+        return settings if settings is not None else getattr(awakened(), name)
+
+
+def _settings() -> ModuleType | None:
+    """Return the settings of the compiler, which it finds in their place should it be imported later."""
+    name = f"{COMPILER}.{_SETTINGS}"
+    known = sys.modules.get(name)
+    own = sys.modules[COMPILER].__spec__
+    if known is not None or own is None or not own.submodule_search_locations:
+        return known
+    spec = PathFinder.find_spec(name, own.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        return None
+    made = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
 
 
 def install() -> None:

@@ -30,6 +30,8 @@ MAX_PHASES = 1000
 """So many are passed on of a run."""
 MAX_INTERIMS = 50
 """So many times a run may say what it knows by now."""
+_FORECASTS = ("torch.fx.experimental.symbolic_shapes",)
+"""What torch's functions of shapes import at their first use, with all of SymPy: every forecast would wait for it."""
 _PHASE = re.compile(r"[a-z0-9 :,-]{1,79}\Z")
 
 
@@ -92,6 +94,8 @@ class Stage:
     def __init__(self, channel: Channel) -> None:
         self._up = channel
         self._runs: dict[str, RunProcess] = {}
+        self._forecasts = False
+        """Whether what forecasts need has been imported."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel.read_fd, selectors.EVENT_READ, self._hear)
         self._wake = _wake_on_children()
@@ -118,6 +122,12 @@ class Stage:
                 self._settle(self._runs[message["run"]], "cancelled")
 
     def _start(self, name: str, plan: dict[str, Any]) -> None:
+        if plan.get("forecast") and not self._forecasts:
+            self._forecasts = True
+            if confinement.may_import_ahead():
+                with confinement.importing():
+                    import_ahead([*_FORECASTS])
+                gc.freeze()
         run = RunProcess(name, plan)
         run.pid = os.fork()
         if run.pid == 0:

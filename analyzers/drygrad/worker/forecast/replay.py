@@ -56,6 +56,8 @@ class Replay:
         self.peak_at: int | None = None
         """The place, in the trace, of the allocation that makes the peak."""
         self._device, self._kind = device, kind
+        self.sizes: dict[int, int] = {}
+        """The bytes that the block of each allocation takes."""
         self._addresses: dict[int, tuple[int, str]] = {}
         self._kinds: defaultdict[str, int] = defaultdict(int)
         self._stretch = -(-sum(isinstance(event, (Allocation, Release)) for event in events) // _SAMPLES) or 1
@@ -75,7 +77,7 @@ class Replay:
 
     def _released(self, at: int, event: Release) -> None:
         address, kind = self._addresses.pop(event.id, (0, ""))
-        self._kinds[kind] -= self.allocator.size_at(address)
+        self._kinds[kind] -= self.sizes.get(event.id, 0)
         self.allocator.free(address)
         if self.samples:
             self._sampled(at, self.samples[-1].phase)
@@ -85,7 +87,8 @@ class Replay:
         most = allocator.peak_allocated
         address = allocator.malloc(event.size)
         self._addresses[event.id] = address, kind
-        self._kinds[kind] += allocator.size_at(address)
+        size = self.sizes[event.id] = allocator.size_at(address)
+        self._kinds[kind] += size
         if allocator.peak_allocated > most:
             self.peak_at = at
         if allocator.refused is not None and self.refused is None:
@@ -112,20 +115,13 @@ class Live(NamedTuple):
 
 def live_at(events: list[Any], device: int, replayed: Replay) -> list[Live]:
     """Return what is allocated when the peak is made; the bytes of all are the peak."""
-    at, limit = replayed.peak_at, replayed.allocator.limit
-    allocator, addresses, live = (
-        CachingAllocator(limit, replayed.allocator.settings),
-        dict[int, int](),
-        dict[int, Allocation](),
-    )
+    at, live = replayed.peak_at, dict[int, Allocation]()
     for event in events[: 0 if at is None else at + 1]:
         if isinstance(event, Release):
-            allocator.free(addresses.pop(event.id, 0))
             live.pop(event.id, None)
         elif isinstance(event, Allocation) and event.device == device:
-            addresses[event.id] = allocator.malloc(event.size)
             live[event.id] = event
-    return [Live(event, allocator.size_at(addresses[number])) for number, event in live.items()]
+    return [Live(event, replayed.sizes[number]) for number, event in live.items()]
 
 
 def with_workspaces(trace: Trace, gpu: Gpu | None, environment: Mapping[str, str]) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from drygrad.worker.forecast import report
+from drygrad.worker.forecast import columns, report
 from drygrad.worker.forecast.changes import applied
 from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.seen import Seen
@@ -85,6 +85,7 @@ class Tracing(Instrument):
     @contextmanager
     def virtually(self) -> Generator[None]:
         """Let all operations inside the block be executed without memory."""
+        columns.install()
         with ExitStack() as left:
             simulated: Any = sys.modules.get(_SIMULATION)
             if simulated is not None and self.run.device == "sim":

@@ -45,6 +45,8 @@ class _Form(NamedTuple):
     """For each result, which of the written arguments it is; None: something fresh."""
     is_custom: bool
     """Whether it is none of torch's: nobody knows what it takes beside its results."""
+    tells: bool
+    """Whether none of its results is a tensor: numbers of what is known are simply asked for."""
 
 
 class Virtual(TorchDispatchMode):
@@ -142,7 +144,7 @@ class Virtual(TorchDispatchMode):
             return False
         if all(tensor.device.type == "meta" for tensor in tensors) and (tensors or _device_in(kwargs) == "meta"):
             return True
-        if None not in form.returns:
+        if None not in form.returns or form.tells:
             return True
         try:
             known = self.results.of(func, args, kwargs)
@@ -269,7 +271,8 @@ class Virtual(TorchDispatchMode):
         is_view = name in _VIEWS or not touches or (torch.Tag.inplace_view in func.tags and name != "aten::resize_")
         where = tuple((k, a.name) for k, a in written)
         outputs = tuple((k, a.name) for k, a in written if a.is_out)
-        what = (func, name, is_view, self._family(name), where, outputs, tuple(returns), is_custom(name))
+        tells = bool(schema.returns) and not any("Tensor" in str(result.type) for result in schema.returns)
+        what = (func, name, is_view, self._family(name), where, outputs, tuple(returns), is_custom(name), tells)
         made = self._forms[id(func)] = _Form(*what)
         return made
 
