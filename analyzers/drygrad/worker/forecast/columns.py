@@ -71,9 +71,9 @@ def _kinds(lists: list[Any]) -> tuple[list[int], list[int]]:
     known: dict[Any, int] = {}
     firsts: list[int] = []
     places: list[int] = []
-    columns: Any = zip(*lists)
+    columns = cast("list[tuple[object, ...]]", [*zip(*lists)])
     for place, column in enumerate(columns):
-        key: Any = tuple([(type(item), item) for item in column])
+        key = tuple([(type(item), item) for item in column])
         if key not in known:
             known[key] = len(firsts)
             firsts.append(place)
