@@ -23,7 +23,28 @@ lib.define("a() -> Tensor")
 def a(): return torch.zeros(1)
 def other(): return json.dumps(1)
 """
+CUSTOM = """\
+import torch
+from torch.library import custom_op, register_autograd
+@custom_op("mine::a", mutates_args=())
+def a(x: torch.Tensor) -> torch.Tensor: return x.clone()
+@a.register_fake
+def _(x): return torch.empty_like(x)
+def other(ctx, grad): return grad
+register_autograd("mine::a", other)
+@custom_op("mine::b", mutates_args=())
+def b(x: torch.Tensor) -> torch.Tensor: return x.clone()
+def register_b(): ...
+register_b()
+def f(): return a(torch.ones(1))
+"""
 CASES = [
+    (CUSTOM, "def a", True),
+    (CUSTOM, "def _", True),
+    (CUSTOM, "register_autograd", True),
+    (CUSTOM, "def other", True),
+    (CUSTOM, "def b", False),
+    (CUSTOM, "register_b()", False),
     (DECORATOR + "@register('a')\nclass A: ...\ndef f(): return FOUND['a']\n", "class A", True),
     (DECORATOR + "@register('a')\nclass A: ...\ndef f(): return 1\n", "class A", False),
     ("import lib\n@lib.MODELS.register_module()\nclass A: ...\ndef f(): return 1\n", "class A", True),

@@ -50,6 +50,24 @@ def sized():
 def empty():
     found = torch.empty(0, device="cuda")
     return torch.cat([found, big().flatten()])
+
+@torch.library.custom_op("mine::scaled", mutates_args=())
+def scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(x.cpu().numpy() * w.cpu().numpy()).to(x.device)
+
+@scaled.register_fake
+def _(x, w):
+    return torch.empty_like(x)
+
+def backward(ctx, grad):
+    x, w = ctx.saved_tensors
+    return grad * w, grad * x
+
+scaled.register_autograd(backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+
+def differentiated():
+    x = big().requires_grad_()
+    torch.utils.checkpoint.checkpoint(lambda y: scaled(y.tanh(), y).exp(), x, use_reentrant=False).sum().backward()
 """
 
 
@@ -64,7 +82,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
             assert result["outcome"] == ("unsupported" if target == "refused" else "passed"), result["error"]
             return result
 
-        names = ("described", "computed", "refused", "in_python", "quantized", "sized", "empty")
+        names = ("described", "computed", "refused", "in_python", "quantized", "sized", "empty", "differentiated")
         yield {name: of(name) for name in names}
 
 
@@ -109,3 +127,12 @@ def test_a_size_that_was_taken_to_be_nothing(told: Any) -> None:
 def test_a_tensor_that_is_empty_by_itself(told: Any) -> None:
     assert told["empty"]["forecast"]["at_least"] is False
     assert told["empty"]["forecast"]["assumptions"] == []
+
+
+def test_a_backward_in_python_is_backward_and_a_checkpoint_computes_again(told: Any) -> None:
+    forecast = told["differentiated"]["forecast"]
+    phases = {row["operation"].rpartition("::")[2]: row["phase"] for row in forecast["tensors"]}
+    assert phases["tanh"] == "recompute"
+    assert forecast["peak"]["phase"] == "backward", forecast["peak"]
+    keepers = {row["kept_by"]["operation"] for row in forecast["tensors"] if row["kept_by"]}
+    assert not [name for name in keepers if "generated" in name]

@@ -14,6 +14,10 @@ _OPERATORS = re.compile(
     r"|custom_op|triton_op|load_library|load_inline|cpp_extension\.load)"
 )
 """What torch offers to define operators, which are then called by the names that they were given: `torch.ops.a.b`."""
+_OF_OPERATORS = frozenset(
+    f"register_{what}" for what in ("autocast", "autograd", "fake", "kernel", "torch_dispatch", "vmap")
+)
+"""What `torch.library` offers to say more of an operator, as it is called where it was imported by name."""
 _NAMED_SO = re.compile(r"torch\.ops\.(?!aten\b|prims\b|load_library\b|loaded_libraries\b)\w")
 _REGISTERING = re.compile(r"(?:^|[._])(?:register|registry|store|add)(?:$|[._])", re.IGNORECASE)
 
@@ -57,6 +61,8 @@ class Registries:
         match step:
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
                 return _STORING.fullmatch(name) is not None
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
+                return name in _OF_OPERATORS
             case _:
                 return False
 
@@ -88,7 +94,7 @@ class Registries:
         name = root.id if isinstance(root, ast.Name) else ""
         if self._uses_operators and self._defines(called):
             return True
-        if name in self._decorators:
+        if name in self._decorators and isinstance(called, ast.Name):  # not an attribute: `@operator.register_fake`
             return not self._decorators[name].isdisjoint(needed)
         return name in needed or _REGISTERING.search(ast.unparse(called)) is not None
 

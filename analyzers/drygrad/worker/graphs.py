@@ -49,10 +49,15 @@ def _leaves_of(passed: Iterable[Any]) -> Iterator[Any]:
 def operation(node: Any) -> str:
     """Return what a node goes back through, as users call it: ``exp`` of ``ExpBackward0``."""
     name = re.sub(r"(Backward\d*)?$", "", node.name().rpartition("::")[2], count=1)
+    custom = _CUSTOM.fullmatch(name)
+    if custom is not None:
+        return custom[1]
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return _USUAL.get(words, words)
 
 
+_CUSTOM = re.compile(r"GeneratedBackwardFor_(.+)_[^_]+")
+"""What torch calls the node of a custom operator: by its namespace, its own name and that of its overload."""
 _USUAL = {
     "mm": "a matrix product",
     "bmm": "a matrix product",

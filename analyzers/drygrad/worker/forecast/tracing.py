@@ -19,10 +19,12 @@ from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.seen import Seen
 from drygrad.worker.forecast.collectives import Collectives
 from drygrad.worker.forecast.events import (
+    BACKWARD,
     FORWARD,
     GRADIENTS,
     INPUTS,
     PHASES,
+    RECOMPUTE,
     Allocation,
     Copy,
     Mark,
@@ -176,7 +178,8 @@ class Tracing(Instrument):
     def _phase(self) -> str:
         op = self.run.op
         if op is not None and op.phase in PHASES:
-            return op.phase
+            # A checkpoint records what it calls again; the code of a custom backward is part of the backward pass.
+            return BACKWARD if op.phase == RECOMPUTE and not torch.is_grad_enabled() else op.phase
         return self.run.phase
 
     def _site(self) -> Site | None:
