@@ -22,6 +22,11 @@ _MOST_KNOWN = 20_000
 _MOST_ZEROS = 256 << 20
 _HOST = torch.device("cpu")
 _empty: Any = torch.empty_strided
+_IN_TERMS = frozenset(
+    f"aten::{name}" for name in ("mse_loss", "smooth_l1_loss", "soft_margin_loss", "binary_cross_entropy")
+)
+"""Losses that torch's kernels compute in their result: made as large as all terms, it keeps that memory as their mean,
+which torch's functions of shapes do not tell."""
 
 
 class Shape(NamedTuple):
@@ -30,6 +35,8 @@ class Shape(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
+    room: int = 0
+    """The bytes of its storage where these are more than its elements take."""
 
     @property
     def elements(self) -> int:
@@ -86,7 +93,7 @@ class Results:
                 made = _called(func, own, named)
             except Exception as error:  # noqa: BLE001 - torch refuses in many ways what a kernel takes
                 made, key = self._of_kernel(func, args, kwargs, error), None
-            result = _shapes(made)
+            result = _with_room(func, args, _shapes(made))
             shapes = list(_each(result))
             flops = self._flops(func, own, named, made)
             found = Known(result, flops, sum(s.elements for s in shapes), sum(s.bytes for s in shapes))
@@ -207,6 +214,14 @@ def _shapes(made: Any) -> Any:
     if isinstance(made, list):
         return [_shapes(item) for item in cast("list[Any]", made)]
     return made
+
+
+def _with_room(func: Any, args: Any, result: Any) -> Any:
+    """Return the result of an operation with the memory that its kernels leave it in, where that has been larger."""
+    if not isinstance(result, Shape) or result.shape or func._schema.name not in _IN_TERMS:
+        return result
+    terms = math.prod(torch.broadcast_shapes(args[0].shape, args[1].shape))
+    return result._replace(room=terms * result.dtype.itemsize if terms > 1 else 0)
 
 
 def _bytes_of(made: Any) -> int:

@@ -209,7 +209,7 @@ class Virtual(TorchDispatchMode):
     def made_of(self, result: Any, device: torch.device) -> Any:
         """Return the tensors that are to be made."""
         if isinstance(result, Shape):
-            tensor = self.space.tensor(*result, device)
+            tensor = self._tensor(result, device)
             if result.dtype is torch.bool and self.name is not None and not result.shape:
                 self.truths[tensor.data_ptr()] = self.name
             self._made(tensor)
@@ -217,6 +217,12 @@ class Virtual(TorchDispatchMode):
         if isinstance(result, _SEQUENCES):
             return [self.made_of(item, device) for item in cast("list[Any]", result)]
         return result
+
+    def _tensor(self, result: Shape, device: torch.device) -> torch.Tensor:
+        if not result.room:
+            return self.space.tensor(result.shape, result.strides, result.dtype, device)
+        wide = self.space.tensor((result.room // result.dtype.itemsize,), (1,), result.dtype, device)
+        return wide.as_strided_(result.shape, result.strides)
 
     def _reshape(self, form: _Form, result: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """Give outputs the shapes of what is written to them."""
