@@ -44,6 +44,13 @@ FORMS = [
         "a = q @ k.mT\na = a.masked_fill(self.lower[:, :, :T, :T] == 0, float('-inf'))\nreturn a.softmax(-1) @ v",
         "causal",
     ),
+    (
+        "a = torch.matmul(q, k.transpose(2, 3)) * 0.5\nif bias is not None:\n    a = a + bias\n"
+        "a = nn.functional.softmax(a, dim=-1, dtype=torch.float32).to(q.dtype)\n"
+        "a = nn.functional.dropout(a, p=0.0, training=self.training)\nreturn torch.matmul(a, v)",
+        "is None",
+    ),
+    ("a = q @ k.mT / 2\na = F.softmax(a.float(), dim=-1).type_as(q)\nreturn torch.matmul(a, v)", "scale=1.0 / (2)"),
     ("a = F.dropout((q @ k.mT).softmax(-1), p=0.0, training=self.training)\nreturn a @ v", "if self.training else 0.0"),
 ]
 OTHERS = [

@@ -49,6 +49,17 @@ def gradients(text: str) -> list[torch.Tensor]:
         PROGRAM,
         PROGRAM.replace("view(-1, logits.size(-1))", "flatten(0, 1)"),
         PROGRAM.replace("targets.view(-1))", "targets.reshape(-1), ignore_index=3)"),
+        PROGRAM.replace("return F.cross_entropy(", "measure = nn.CrossEntropyLoss()\n        return measure("),
+        PROGRAM.replace("return F.cross", "return self.measure")
+        .replace("_entropy(", "(")
+        .replace("50)\n", "50)\n        self.measure = nn.CrossEntropyLoss(ignore_index=3)\n"),
+        PROGRAM.replace(
+            "return F",
+            "logits = logits.float()\n        shifted = logits[..., :-1, :].contiguous()\n"
+            "        wanted = targets[..., 1:].contiguous()\n        return F",
+        )
+        .replace("logits.view(-1, logits.size(-1))", "shifted.view(-1, 50)")
+        .replace("targets.view", "wanted.view"),
     ],
 )
 def test_a_loss_in_chunks_has_equal_gradients(text: str) -> None:
@@ -66,6 +77,11 @@ def test_a_loss_in_chunks_has_equal_gradients(text: str) -> None:
         PROGRAM.replace("targets.view(-1))", "targets.view(-1), label_smoothing=0.1)"),
         PROGRAM.replace("logits.view(-1, logits.size(-1)), targets.view(-1)", "logits, targets"),
         PROGRAM.replace("        return F", "        x.mul_(2)\n        return F"),
+        PROGRAM.replace("        return F", "        logits = logits[..., ::2, :]\n        return F"),
+        PROGRAM.replace(
+            "return F.cross_entropy(", "measure = nn.CrossEntropyLoss(reduction='sum')\n        return measure("
+        ),
+        PROGRAM.replace("return F.cross_entropy(", "measure = nn.NLLLoss()\n        return measure("),
     ],
 )
 def test_another_form_stays(other: str) -> None:

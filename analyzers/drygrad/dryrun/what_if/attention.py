@@ -9,6 +9,7 @@ from drygrad.dryrun.what_if.chains import Chain, made_by
 from drygrad.model import Edit
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
+from drygrad.static.facts.values import Dtype
 from drygrad.static.numbers import number_of
 from drygrad.static.syntax import class_around
 
@@ -17,6 +18,7 @@ _WIDTH = 100
 _LAST = (-1, 3)
 _TURNED = ({-1, -2}, {2, 3})
 _SOFTMAX = ("torch.softmax", "torch.nn.functional.softmax")
+_FLOAT32 = Dtype("float32")
 _PRODUCTS = ("torch.matmul", "torch.bmm")
 _OVERWHELMING = -1e9
 """Scores that are added to so large a number are lost, so that rows of which all is masked stay uniform."""
@@ -115,11 +117,12 @@ def _turned(ctx: Context, node: ast.expr) -> ast.expr | None:
 
 
 def _softmax(ctx: Context, node: ast.expr | None) -> ast.expr | None:
-    """Return what softmax is taken of, over the last dimension."""
+    """Return what softmax is taken of, over the last dimension; in float32, as the one kernel does, or not."""
+    node = _cast_back(node)
     match node:
-        case ast.Call(function, [scores, dim], []) | ast.Call(function, [scores], [ast.keyword("dim", dim)]) if (
-            ctx.name(function) in _SOFTMAX
-        ):
+        case ast.Call(function, [scores, dim], [*rest]) | ast.Call(
+            function, [scores], [ast.keyword("dim", dim), *rest]
+        ) if ctx.name(function) in _SOFTMAX and _is_in_float32(ctx, rest):
             pass
         case ast.Call(ast.Call(made, [], [ast.keyword("dim", dim)]), [scores], []) if (
             ctx.name(made) == "torch.nn.Softmax"
@@ -131,7 +134,39 @@ def _softmax(ctx: Context, node: ast.expr | None) -> ast.expr | None:
             pass
         case _:
             return None
-    return scores if number_of(dim, ctx) in _LAST else None
+    return _upcast(ctx, scores) if number_of(dim, ctx) in _LAST else None
+
+
+def _is_in_float32(ctx: Context, options: list[ast.keyword]) -> bool:
+    match options:
+        case []:
+            return True
+        case [ast.keyword("dtype", dtype)]:
+            return ctx.value(dtype) == _FLOAT32
+        case _:
+            return False
+
+
+def _cast_back(node: ast.expr | None) -> ast.expr | None:
+    """Return weights before they get the dtype of another tensor back: ``.to(query.dtype)``, ``.type_as(query)``."""
+    match node:
+        case ast.Call(ast.Attribute(weights, "to"), [ast.Attribute(ast.Name(), "dtype")], []):
+            return weights
+        case ast.Call(ast.Attribute(weights, "type_as"), [ast.Name()], []):
+            return weights
+        case _:
+            return node
+
+
+def _upcast(ctx: Context, node: ast.expr) -> ast.expr:
+    """Return scores before they are made float32 for softmax."""
+    match node:
+        case ast.Call(ast.Attribute(scores, "float"), [], []):
+            return scores
+        case ast.Call(ast.Attribute(scores, "to"), [dtype], []) if ctx.value(dtype) == _FLOAT32:
+            return scores
+        case _:
+            return node
 
 
 def _dropout(ctx: Context, node: ast.expr) -> tuple[str, ast.expr] | None:

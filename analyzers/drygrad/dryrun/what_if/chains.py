@@ -110,6 +110,12 @@ def _touches(statement: ast.stmt, names: set[str]) -> bool:
 
 def made_by(ctx: Context, node: ast.AST, attribute: str) -> str | None:
     """Return what makes an attribute of the class around a node, where one statement binds it."""
+    call = maker_of(ctx, node, attribute)
+    return ctx.name(call.func) if call is not None else None
+
+
+def maker_of(ctx: Context, node: ast.AST, attribute: str) -> ast.Call | None:
+    """Return the call that makes an attribute of the class around a node, where one statement binds it."""
     cls = class_around(node, ctx)
     values = [
         s.value
@@ -119,4 +125,4 @@ def made_by(ctx: Context, node: ast.AST, attribute: str) -> str | None:
         if isinstance(target, ast.Attribute) and target.attr == attribute
     ]
     call = values[0] if len(values) == 1 else None
-    return ctx.name(call.func) if isinstance(call, ast.Call) else None
+    return call if isinstance(call, ast.Call) else None

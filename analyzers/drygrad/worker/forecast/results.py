@@ -220,7 +220,7 @@ def _with_room(func: Any, args: Any, result: Any) -> Any:
     """Return the result of an operation with the memory that its kernels leave it in, where that has been larger."""
     if not isinstance(result, Shape) or result.shape or func._schema.name not in _IN_TERMS:
         return result
-    shape = cast("tuple[int, ...]", torch.broadcast_shapes(args[0].shape, args[1].shape))
+    shape: tuple[int, ...] = cast("Any", torch).broadcast_shapes(args[0].shape, args[1].shape)
     terms = math.prod(shape)
     return result._replace(room=terms * result.dtype.itemsize if terms > 1 else 0)
 
