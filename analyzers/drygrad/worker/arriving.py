@@ -6,7 +6,6 @@ program goes on behind that, and what happens on the way is not told.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import os
 import signal
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Callable
 import torch
 
 from drygrad.worker import command_line, errors, processes, pytest_run, surroundings, transforms
+from drygrad.worker.copying import whole_copy
 from drygrad.worker.elsewhere import CallFailed
 from drygrad.worker.inputs import Given, InputError
 from drygrad.worker.namespace import Namespace, give_source
@@ -93,7 +93,7 @@ def _copy_of(given: tuple[Any, list[Given]]) -> tuple[Any, list[Given]]:
 
     kind.__deepcopy__ = copied
     try:
-        return copy.deepcopy(given)
+        return whole_copy(given)
     finally:
         kind.__deepcopy__ = plain
 

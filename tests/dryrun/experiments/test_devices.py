@@ -243,6 +243,35 @@ def test_an_object_of_the_programs_works_on_the_gpu_as_well(case: str, lab: Lab)
     assert [(one.outcome, one.why) for one in record.result.tried] == [("held", "")]
 
 
+OPTIMIZER = """
+        class Summing(torch.optim.Optimizer):
+            def __init__(self, parameters, eps=1e-8):
+                super().__init__(parameters, {{"lr": 0.1}})
+                self.eps = eps
+
+            @torch.no_grad()
+            def step(self, closure=None):
+                for p in self.param_groups[0]["params"]:
+                    state = self.state[p]
+                    if not state:
+                        state["sum"] = {}
+                    p.sub_(p.grad / (state["sum"].add_(p.grad).abs() + self.eps))
+
+        net = nn.Linear(3, 2)
+        optimizer = Summing(net.parameters())
+        net(torch.ones(4, 3)).sum().backward()
+        optimizer.step()
+        """
+
+
+def test_an_optimizer_updates_parameters_on_the_gpu_as_well(lab: Lab) -> None:
+    record = lab.experimented(written(OPTIMIZER.format("torch.zeros(p.shape)")), "Summing.step", CODE)
+    (finding,) = (finding for finding in record.findings if "the GPU" in finding.message)
+    assert (finding.code, finding.span.start.line - 3, finding.severity) == ("DG205", 12, "info")
+    record = lab.experimented(written(OPTIMIZER.format("torch.zeros_like(p)")), "Summing.step", CODE)
+    assert [(one.outcome, one.why) for one in record.result.tried] == [("held", "")]
+
+
 def test_what_another_file_meets_is_told_where_the_target_has_fetched_it(lab: Lab) -> None:
     _, home = lab.run(written("def f():\n    return 1"), "f")
     within = "def within(one, other):\n    return (one - other).sum()\n"

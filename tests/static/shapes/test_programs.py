@@ -119,3 +119,9 @@ def shape_told(names: Mapping[str, Value], name: str) -> Shape | None:
 
 def agrees(told: Shape, real: tuple[int, ...]) -> bool:
     return len(told) == len(real) and all(a is None or a == b for a, b in zip(told, real, strict=True))
+
+
+def test_nothing_is_told_of_a_scalar_along_an_axis() -> None:
+    text = f"{HEAD}x = torch.tensor(3)\na = x.repeat_interleave(2, dim=0)\nb = x.unflatten(0, (1,))\nc = x.topk(1)\n"
+    facts = ModuleFacts(ast.parse(text), text)
+    assert [getattr(facts.globals.get(name), "shape", None) for name in "abc"] == [None, None, None]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from drygrad.worker.copying import whole_copy
 from drygrad.worker.execute import seed_all
 from drygrad.worker.experiments.bench import Bench
 from drygrad.worker.experiments.relation import NotTried
@@ -27,7 +27,7 @@ def made_otherwise(bench: Bench, module: torch.nn.Module, seed: int, changed: Ma
     if given is None:
         raise NotTried("how its module was made is not known")
     try:
-        positional, named = copy.deepcopy((given.positional, given.named))
+        positional, named = whole_copy((given.positional, given.named))
         bound = inspect.signature(type(module)).bind(*positional, **named)
         bound.arguments.update(changed)
         seed_all(seed)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from drygrad.worker.copying import whole_copy
 from drygrad.worker.experiments.bench import Inputs, modules
 from drygrad.worker.experiments.held import Held, held_tensors
 from drygrad.worker.experiments.relation import NotTried
@@ -39,7 +39,7 @@ class Copies:
         if getattr(whole.function, "__self__", None) is None and not isinstance(whole.function, torch.nn.Module):
             memo[id(whole.function)] = whole.function  # functions that torch has compiled refuse to be copied
         try:
-            parts: Any = copy.deepcopy((whole.function, whole.owner, whole.positional, whole.named), memo)
+            parts: Any = whole_copy((whole.function, whole.owner, whole.positional, whole.named), memo)
         except Exception as error:
             raise NotTried(f"its inputs cannot be copied: {type(error).__name__}") from error
         function, owner, positional, named = parts

@@ -98,6 +98,14 @@ class Moving:
         self._ours.update([*torch.nn.Module.parameters(module), *module.buffers()])
         return module
 
+    def _moved_there(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of an optimizer's own on the device: one that is there came with its module."""
+        if tensor in self._ours:
+            return tensor
+        self._require_host(tensor)
+        self.count += 1
+        return tensor.detach().to(self.device)
+
     def _require_host(self, *tensors: torch.Tensor) -> None:
         if any(tensor.device.type != "cpu" and tensor not in self._ours for tensor in tensors):
             raise NotTried("its inputs were already on the GPU")
@@ -106,6 +114,7 @@ class Moving:
         """Move what an object holds that keeps its device itself, in place, as if it had been told this one."""
         if isinstance(value, torch.optim.Optimizer):
             before, self._keeping = self._keeping, False
+            self._ours.update(placed.place_parameters(value, self._moved_there))
             placed.place_state(value, self.value)
             self._keeping = before
         elif placed.is_object(value) and (self.told or placed.keeps_device(value)):

@@ -125,6 +125,19 @@ def place(value: Any, moved: Callable[[Any], Any]) -> None:
             held[name] = other
 
 
+def place_parameters(
+    optimizer: torch.optim.Optimizer, moved: Callable[[torch.Tensor], torch.Tensor]
+) -> Iterator[torch.Tensor]:
+    """Move what an optimizer updates, in place, as a module moves its parameters; yield what has moved."""
+    for parameter in (one for group in optimizer.param_groups for one in group["params"]):
+        there = moved(parameter)
+        if there is not parameter:
+            gradient, parameter.grad = parameter.grad, None
+            parameter.data = there
+            parameter.grad = gradient.to(there.device) if gradient is not None else None
+            yield parameter
+
+
 def place_state(optimizer: torch.optim.Optimizer, moved: Callable[[Any], Any]) -> None:
     """Move what an optimizer keeps for its parameters, as it does itself when it loads a state; counts stay."""
     for kept in optimizer.state.values():

@@ -56,6 +56,7 @@ class Scope:
     )
     stores: dict[str, list[tuple[ast.stmt, Place]]] = field(default_factory=dict[str, list[tuple[ast.stmt, Place]]])
     results: list[Place] = field(default_factory=list[Place])
+    returned: dict[ast.expr, Place] = field(default_factory=dict[ast.expr, Place])
     calls: dict[ast.Call, tuple[ast.AST, Mapping[str, Place | None]]] = field(
         default_factory=dict[ast.Call, tuple[ast.AST, Mapping[str, "Place | None"]]]
     )

@@ -76,7 +76,10 @@ def _statement(scope: Scope, node: ast.stmt) -> bool:
 def _leave(scope: Scope, node: ast.stmt) -> None:
     match node:
         case ast.Return(value=value):
-            scope.results.append(NOWHERE if value is None else scope.at(value))
+            place = NOWHERE if value is None else scope.at(value)
+            scope.results.append(place)
+            if value is not None:
+                scope.returned[value] = place
         case ast.Continue() | ast.Break():
             scope.leaves.append(scope.names)
         case _:

@@ -50,7 +50,8 @@ class Summary:
     """What evaluating a function with unknown arguments has found out.
 
     ``tensors`` are the roots that are tensors for certain; ``faults`` what surely meets in the function, wherever its
-    arguments are; ``open`` what meets only where they are of a kind.
+    arguments are; ``open`` what meets only where they are of a kind; ``left`` what it returns on the default device,
+    wherever its arguments are.
     """
 
     result: Place
@@ -59,6 +60,7 @@ class Summary:
     stores: Mapping[str, list[tuple[ast.stmt, Place]]]
     tensors: frozenset[str]
     calls: tuple[tuple[ast.AST, Mapping[str, Place | None]], ...] = ()
+    left: tuple[Fault, ...] = ()
 
 
 _NOTHING = Summary(UNKNOWN, (), (), {}, frozenset())
@@ -86,6 +88,11 @@ class Places:
         """Return where what is on the default device meets something given, in which function."""
         known = [(function, self.summary(node)) for node, function in self.functions.items()]
         return [(function, fault) for function, summary in known for fault in summary.faults]
+
+    def left(self) -> list[tuple[Function, Fault]]:
+        """Return what functions that nobody in the file calls return on the default device."""
+        known = [(function, self.summary(node)) for node, function in self.functions.items()]
+        return [(f, fault) for f, summary in known if not self.is_called(f.node) for fault in summary.left]
 
     def summary(self, node: ast.AST) -> Summary:
         """Return what is known of a function."""
@@ -154,7 +161,8 @@ class Places:
                 open_meets.append(meet)
         result = join_all(scope.results) if scope.results else NOWHERE
         found = tuple(faults), tuple(open_meets[:_EMPTY_MEETS])
-        return Summary(result, *found, scope.stores, shown, tuple(scope.calls.values()))
+        left = tuple(_left(scope, shown - scope.arrays) if not scope.arrays else ())
+        return Summary(result, *found, scope.stores, shown, tuple(scope.calls.values()), left)
 
     def is_called(self, node: ast.AST) -> bool:
         """Say whether anybody who is known calls a function, if only by way of what transforms it."""
@@ -319,8 +327,37 @@ def _copies_to_cpu(statement: ast.AST) -> Iterator[bool]:
             yield True
 
 
+@remembered
+def _reads_numbers(function: ast.AST) -> Iterator[bool]:
+    """Say whether a function goes on with numbers of Python's or NumPy's: these are on the CPU, like what follows."""
+    for node in walk(function):
+        if isinstance(node, ast.Attribute) and node.attr in ("cpu", "numpy", "tolist", "item"):
+            yield True
+
+
 def _position(made: Made) -> tuple[int, int]:
     return made.site.lineno, made.site.col_offset
+
+
+def _left(scope: Scope, tensors: frozenset[str]) -> Iterator[Fault]:
+    """Yield what a function returns on the default device though it is given tensors, by the call that makes it."""
+    given_here = tensors & {parameter.arg for parameter in _parameters(scope.function)} - {scope.receiver}
+    if not given_here or any(_reads_numbers(scope.function)):
+        return
+    for value, place in scope.returned.items():
+        made = min(filter(_is_result, made_in(place)), key=_position, default=None)
+        if made is not None and made.without not in given_here:
+            yield Fault(value, made, value, value, given_here)
+
+
+def _is_result(made: Made) -> bool:
+    """Say whether a tensor takes part in computations: a CPU index goes with every device, and so do plain data."""
+    name = ast.unparse(made.factory.func).rpartition(".")[2]
+    return made.device == "cpu" and made.stored is None and name in meeting.COMPUTING
+
+
+def _parameters(node: Node) -> tuple[ast.arg, ...]:
+    return (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
 
 
 def root_of(a: At) -> str:

@@ -16,6 +16,8 @@ MAKERS = frozenset(
     "hann_window tensor as_tensor from_numpy hamming_window kaiser_window blackman_window".split()
 )
 """Factories that make their tensor on the default device unless told another."""
+COMPUTING = frozenset("zeros ones empty full rand randn linspace logspace eye".split())
+"""Of these, what makes no index and holds no data: with what a function is given, others go on computing."""
 FOLLOWERS = frozenset(op for op in FACTORIES if op.endswith("_like") or op.startswith("new_"))
 """Factories that make their tensor where their first operand is."""
 LIKE_INPUT = frozenset({"normal", "bernoulli", "multinomial"})

@@ -108,6 +108,14 @@ def dimension(index: int, rank: int) -> int:
     return index % bound
 
 
+def axis_of(shape: Shape, index: int) -> int:
+    """Return a dimension's index in a shape that has one; what torch makes of a scalar's is not told."""
+    dim = dimension(index, len(shape))
+    if not shape:
+        raise Unknown
+    return dim
+
+
 def replaced(shape: Shape, dim: int, *sizes: Dim) -> Shape:
     """Return the shape with these sizes in the place of one."""
     return (*shape[:dim], *sizes, *shape[dim + 1 :])

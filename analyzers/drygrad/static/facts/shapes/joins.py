@@ -8,6 +8,7 @@ from drygrad.static.facts.shapes.core import (
     Mismatch,
     Outputs,
     Unknown,
+    axis_of,
     broadcast,
     differ,
     dimension,
@@ -100,9 +101,7 @@ def _pieces(size: int, step: int) -> list[Dim]:
 
 def _axis(reader: Reader) -> tuple[Shape, int]:
     shape = reader.shape()
-    if not shape:
-        raise Unknown
-    return shape, dimension(reader.integer("dim", 0), len(shape))
+    return shape, axis_of(shape, reader.integer("dim", 0))
 
 
 def _split(reader: Reader) -> Outputs:

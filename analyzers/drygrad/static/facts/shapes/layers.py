@@ -6,9 +6,9 @@ from drygrad.static.facts.shapes.core import (
     Mismatch,
     Outputs,
     Unknown,
+    axis_of,
     broadcast,
     differ,
-    dimension,
     numel,
     product,
     replaced,
@@ -59,9 +59,7 @@ def _embedding_module(reader: Reader) -> Shape:
 
 def _glu(reader: Reader) -> Shape:
     shape = reader.shape()
-    dim = dimension(reader.integer("dim", -1), len(shape))
-    if not shape:
-        raise Unknown
+    dim = axis_of(shape, reader.integer("dim", -1))
     size = shape[dim]
     if isinstance(size, int) and size % 2:
         raise Mismatch("linear", f"glu halves a dimension, and {size} is odd")
@@ -325,9 +323,7 @@ def _unfold(reader: Reader) -> Shape:
     index, size, step = (
         integer_of(reader.operand(i + 1, name)) for i, name in enumerate(("dimension", "size", "step"))
     )
-    dim = dimension(index, len(shape))
-    if not shape:
-        raise Unknown
+    dim = axis_of(shape, index)
     return (*replaced(shape, dim, _pooled(shape[dim], size, step, 0, 1, False)), size)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drygrad.static.facts.shapes.core import Mismatch, Outputs, Unknown, broadcast, dimension, replaced, words
+from drygrad.static.facts.shapes.core import Mismatch, Outputs, Unknown, axis_of, broadcast, dimension, replaced, words
 from drygrad.static.facts.shapes.reading import Handler, Reader, integer_of
 from drygrad.static.facts.values import Shape, Tensor
 
@@ -64,9 +64,7 @@ def _along_pair(reader: Reader) -> Outputs:
 
 def _topk(reader: Reader) -> Outputs:
     shape = reader.shape()
-    if not shape:
-        raise Unknown
-    dim = dimension(reader.integer("dim", -1), len(shape))
+    dim = axis_of(shape, reader.integer("dim", -1))
     count, size = reader.size("k"), shape[dim]
     if isinstance(count, int) and isinstance(size, int) and count > size:
         raise Mismatch("topk", f"{count} elements are asked for, the dimension has {size}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from drygrad.static.facts.shapes.core import (
     Mismatch,
     Unknown,
+    axis_of,
     differ,
     dimension,
     numel,
@@ -160,7 +161,7 @@ def _unflatten(reader: Reader) -> Shape:
     value = reader.given("sizes") or reader.given("unflattened_size")
     if value is None:
         raise Unknown
-    dim = dimension(reader.integer("dim"), len(shape))
+    dim = axis_of(shape, reader.integer("dim"))
     sizes = tuple(map(size_of_value, items_of(value)))
     return replaced(shape, dim, *viewed((shape[dim],), sizes))
 
@@ -207,7 +208,7 @@ def _repeat_interleave(reader: Reader) -> Shape:
     shape, count = reader.shape(), size_of_value(reader.operand(1, "repeats"))
     if reader.given("dim") is None:
         return (product((*shape, count)),)
-    dim = dimension(reader.integer("dim"), len(shape))
+    dim = axis_of(shape, reader.integer("dim"))
     return replaced(shape, dim, product((shape[dim], count)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from drygrad.model import Edit, Fix
@@ -47,17 +48,32 @@ def apart(ctx: Context, device: str = "cpu") -> list[Apart]:
     return [found for found in ctx.derived(_apart) if found.fault.made.device == device]
 
 
+def left_behind(ctx: Context) -> list[Apart]:
+    """Return what functions return on the default device wherever their arguments are, unless more is told of it."""
+    told = {found.site for found in apart(ctx)}
+    return [found for found in ctx.derived(_left_behind) if found.site not in told]
+
+
 def _apart(ctx: Context) -> tuple[Apart, ...]:
+    return tuple(_unplanned(ctx, Places.faults))
+
+
+def _left_behind(ctx: Context) -> tuple[Apart, ...]:
+    return tuple(_unplanned(ctx, Places.left))
+
+
+def _unplanned(ctx: Context, faults: Callable[[Places], list[tuple[Function, Fault]]]) -> Iterable[Apart]:
+    """Return the faults of functions that are not for the CPU by design, once for each call that makes a tensor."""
     if ctx.facts.default_device is None or _is_program_of_cpu(ctx):
         return ()
     found: dict[ast.AST, Apart] = {}
     places = Places(ctx.facts)
-    for function, fault in places.faults():
+    for function, fault in faults(places):
         site = fault.made.site if ctx.function(fault.made.site) is not None else fault.operand
         if site not in found and not _is_by_design(function, fault, places, ctx):
             tensors = places.summary(ctx.function(site) or function.node).tensors
             found[site] = Apart(function, fault, site, tensors)
-    return tuple(found.values())
+    return found.values()
 
 
 def _is_program_of_cpu(ctx: Context) -> bool:
