@@ -9,12 +9,14 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any, cast
 
+from drygrad.worker.search.lacking import OFFERED
 from drygrad.worker.search.quiet import quiet
 from drygrad.worker.search.trial import Failure
 from drygrad.worker.search.want import Want
 
 _EQUAL = (ast.Eq, ast.NotEq, ast.LtE, ast.GtE, ast.Lt, ast.Gt, ast.Is, ast.IsNot)
 _FRAMES = 3
+_MOST_CHOICES = 9
 
 
 def compared(failure: Failure) -> Iterator[Want]:
@@ -31,6 +33,60 @@ def compared(failure: Failure) -> Iterator[Want]:
                 elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
                     yield Want("other", text="")
             return
+
+
+def distinguished_by(failure: Failure) -> Iterator[Want]:
+    """Yield the texts that the code which failed compares its own with, or looks up: ``if mode == "sum": ... else``."""
+    if not isinstance(failure.error, (ValueError, LookupError, NotImplementedError, AssertionError, AttributeError)):
+        return
+    for trace in failure.frames()[:_FRAMES]:
+        frame = trace.tb_frame
+        known: dict[str, dict[str, None]] = {}
+        for tested, texts in _texts_beside(frame, trace.tb_lineno):
+            value = value_of(tested, frame)
+            if isinstance(value, str):
+                known.setdefault(value, {}).update(dict.fromkeys(text for text in texts if text != value))
+        for value, choices in known.items():
+            if choices:
+                yield Want("choice", text=value, choices=tuple(choices)[:_MOST_CHOICES], why=OFFERED)
+
+
+def _texts_beside(frame: FrameType, line: int) -> Iterator[tuple[ast.expr, list[str]]]:
+    """Yield expressions of a function with the texts that it tells them from, in the order of the text."""
+    around = _function(frame.f_code.co_filename, frame.f_code.co_firstlineno, line)
+    for node in ast.walk(around) if around is not None else ():
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            left, right = node.left, node.comparators[0]
+            if isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+                yield from ((one, _texts(other)) for one, other in ((left, right), (right, left)) if _texts(other))
+            elif isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                yield left, _texts(right) or _texts_in(value_of(right, frame))
+        elif isinstance(node, ast.Subscript) and node.lineno <= line <= (node.end_lineno or line):
+            yield node.slice, _texts_in(value_of(node.value, frame))
+
+
+def _texts(node: ast.expr) -> list[str]:
+    """Return the texts that are written out, one or several."""
+    parts = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
+    return [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+
+
+def _texts_in(held: Any) -> list[str]:
+    """Return the texts among the items of a plain container, or the keys of a mapping."""
+    if not isinstance(held, (dict, list, tuple, set, frozenset)):
+        return []
+    return [item for item in cast("list[Any]", [*held]) if isinstance(item, str)]
+
+
+@lru_cache(maxsize=256)
+def _function(path: str, first: int, line: int) -> ast.stmt | None:
+    """Return the function that begins at a line, decorators included, and has another line in it."""
+    functions = (node for node in _nodes(path) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    for node in functions:
+        begins = min(part.lineno for part in (node, *node.decorator_list))
+        if begins == first and line <= (node.end_lineno or 0):
+            return node
+    return None
 
 
 def unpacked(failure: Failure) -> Iterator[Want]:

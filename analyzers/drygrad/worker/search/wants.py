@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drygrad.worker.search.calls import by_call, by_dtype
-from drygrad.worker.search.comparisons import compared, unpacked
+from drygrad.worker.search.comparisons import compared, distinguished_by, unpacked
 from drygrad.worker.search.kinds import misfits
 from drygrad.worker.search.lacking import lacking, named, offered, standing_in
 from drygrad.worker.search.states import behaving, unset
@@ -24,6 +24,7 @@ def wants(failure: Failure) -> Iterator[Want]:
     yield from lacking(failure)
     yield from standing_in(failure)
     yield from offered(failure)
+    yield from distinguished_by(failure)
     yield from named(failure)
     yield from by_words(failure)
     yield from compared(failure)
