@@ -43,6 +43,7 @@ def test_what_runs_are_compared_by_can_be_said() -> None:
         "values": [{**sample, "line": 3, "number": 1}],
         "state": [{**sample, "changed": True}],
         "gradients": [sample],
+        "steps": [{**sample, "name": "1:0"}],
         "written": ["net.w"],
     }
     assert Result.read({"outcome": "passed", "comparison": said}).data["comparison"] == said

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from worker_client import WorkerClient, plan
 
 from drygrad.cli.formats.what_if import table
 from drygrad.cli.main import main
+from drygrad.dryrun.comparing import Comparison, Sample
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Forecast, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
@@ -98,7 +100,7 @@ def test_what_saves_most_comes_first(told: Mapping[str, Any]) -> None:
         ("`scaled_dot_product_attention` for attention written out", "same", 0.05, (0.95, 1.2)),
         ("the loss over the vocabulary in chunks", "same", 0.3, (1.1, 1.4)),
         ("all of it in bfloat16", "rounded", 0.4, (0.99, 1.01)),
-        ("batches of 8, gradients accumulated over 2 (`batch_size` on line 5)", "same", 0.3, (0.99, 1.01)),
+        ("batches of 8, gradients accumulated over 2", "same", 0.3, (0.99, 1.01)),
     ],
 )
 def test_a_change_saves_what_it_is_for(
@@ -117,6 +119,25 @@ def test_the_largest_batch_that_fits_is_told_with_its_edit(told: Mapping[str, An
     assert row["peak_reserved"] > 0.8 * (8 * GIB - told["context"])
     (edit,) = row["edits"]
     assert (edit["start"], edit["new_text"]) == ({"line": 5, "column": 14}, str(row["batch"]))
+
+
+@pytest.mark.slow
+def test_a_step_in_parts_is_offered_as_edits_once_its_gradients_were_the_same(told: Mapping[str, Any]) -> None:
+    texts = [edit["new_text"] for edit in rows(told)["batches of 8, gradients accumulated over 2"]["edits"]]
+    assert "for ids in ids.chunk(2):" in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("now", "alike"),
+    [([1e-5, 0.0], True), ([1.004e-5, 1e-8], True), ([2e-5, 0.0], False), ([1e-5, None], False), ([1e-5], False)],
+)
+def test_gradients_of_steps_are_compared_by_the_measure_of_the_largest(now: list[Any], alike: bool) -> None:
+    def ran(elements: list[Any]) -> Comparison:
+        sample = Sample((len(elements),), tuple(elements))
+        return replace(Comparison.of_none(), steps={"1:0": sample})
+
+    assert ran([1e-5, 0.0]).steps_as(ran(now)) == alike
+    assert not ran([1e-5]).steps_as(Comparison.of_none())
 
 
 @pytest.mark.slow
@@ -224,7 +245,7 @@ async def test_the_largest_batch_is_found_in_few_traces(
 class Answers:
     """Says of edits what they are called."""
 
-    async def of(self, edits: tuple[Edit, ...]) -> bool | None:
+    async def of(self, edits: tuple[Edit, ...], *, in_parts: bool = False) -> bool | None:
         return {"same": True, "else": False}.get(edits[0].new_text)
 
 

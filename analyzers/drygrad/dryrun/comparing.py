@@ -6,7 +6,7 @@ Two runs are compared, before and after it, by what the worker's instrument ``co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from drygrad.dryrun.result import Result
@@ -37,6 +37,14 @@ class Sample:
             return False
         return all(map(_is_kept, self.elements, other.elements))
 
+    def is_near(self, other: Sample) -> bool:
+        """Say whether no element is far from that of another sample, by the measure of the largest."""
+        if self.shape != other.shape:
+            return False
+        far = _RELATIVE * max((abs(element) for element in self.elements if element is not None), default=0.0)
+        pairs = zip(self.elements, other.elements, strict=True)
+        return all(a == b or (a is not None and b is not None and abs(a - b) <= far) for a, b in pairs)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -46,6 +54,8 @@ class Comparison:
     state: Mapping[str, Sample]
     changed: frozenset[str]
     gradients: Mapping[str, Sample]
+    steps: Mapping[str, Sample] = field(default_factory=dict[str, Sample])
+    """The gradients that the first steps of optimizers begin with."""
 
     @classmethod
     def read(cls, result: Result) -> Comparison | None:
@@ -61,12 +71,18 @@ class Comparison:
             {str(entry.get("name")): _sample(entry) for entry in states},
             frozenset({*changed, *map(str, _list(found.get("written")))}),
             {str(entry.get("name")): _sample(entry) for entry in _objects(found.get("gradients"))},
+            {str(entry.get("name")): _sample(entry) for entry in _objects(found.get("steps"))},
         )
 
     @classmethod
     def of_none(cls) -> Comparison:
         """Return what a run can be compared by that came to no end: nothing."""
         return cls({}, {}, frozenset(), {})
+
+    def steps_as(self, other: Comparison) -> bool:
+        """Say whether steps begin with the gradients that those of another run begin with."""
+        alike = self.steps.keys() == other.steps.keys()
+        return alike and all(sample.is_near(other.steps[name]) for name, sample in self.steps.items())
 
     @property
     def effects(self) -> Comparison:

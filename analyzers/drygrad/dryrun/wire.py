@@ -344,6 +344,7 @@ _COMPARISON = record(
         "values": items(record({**_COMPARED, "line": _LINE, "number": _COUNT}), 1000),
         "state": items(record({**_COMPARED, "changed": flag}), 1000),
         "gradients": items(record(_COMPARED), 1000),
+        "steps": items(record(_COMPARED), 1000),
         "written": items(line(1000), 1000),
     }
 )

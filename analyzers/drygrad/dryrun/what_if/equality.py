@@ -31,8 +31,11 @@ class Equality:
         self._before: Result | None = None
         self._one_at_a_time = asyncio.Lock()
 
-    async def of(self, edits: tuple[Edit, ...]) -> bool | None:
-        """Say whether edits leave values and gradients as they were; None where that was not tried."""
+    async def of(self, edits: tuple[Edit, ...], *, in_parts: bool = False) -> bool | None:
+        """Say whether edits leave values and gradients as they were; None where that was not tried.
+
+        Where a batch is computed in parts, its values are others: the gradients of its steps are compared.
+        """
         before, after = await in_turn(lambda: (small(self._record, (), _SAMPLES), small(self._record, edits, _SAMPLES)))
         if before is None or after is None or await in_turn(self._flops) > _MOST_FLOPS:
             return None
@@ -40,6 +43,8 @@ class Equality:
         was, now = Comparison.read(first), Comparison.read(second)
         if first.outcome != "passed" or second.outcome != "passed" or was is None or now is None:
             return None
+        if in_parts:
+            return now.steps_as(was) if was.steps else None
         if not (was.values or was.state or was.gradients):
             return None  # there is nothing to compare
         trial, source = Trial(Fix("", edits), after.source, after), self._record.plan.source

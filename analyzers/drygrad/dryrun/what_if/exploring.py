@@ -101,7 +101,7 @@ async def compared(
     late = {row.edits: replace(row, edits=()) for row in rows if row.edits in others}
 
     async def one(row: Row) -> Row | None:
-        same = await equality.of(row.edits)
+        same = await equality.of(row.edits, in_parts="accumulate" in others[row.edits].words)
         made = await _row(others[row.edits], base, carry_out) if same is False else row
         unproven = late.pop(row.edits)
         return unproven if same is None else made
@@ -127,10 +127,13 @@ async def _traced(traces: Sequence[Coroutine[Any, Any, Row | None]], seconds: fl
 async def _row(variant: Variant, base: Mapping[str, Any], carry_out: CarryOut) -> Row | None:
     """Return what a variant comes to; None where it cannot be traced, or changes nothing."""
     now = told(await carry_out(variant.plan))
+    if now is None and variant.otherwise is not None:
+        return await _row(variant.otherwise, base, carry_out)
     if now is None or not all(now["changed"].get(word.partition(":")[0]) for word in variant.words):
         return None
     row = made_row(variant.title, variant.results, base, now, share=variant.share, edits=variant.edits)
-    row = replace(row, assumes=variant.assumes)
+    flops = row.flops * variant.passes if row.flops is not None else None
+    row = replace(row, assumes=variant.assumes, flops=flops)
     return row if _matters(row, base) else None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from drygrad.dryrun.what_if.attention import in_one_kernel
+from drygrad.dryrun.what_if.micro_batches import in_parts
 from drygrad.dryrun.what_if.vocabulary import in_chunks
 from drygrad.model import Edit, Span
 from drygrad.settings import Settings
@@ -225,6 +226,7 @@ _WAYS: dict[str, Callable[[Context, str], Edits]] = {
     "set-to-none": _set_to_none,
     "no-grad": _without_grad,
     "expandable": _expandable,
+    "accumulate": lambda ctx, _: in_parts(ctx),
     "sdpa": lambda ctx, _: in_one_kernel(ctx),
     "chunked-loss": _chunked,
 }

@@ -55,6 +55,8 @@ class Variant:
     """What changes in the text, where that is known."""
     share: float = 1.0
     """How much of the data it computes with in each pass, in parts of what the program as it is does."""
+    passes: int = 1
+    """How many backward passes it takes for as much data as one of the program as it is."""
     assumes: str | None = None
     """What its numbers take for granted."""
     otherwise: Variant | None = None
@@ -84,7 +86,7 @@ def variants(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
         yield with_words(record, f"together: {named}", SAME, *together)
     batch = batch_size(record)
     if batch is not None and batch.value > 1:
-        yield from _halves(record, batch)
+        yield from _halves(record, batch, rewriter)
     for size in sizes(record.plan.source, SEQUENCE)[:1]:
         yield from _smaller(record, size)
 
@@ -251,7 +253,7 @@ def _given(argument: Argument, value: int) -> Argument:
     return replace(argument, text=with_batch(argument, value), line=None, column=None)
 
 
-def _halves(record: Record, batch: BatchSize) -> Iterator[Variant]:
+def _halves(record: Record, batch: BatchSize, rewriter: Rewriter) -> Iterator[Variant]:
     half = batch.value // 2
     planned = batch.plan(half)
     if planned is None:
@@ -260,7 +262,9 @@ def _halves(record: Record, batch: BatchSize) -> Iterator[Variant]:
     yield Variant(f"batches of {half} instead of {batch.value} ({batch.where})", OTHER, plan, edits=edits, share=0.5)
     words = ("accumulate",)
     title = f"batches of {half}, gradients accumulated over 2 ({batch.where})"
-    yield Variant(title, SAME, _changed(plan, words), words, share=0.5)
+    by_words = Variant(title, SAME, _changed(plan, words), words, share=0.5)
+    by_text = written(record, f"batches of {half}, gradients accumulated over 2", SAME, rewriter.of("accumulate"))
+    yield replace(by_text, passes=2, otherwise=by_words) if by_text is not None else by_words
 
 
 def _smaller(record: Record, size: Size) -> Iterator[Variant]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Optional, cast
 import torch
 
 from drygrad.worker.reading import at_hand, is_readable, quietly, storage_of
-from drygrad.worker.run import Instrument, Run
+from drygrad.worker.run import Instrument, Place, Run
 from drygrad.worker.watch import Op
 
 _ELEMENTS = 32
@@ -25,6 +25,7 @@ _TENSORS = 300
 _ITEMS = 16
 _DEPTH = 3
 _HUGE = 1e300
+_STEPS = 2
 _LONGEST = 1000
 """A longer name, of a key such as a text, is of no use to a reader, and not sent."""
 _OPAQUE = (str, bytes, type, ModuleType, FunctionType)
@@ -47,6 +48,8 @@ class Comparison(Instrument):
         self._before: dict[str, Sample] = {}
         self._homes: dict[int, str] = {}
         self._written: set[str] = set()
+        self._steps: list[dict[str, Any]] = []
+        self._stepped = 0
 
     def begins(self, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
         """Take note of the state that the target finds."""
@@ -86,6 +89,17 @@ class Comparison(Instrument):
             if sample is not None:
                 self._values.append({"line": line, "name": path, "number": number, **sample})
 
+    def step_begins(self, optimizer: Any, place: Place | None) -> None:
+        """Sample the gradients that the first steps of an optimizer begin with."""
+        self._stepped += 1
+        if self._stepped > _STEPS:
+            return
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        for number, parameter in enumerate(parameters[:_TENSORS]):
+            sample = _sampled(parameter.grad)
+            if sample is not None:
+                self._steps.append({"name": f"{self._stepped}:{number}", **sample})
+
     def finish(self) -> None:
         """Add the samples, with those of the state that the target leaves, and of the gradients there."""
         state: list[dict[str, Any]] = []
@@ -105,6 +119,7 @@ class Comparison(Instrument):
             "state": state,
             "written": written,
             "gradients": gradients,
+            "steps": self._steps,
         }
 
     def _state(self) -> Iterator[tuple[str, Any]]:
