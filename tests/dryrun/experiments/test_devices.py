@@ -251,6 +251,9 @@ OPTIMIZER = """
 
             @torch.no_grad()
             def step(self, closure=None):
+                if closure is not None:
+                    with torch.enable_grad():
+                        closure()
                 for p in self.param_groups[0]["params"]:
                     state = self.state[p]
                     if not state:
@@ -259,16 +262,24 @@ OPTIMIZER = """
 
         net = nn.Linear(3, 2)
         optimizer = Summing(net.parameters())
-        net(torch.ones(4, 3)).sum().backward()
-        optimizer.step()
+        x = torch.ones(4, 3)
+
+        def again():
+            loss = net(x).sum()
+            loss.backward()
+            return loss
+
+        net(x).sum().backward()
+        optimizer.step({})
         """
 
 
-def test_an_optimizer_updates_parameters_on_the_gpu_as_well(lab: Lab) -> None:
-    record = lab.experimented(written(OPTIMIZER.format("torch.zeros(p.shape)")), "Summing.step", CODE)
+@pytest.mark.parametrize("closure", ["", "again"])
+def test_an_optimizer_updates_parameters_on_the_gpu_as_well(lab: Lab, closure: str) -> None:
+    record = lab.experimented(written(OPTIMIZER.format("torch.zeros(p.shape)", closure)), "Summing.step", CODE)
     (finding,) = (finding for finding in record.findings if "the GPU" in finding.message)
-    assert (finding.code, finding.span.start.line - 3, finding.severity) == ("DG205", 12, "info")
-    record = lab.experimented(written(OPTIMIZER.format("torch.zeros_like(p)")), "Summing.step", CODE)
+    assert (finding.code, finding.span.start.line - 3, finding.severity) == ("DG205", 15, "info")
+    record = lab.experimented(written(OPTIMIZER.format("torch.zeros_like(p)", closure)), "Summing.step", CODE)
     assert [(one.outcome, one.why) for one in record.result.tried] == [("held", "")]
 
 

@@ -14,6 +14,8 @@ from drygrad.worker.experiments.bench import Inputs
 from drygrad.worker.experiments.relation import NotTried
 
 _DEPTH = 6
+_CLOSURE = "closure"
+"""What the method ``step`` of optimizers calls the function that computes the loss and its gradients again."""
 
 
 class Moving:
@@ -40,6 +42,7 @@ class Moving:
         function = given.function
         if owner is not given.owner:
             function = getattr(owner, getattr(function, "__name__", ""), owner)
+        given = _without_closure(given) if isinstance(owner, torch.optim.Optimizer) else given
         positional = [self.value(value) for value in given.positional]
         named = {name: self.value(value) for name, value in given.named.items()}
         return dataclasses.replace(
@@ -155,6 +158,17 @@ class Moving:
             return value
         make = cast("Any", type(value))
         return make(*items) if hasattr(make, "_fields") else make(items)
+
+
+def _without_closure(given: Inputs) -> Inputs:
+    """Leave out what computes the gradients again, of a batch that only its own code can move, where there are some."""
+    groups = given.owner.param_groups
+    names = given.names[1 : 1 + len(given.positional)]
+    if _CLOSURE not in given.names or all(one.grad is None for group in groups for one in group["params"]):
+        return given
+    positional = [None if name == _CLOSURE else value for name, value in zip(names, given.positional)]
+    named = {name: None if name == _CLOSURE else value for name, value in given.named.items()}
+    return dataclasses.replace(given, positional=positional, named=named)
 
 
 def _yields(value: Any) -> bool:
