@@ -78,6 +78,18 @@ FORMS: dict[str, tuple[Form, ...]] = {
                       "torch.tensor([1, 2]).to(device='cuda')", "torch.eye(2).cuda(0)", "torch.ones(2).to('cuda', torch.half)")},
         ),
     ),
+    "DG214": (
+        (
+            "class Padded(nn.Module):\n    def forward(self, x: torch.Tensor, width: int):\n        result = {made}\n"
+            "        {write}\n        return result\n\n"
+            "x = torch.rand(2, 3, device='cuda').requires_grad_()\nleaves = [x]\noutputs = [made.cpu() for made in map(Padded(), [x], [5])]\n",
+            {
+                "made": ("torch.zeros(x.size(0), width)", "torch.ones((len(x), width))", "torch.full([x.shape[0], width], -1.0)",
+                         "torch.zeros(x.size(0), width, dtype=torch.float64)", "torch.zeros(x.size(0), x.size(1) + 2)"),
+                "write": ("result[:, : x.size(1)] = x", "result[:, :3] = x * 2", "result[0, :2] = x[1, 1:]"),
+            },
+        ),
+    ),
     "DG312": (
         (
             "x = {x}\nleaves = [x]\noutputs = [{soft}]\n",
