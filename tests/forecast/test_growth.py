@@ -43,6 +43,14 @@ def keeps_graphs():
         optimizer.step()
         optimizer.zero_grad()
 
+def keeps_outputs():
+    model, outputs = net(), []
+    optimizer = adam(model)
+    for _ in range(9):
+        x = torch.randn(1024, 640, device="cuda")
+        step(model, optimizer, x)
+        outputs.append(model(x))
+
 def two_optimizers():
     one, other, seen = net(), net(), {}
     first, second = adam(one), adam(other)
@@ -144,6 +152,18 @@ def test_kept_graphs(forecasts: Forecasts) -> None:
     activations = 4 * 1024 * (640 + 2 * 2048 + 640)
     assert activations <= grows["bytes"] < 1.1 * activations
     assert grows["line"] == line_of("loss = model(torch.randn")
+
+
+def test_what_is_kept_after_the_step(forecasts: Forecasts) -> None:
+    """It is there from the second step on, so it takes a pass more to see it grow; nothing goes back through it."""
+    told = forecasts.of("keeps_outputs")
+    activations = 4 * 1024 * (640 + 2 * 2048 + 640)
+    assert activations <= told["grows"]["bytes"] < 1.1 * activations
+    assert told["grows"]["line"] == line_of("outputs.append")
+    assert len(told["steps"]) == 4
+    kept = [row for row in told["tensors"] if row["line"] == line_of("outputs.append") and row["kept_by"]]
+    assert {row["kept_by"]["operation"] for row in kept} == {"gelu", "a linear layer or matrix product"}
+    assert {row["kind"] for row in kept} == {"activations"}
 
 
 def test_a_pass_has_the_steps_of_all_optimizers(forecasts: Forecasts) -> None:

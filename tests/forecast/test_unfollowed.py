@@ -47,6 +47,14 @@ def sized():
     count = int((big() > 0).sum())
     return torch.empty(count, 4, device="cuda")
 
+def rounded():
+    count = int(big().max())
+    return torch.empty(count, 4, device="cuda")
+
+def normalized():
+    count = int((big() > 0).sum())
+    return torch.nn.BatchNorm2d(64).cuda().eval()(torch.randn(8, 64, 56, 56, device="cuda")).mean() + count
+
 def empty():
     found = torch.empty(0, device="cuda")
     return torch.cat([found, big().flatten()])
@@ -82,7 +90,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
             assert result["outcome"] == ("unsupported" if target == "refused" else "passed"), result["error"]
             return result
 
-        names = ("described", "computed", "refused", "in_python", "quantized", "sized", "empty", "differentiated")
+        names = ("described", "computed", "refused", "in_python", "quantized", "differentiated")
+        names += ("sized", "rounded", "normalized", "empty")
         yield {name: of(name) for name in names}
 
 
@@ -119,9 +128,14 @@ def test_quantized_tensors_take_their_own_bytes(told: Any) -> None:
 
 
 def test_a_size_that_was_taken_to_be_nothing(told: Any) -> None:
-    forecast = told["sized"]["forecast"]
-    assert forecast["at_least"] is True
-    assert any(said.startswith("line 36: a tensor has no elements") for said in forecast["assumptions"])
+    for name, line in (("sized", 36), ("rounded", 40)):
+        forecast = told[name]["forecast"]
+        assert forecast["at_least"] is True
+        assert any(said.startswith(f"line {line}: a tensor has no elements") for said in forecast["assumptions"])
+
+
+def test_what_batch_norm_makes_empty_by_itself(told: Any) -> None:
+    assert told["normalized"]["forecast"]["at_least"] is False
 
 
 def test_a_tensor_that_is_empty_by_itself(told: Any) -> None:

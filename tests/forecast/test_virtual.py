@@ -52,6 +52,11 @@ for _ in range(2):
     optimizer.step()
     optimizer.zero_grad(set_to_none=False)
 """,
+    "attention with positions before batches": """
+layer = nn.TransformerEncoderLayer(256, 8, 512, 0.0, batch_first=True).cuda()
+for _ in range(2):
+    layer(torch.randn(4, 192, 256, device="cuda")).square().mean().backward()
+""",
     "recurrent": """
 model = nn.GRU(64, 128, 2, batch_first=True, bidirectional=True).cuda()
 out, _ = model(torch.randn(32, 16, 64, device="cuda"))
@@ -137,6 +142,22 @@ result = [list(q.grad.shape), list(k.grad.shape)]
     )
     assert told["result"] == [[1, 16, 512, 64], [1, 4, 512, 64]]
     assert told["peak"] < 4 * 16 * 512 * 512, "less than one matrix of weights"
+
+
+@pytest.mark.parametrize("really", [True, False])
+def test_attention_is_arranged_as_on_a_gpu(device: Simulated, really: bool) -> None:
+    """The flash kernel follows its inputs; the one that takes float32, or a mask, has positions before heads."""
+    program = """
+result = []
+packed = torch.randn(3, 64, 2, 8, 32, device="cuda")
+for dtype, mask in ((torch.bfloat16, None), (torch.float32, None), (torch.bfloat16, torch.zeros(64, 64))):
+    q, k, v = (part.permute(1, 2, 0, 3).requires_grad_() for part in packed.to(dtype))
+    out = F.scaled_dot_product_attention(q, k, v, mask if mask is None else mask.to("cuda", dtype))
+    result.append([out.stride(), torch.autograd.grad(out.sum(), v)[0].stride()])
+"""
+    told = device.run(f"import without_memory\nresult = without_memory.executed({program!r}, really={really})")
+    as_given, positions_first = (256, 32, 512, 1), (64 * 256, 32, 256, 1)
+    assert told["result"] == [[[*as_given]] * 2, [[*positions_first]] * 2, [[*positions_first]] * 2]
 
 
 def test_small_values_are_known(device: Simulated) -> None:

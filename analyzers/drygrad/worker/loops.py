@@ -108,7 +108,7 @@ class _Bound:
         """Say whether the loop should stop before its next pass."""
         progress, limit = self.loops.progress, self.loops.limit
         around = self.loops.run.loops_stopped > self._stopped
-        if self.count < (min(limit, PASSES) if around else limit):
+        if self.count < (min(limit, PASSES) if around else limit) or (self.count == limit and self._rises()):
             return False
         steps = progress.steps - self._steps
         if steps and progress.backwards == self._backwards and progress.repeated < self._steps:
@@ -120,6 +120,11 @@ class _Bound:
         if progress.backwards > self._backwards:
             return self.count >= MOST * limit
         return over_data or around
+
+    def _rises(self) -> bool:
+        """Say whether a pass more may tell what grows."""
+        rises = self.loops.run.rises
+        return rises is not None and self.loops.progress.steps > self._steps and rises()
 
 
 class Loop:

@@ -105,6 +105,8 @@ class Run:
     """While the backward probe is at work, whose copies and waits are not the target's."""
     returned_at: Place | None = None
     """Where the target has returned, once it has."""
+    rises: Callable[[], bool] | None = None
+    """Says, in a forecast, whether each of the last steps has left more memory in use than the one before."""
     loops_stopped: int = 0
     """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
     transforms: int = 0

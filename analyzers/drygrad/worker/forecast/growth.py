@@ -29,14 +29,28 @@ def growth(trace: Trace, device: int) -> Growth | None:
     if len(ends) < _PASSES:
         return None
     alive, totals = _alive_after(trace, device, ends)
-    first, second, third = totals
-    if min(second - first, third - second) < _NOTEWORTHY:
+    if not _is_rising(totals):
         return None
     older, newer = (_by_origin(one for one, made in alive if made == number) for number in (0, 1))
     left = {origin: min(_bytes(older[origin]), _bytes(found)) for origin, found in newer.items() if origin in older}
     if sum(left.values()) < _NOTEWORTHY:
         return None
     return Growth(sum(left.values()), newer[max(left, key=lambda origin: left[origin])][0])
+
+
+def rises(trace: Trace) -> bool:
+    """Say whether each of the last passes has left more behind than the one before, on any device.
+
+    It takes one pass more to tell what grows if a pass makes it after its step.
+    """
+    ends = _ends_of_passes(trace)[-_PASSES:]
+    devices = {event.device for event in trace.events if isinstance(event, Allocation)}
+    return len(ends) == _PASSES and any(_is_rising(_alive_after(trace, device, ends)[1]) for device in devices)
+
+
+def _is_rising(totals: list[int]) -> bool:
+    first, second, third = totals
+    return min(second - first, third - second) >= _NOTEWORTHY
 
 
 def _ends_of_passes(trace: Trace) -> list[int]:

@@ -25,6 +25,10 @@ from drygrad.worker.lines import Instruction, Lines
 
 Owned = tuple[str, Any, str]
 """A kind, a tensor of that kind, and its name."""
+NumberOf = Callable[[Any], "int | None"]
+"""Returns the allocation that a tensor lies in."""
+_LEAF = (1 << 64) - 1
+"""The sequence number of all nodes that add to the gradient of a leaf."""
 
 
 class Keeper(NamedTuple):
@@ -53,13 +57,18 @@ class Owners:
         self._modules: weakref.WeakSet[Any] = weakref.WeakSet()
         self._parents: weakref.WeakKeyDictionary[Any, tuple[Any, str]] = weakref.WeakKeyDictionary()
         self._lines = lines
+        self._ordered: set[int] = set()
+        """The sequence numbers of the nodes that modules have returned so far."""
         self._roles: dict[str, list[str]] = {}
 
     @contextmanager
-    def watching(self, settle: Callable[[Iterable[Owned]], None], *, always: bool) -> Generator[None]:
-        """Hear of modules that are made inside the block; ``settle`` is told what has changed before it is used.
+    def watching(
+        self, settle: Callable[[Iterable[Owned]], None], number_of: NumberOf, *, always: bool
+    ) -> Generator[None]:
+        """Hear of modules that are made or called inside the block; ``settle`` is told what has changed before a call.
 
         With ``always`` it is told after each call: where parameters are in shards, others stand for them meanwhile.
+        What a call keeps for backward is learned at its end, since no backward may ever follow.
         """
         kind: Any = torch.nn.Module
         apply = kind._apply
@@ -79,7 +88,9 @@ class Owners:
                 settle(self._of_modules(changed))
 
         def ends(module: Any, args: Any, output: Any) -> None:
-            settle(self._of_modules([module]))
+            if always:
+                settle(self._of_modules([module]))
+            self._keep_new(tensors_in(output), number_of)
 
         def contains(module: Any, name: str, child: Any) -> None:
             if child is not None:
@@ -90,8 +101,7 @@ class Owners:
                 left.callback(register(has).remove)
             left.callback(register_module_module_registration_hook(contains).remove)
             left.callback(register_module_forward_pre_hook(begins).remove)
-            if always:
-                left.callback(register_module_forward_hook(ends).remove)
+            left.callback(register_module_forward_hook(ends).remove)
             left.callback(setattr, kind, "_apply", apply)
             kind._apply = applied
             yield
@@ -131,16 +141,29 @@ class Owners:
             names.append(name)
         return "".join(f"{name}." for name in reversed(names))
 
-    def keep(self, roots: tuple[Any, ...], number_of: Callable[[Any], int | None]) -> list[int]:
-        """Learn which allocations are kept for a backward pass from the tensors ``roots``; return them."""
-        kept: list[int] = []
+    def keep(self, roots: Iterable[Any], number_of: NumberOf) -> None:
+        """Learn which allocations are kept for a backward pass from the tensors ``roots``."""
         for node in graphs.nodes(roots):
-            for tensor in (part for saved in self._saved(node) for part in parts_of(saved)):
-                number = number_of(tensor)
-                if number is not None:
-                    kept.append(number)
-                    self._kept(number, node)
-        return kept
+            self._keep_of(node, number_of)
+
+    def _keep_new(self, roots: Iterable[Any], number_of: NumberOf) -> None:
+        """Learn that of the nodes that are new."""
+        plain = (root for root in roots if type(root) is torch.Tensor)  # others may compute themselves when asked
+        waiting = [root.grad_fn for root in plain if root.grad_fn is not None]
+        while waiting:
+            node = waiting.pop()
+            order = node._sequence_nr()
+            if order in self._ordered or order == _LEAF:
+                continue
+            self._ordered.add(order)
+            self._keep_of(node, number_of)
+            waiting += [following for following, _ in node.next_functions if following is not None]
+
+    def _keep_of(self, node: Any, number_of: NumberOf) -> None:
+        for tensor in (part for saved in self._saved(node) for part in parts_of(saved)):
+            number = number_of(tensor)
+            if number is not None:
+                self._kept(number, node)
 
     def _kept(self, number: int, node: Any) -> None:
         order, known = node._sequence_nr(), self.keepers.get(number)

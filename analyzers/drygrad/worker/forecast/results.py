@@ -13,7 +13,8 @@ from typing import Any, Callable, NamedTuple, Union, cast
 import torch
 
 from drygrad.worker.devices.sim.errors import Unsupported
-from drygrad.worker.devices.sim.special import recurrent
+from drygrad.worker.devices.sim.internals import overload
+from drygrad.worker.devices.sim.special import attention, recurrent
 from drygrad.worker.forecast.custom import is_custom
 
 META = torch.device("meta")
@@ -73,6 +74,7 @@ class Results:
         self._is_unknown = is_unknown
         importlib.import_module("torch._meta_registrations")
         self._kernels = _cells()
+        self._arranged = {overload(name): kernel for name, kernel in attention.KERNELS.items()}
         self._registry: Any = dict(_counter().flop_registry)
         for name in ("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward"):
             # The simulated device has attention done by the host's kernel, which torch does not count.
@@ -90,7 +92,7 @@ class Results:
             if any(argument.name == "device" for argument in func._schema.arguments):
                 named["device"] = META
             try:
-                made = _called(func, own, named)
+                made = _called(self._arranged.get(func, func), own, named)
             except Exception as error:  # noqa: BLE001 - torch refuses in many ways what a kernel takes
                 made, key = self._of_kernel(func, args, kwargs, error), None
             result = _with_room(func, args, _shapes(made))

@@ -33,6 +33,7 @@ from drygrad.worker.forecast.events import (
     Site,
     Trace,
 )
+from drygrad.worker.forecast.growth import rises
 from drygrad.worker.forecast.owners import Owned, Owners, parts_of
 from drygrad.worker.forecast.results import Known
 from drygrad.worker.forecast.surface import patched
@@ -68,6 +69,7 @@ class Tracing(Instrument):
         self.unknown = Unknown(self._site, self._text)
         self.virtual = Virtual(self._made, self._computed)
         self.unknown.serve(self.virtual)
+        run.rises = lambda: rises(self.trace)
         self.collectives = Collectives(self.virtual)
         self.collectives.serve()
         self.owners = Owners(run.lines)
@@ -94,7 +96,7 @@ class Tracing(Instrument):
                 simulated.watcher = self
                 left.callback(setattr, simulated, "watcher", None)
             left.enter_context(patched(self.virtual, self.unknown))
-            left.enter_context(self.owners.watching(self._settle, always=self.run.world > 1))
+            left.enter_context(self.owners.watching(self._settle, self._number_of, always=self.run.world > 1))
             self.changes = left.enter_context(applied([Seen.word, *self.run.plan["forecast"].get("changes", ())]))
             left.enter_context(self.virtual)
             left.callback(self._leave)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Callable
 
 import torch
@@ -13,6 +14,8 @@ from drygrad.worker.forecast.virtual import Virtual
 _MOST = 50
 _COMPARISONS = frozenset(f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "isfinite"))
 _MASKS = (torch.bool, torch.uint8)
+_WHOLE = re.compile(r"\b(?:int|round|ceil|floor)\(")
+"""What makes a size of a number with a fraction."""
 
 
 class Unknown:
@@ -85,8 +88,14 @@ class Unknown:
         )
 
     def _is_asserted(self) -> bool:
+        return self._line().lstrip().startswith("assert ")
+
+    def _is_made_whole(self) -> bool:
+        return _WHOLE.search(self._line()) is not None
+
+    def _line(self) -> str:
         site = self._site()
-        return site is not None and self._text(site).lstrip().startswith("assert ")
+        return self._text(site) if site is not None else ""
 
     def assume(self, what: str) -> None:
         """Take note of an assumption at the present line."""
@@ -108,7 +117,7 @@ class Unknown:
             self.assume("a number was taken to be 0")
             return 0j
         self.assume("a number was taken to be 0")
-        self._counted = self._counted or not dtype.is_floating_point
+        self._counted = self._counted or not dtype.is_floating_point or self._is_made_whole()
         return 0.0 if dtype.is_floating_point else 0
 
     def _holds(self, truth: torch.Tensor) -> bool:

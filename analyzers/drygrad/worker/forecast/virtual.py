@@ -111,7 +111,7 @@ class Virtual(TorchDispatchMode):
         tensors = [*_tensors(args), *_tensors(kwargs.values())]
         if self._is_known(form, tensors, form.func, args, kwargs):
             result = form.func(*args, **kwargs)
-            if not tensors and any(tensor.numel() == 0 for tensor in _tensors((result,))):
+            if not tensors and any(map(_is_emptied, _tensors((result,)))):
                 self.emptied()
             for tensor in _tensors((result,)) if None in form.returns else ():
                 if tensor.device.type == "cpu":
@@ -308,6 +308,11 @@ def _tensors(values: Any) -> list[Any]:
         elif isinstance(value, _SEQUENCES):
             found += [item for item in cast("list[Any]", value) if isinstance(item, torch.Tensor)]
     return found
+
+
+def _is_emptied(tensor: Any) -> bool:
+    """Say whether a tensor has no elements; batch norm itself makes a list of bytes without any, for cuDNN."""
+    return tensor.numel() == 0 and not (tensor.dtype is torch.uint8 and tensor.dim() == 1)
 
 
 def _shapes(result: Any) -> list[Shape]:

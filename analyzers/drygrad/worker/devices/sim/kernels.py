@@ -23,10 +23,11 @@ OPERATORS: dict[str, Operator] = {}
 Kernel = Callable[..., Any]
 
 
-def kernel(op: Any, check: str | None = None) -> Kernel:
-    """The kernel of an operator overload; ``check`` overrides which devices it checks."""
+def kernel(op: Any, check: str | None = None, run: Kernel | None = None) -> Kernel:
+    """The kernel of an operator overload; ``check`` overrides which devices it checks, ``run`` what the host runs."""
     operator = OPERATORS.get(mismatch.operator_name(op._schema), UNCHECKED)
     plan = Plan(op, operator, check)
+    plan.run = run or plan.run
     chosen = _plain(plan) if plan.plain else _general(plan)
     if dtypes.base(plan.name) in dtypes.REFUSED:
         chosen = _refusing(dtypes.base(plan.name), chosen)

@@ -58,7 +58,6 @@ def register() -> None:
 def _served() -> list[str]:
     """Names of the operators that have a kernel on a GPU and one on the host."""
     names = [name for name in kernels.OPERATORS if native_functions.on_device(kernels.OPERATORS, name)]
-    names += attention.HOST_KERNELS
     if CUDA_LIBRARY:
         known = set(names)
         every = (full[len("aten::") :] for full in C._dispatch_get_all_op_names() if full.startswith("aten::"))
@@ -105,6 +104,10 @@ def _special() -> dict[str, Kernel]:
             special[name] = indexing.checked_indexing(name, kernels.kernel(op, check="none"))
     for name in masking.NAMES:
         special[name] = masking.checked_filling(kernels.kernel(overload(name), check="none"))
+    for name, run in attention.KERNELS.items():
+        op = overload(name)
+        if op is not None:
+            special[name] = kernels.kernel(op, run=run)
     for name in kernels.OPERATORS:
         op = overload(name) if name.startswith("_foreach_") else None
         if op is not None and _on_host(name):

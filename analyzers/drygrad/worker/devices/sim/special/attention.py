@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -9,11 +11,8 @@ from drygrad.worker.devices.sim import memory
 from drygrad.worker.devices.sim.internals import aten
 from drygrad.worker.devices.sim.mismatch import two_devices
 
-HOST_KERNELS = (
-    "_scaled_dot_product_flash_attention_for_cpu",
-    "_scaled_dot_product_flash_attention_for_cpu_backward",
-)
-"""Only the host has these; they serve here in place of a GPU's own."""
+_FORWARD = "_scaled_dot_product_flash_attention_for_cpu"
+_BACKWARD = f"{_FORWARD}_backward"
 
 NOTEWORTHY_WEIGHTS = 1 << 20
 
@@ -51,10 +50,44 @@ def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 - the operator's own
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             allowed = torch.zeros_like(attn_mask, dtype=query.dtype)
             attn_mask = allowed.masked_fill_(attn_mask.logical_not(), float("-inf"))
-        flash = aten._scaled_dot_product_flash_attention_for_cpu
+        flash = getattr(aten, _FORWARD)
         return flash(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
     math = aten._scaled_dot_product_attention_math
     return math(query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
+
+
+def forward(query: Tensor, *args: Any, attn_mask: Tensor | None = None, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Compute what the host's kernel does, and arrange it as a GPU does: what reshapes it may need a copy then.
+
+    With fewer bits and no mask, a GPU takes the flash kernel, which arranges results and gradients as the inputs are.
+    Else it takes another, for which positions come before heads in memory, in results and gradients.
+    """
+    out, sums = getattr(aten, _FORWARD)(query, *args, attn_mask=attn_mask, **kwargs)
+    return out if _is_flash(query, attn_mask) else _arranged(out, _positions_first(out)), sums
+
+
+def backward(grad: Tensor, *args: Any, attn_mask: Tensor | None = None, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Compute the gradients, and arrange them as a GPU does."""
+    grads = getattr(aten, _BACKWARD)(grad, *args, attn_mask=attn_mask, **kwargs)
+    if not _is_flash(args[0], attn_mask):
+        return grads
+    return tuple(_arranged(each, torch.empty_like(given)) for each, given in zip(grads, args))
+
+
+def _is_flash(query: Tensor, mask: Tensor | None) -> bool:
+    return mask is None and query.dtype in {torch.float16, torch.bfloat16}
+
+
+def _positions_first(like: Tensor) -> Tensor:
+    return torch.empty_permuted(like.shape, (0, 2, 1, 3), dtype=like.dtype, device=like.device)
+
+
+def _arranged(values: Tensor, room: Tensor) -> Tensor:
+    return values if values.stride() == room.stride() else room.copy_(values)
+
+
+KERNELS = {_FORWARD: forward, _BACKWARD: backward}
+"""Only the host has these; they serve here in place of a GPU's own."""
 
 
 def _flash(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, shares: bool) -> bool:
