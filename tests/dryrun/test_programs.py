@@ -330,6 +330,14 @@ def test_an_error_of_the_target_is_a_finding_there(worker: WorkerClient, tmp_pat
     assert found.path is None
 
 
+def test_a_backward_pass_that_the_program_did_not_begin_has_no_line_in_it(worker: WorkerClient, tmp_path: Path) -> None:
+    overwrites = NET.replace("y = self.fc(x)", "y = self.fc(x).exp()\n        y += 1")
+    plan = planned(tmp_path, f"{TRAIN}{STEP}\n", net=overwrites)
+    (found,) = findings(result_of(worker, plan), plan, plan.source, Settings())
+    assert (found.code, found.message.endswith("; backward() fails")) == ("DG101", True)
+    assert [related.message for related in found.related] == ["exp saves its output for backward"]
+
+
 def test_what_a_program_does_before_and_at_its_end_is_not_told(worker: WorkerClient, tmp_path: Path) -> None:
     waits = "torch.ones(2, device='cuda').sum().item()"
     plan = planned(tmp_path, f"{TRAIN}{waits}\ntry:\n    {STEP}\nfinally:\n    {waits}\n")

@@ -270,6 +270,12 @@ def test_fixes_that_time_did_not_suffice_for_have_no_verdict(lab: Lab) -> None:
     assert {fix.verified for finding in findings for fix in finding.fixes} == {None}
 
 
+def test_a_fix_that_only_a_run_could_think_of_is_offered_without_a_verdict_where_time_is_up(lab: Lab) -> None:
+    record, _ = lab.run(written(OVERWRITTEN))
+    (finding,) = lab.verified(record, 0.01)
+    assert [fix.verified for fix in finding.fixes] == [None]
+
+
 DISTILLED = """
 def step(student, teacher, x):
     before = F.softmax(student(x), dim=-1)

@@ -67,11 +67,11 @@ class Lab:
         record, home = self._loop.run_until_complete(seen)
         return self._loop.run_until_complete(self._runs.experiment(record, home, settings, seconds))
 
-    def verified(self, record: Record) -> Sequence[Finding]:
+    def verified(self, record: Record, budget: float = 120.0) -> Sequence[Finding]:
         """Return the findings of a record with their fixes tried."""
         home = Home(Path(sys.executable), self._folder)
         static = Analyzer().check(record.plan.source).findings
-        verifying = self._runs.verify(record, static, home, Settings(), 120.0)
+        verifying = self._runs.verify(record, static, home, Settings(), budget)
         return self._loop.run_until_complete(verifying).findings
 
     def verdict_on(self, record: Record, old: str, new: str) -> bool | None:

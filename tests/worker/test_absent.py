@@ -127,3 +127,22 @@ def test_a_module_that_refuses_to_be_imported_is_left_out_as_a_whole(worker: Wor
     result = worker.run(plan(tmp_path, "def f():\n    print('ran')\n", "f", setup=[[1, 0]], **fields))
     assert (result["outcome"], result["output"]["text"]) == ("passed", "ran\n")
     assert result["faults"] == [], "the package is missing; the program's own error only says so"
+
+
+def test_a_module_that_cannot_be_imported_is_missing_wherever_it_is_spelled_out(
+    worker: WorkerClient, tmp_path: Path
+) -> None:
+    installed = tmp_path / "site-packages" / "bundle"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").touch()
+    (installed / "board.py").write_text("import absent_xyz\n")
+    layers = "import bundle\nfrom bundle.board import Writer\ndef made(w: bundle.board.Writer): ...\n"
+    text = "import bundle\nfrom .layers import made\ndef runs():\n    print('ran')\ndef asks():\n    bundle.board.Writer()\n"
+    home = tmp_path / "home"
+    home.mkdir()
+    fields = in_package(home, layers=layers)
+    fields["sys_path"].append(str(installed.parent))
+    setup = [[1, 0], [2, 0], [3, 0], [5, 0]]
+    runs, asks = (worker.run(plan(home, text, name, setup=setup, **fields)) for name in ("runs", "asks"))
+    assert (runs["outcome"], runs["output"]["text"], runs["faults"]) == ("passed", "ran\n", [])
+    assert asks["outcome"] == "missing-package"

@@ -131,7 +131,7 @@ class DryRuns:
         otherwise = await self._first_made(request, replace(options, own_calls=False))
         if isinstance(otherwise, Missing) or otherwise[0].result.outcome not in ("passed", "failed"):
             return found
-        return [_with_notes(record, ("a call in this file could not be made",)) for record in otherwise]
+        return [_with_notes(record, ("its call in this file could not be built",)) for record in otherwise]
 
     async def _launched(
         self, request: _Request, options: RunOptions, found: list[Record] | Missing
@@ -324,7 +324,7 @@ def _with_files(plan: Plan, root: Path) -> Plan:
 
 
 def _with_notes(record: Record, notes: tuple[str, ...]) -> Record:
-    return replace(record, result=replace(record.result, notes=(*record.result.notes, *notes)))
+    return replace(record, result=replace(record.result, notes=tuple(dict.fromkeys((*record.result.notes, *notes)))))
 
 
 def _on(plan: Plan, device: str) -> Plan:

@@ -1,8 +1,8 @@
 """Tries fixes: each is applied to a copy of the text, the same run is made again, and the two are compared.
 
 What holds comes first, the safe ones before the others. A rule's own fix that was tried in vain stays, last and marked;
-a fix that only a run could think of, and that did not hold, is dropped. One that no run could tell of is offered,
-marked, where there is no other.
+a fix that only a run could think of, and that did not hold, is dropped. One that no run could tell of, or for which the
+time did not suffice, is offered, marked, where there is no other.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ MOST = 8
 ENOUGH = 2
 """So many fixes that hold are offered of one finding; one that is safe is enough."""
 
+_CUT_SHORT = "not all fixes were tried: the limit is"
+
 Run = Callable[[Plan], Awaitable[Result]]
 
 _log = logging.getLogger(__name__)
@@ -65,7 +67,8 @@ class _Judged:
         verified = self.verified
         held = {fix.edits for fix in verified}
         own = [self.verdicts.get(fix.edits, fix) for fix in self.finding.fixes if fix.edits not in held]
-        undecided = [] if verified or own else [fix for fix in self.verdicts.values() if fix.verified is None][:1]
+        untold = [fix for fix in self.verdicts.values() if fix.verified is None] if self.verdicts else self.candidates
+        undecided = () if verified or own else untold[:1]
         return (*verified, *sorted(own, key=lambda fix: fix.verified is False), *undecided)
 
 
@@ -76,7 +79,17 @@ async def verify(record: Record, static: Sequence[Finding], run: Run, settings: 
     """
     end = asyncio.get_running_loop().time() + budget
     record, behind = await _verified(record, static, run, settings, end, ROUNDS)
-    return told(record, behind)
+    record = told(record, behind)
+    return _cut_short(record, budget) if 0 < budget and asyncio.get_running_loop().time() >= end else record
+
+
+def _cut_short(record: Record, budget: float) -> Record:
+    """Return a record that says so where the time did not suffice for the fixes of what was seen."""
+    seen = (finding for finding in (*record.findings, *record.elsewhere) if finding.witness == "dry-run")
+    if not any(fix.verified is None for finding in seen for fix in finding.fixes):
+        return record
+    note = f"{_CUT_SHORT} {budget:g} s; a longer `verify-time` allows more"
+    return replace(record, result=replace(record.result, notes=(*record.result.notes, note)))
 
 
 async def _verified(

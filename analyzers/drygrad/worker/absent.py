@@ -129,22 +129,18 @@ class Absences:
         """Make what stands for something absent known to all modules."""
         setattr(builtins, ABSENT, self.stand_in)
 
-    def stand_in(self, name: str) -> Any:
-        """Return what stands for a name whose statement has just failed; of ``import a.b`` what there is of ``a``."""
+    def stand_in(self, name: str, module: str = "") -> Any:
+        """Return what stands for a name whose statement has just failed; of ``import a.b`` what there is of ``a``.
+
+        A program may spell out the module of a ``from a.b import name`` elsewhere: what is not there of it is absent, too.
+        """
         error = sys.exc_info()[1]
         assert error is not None
-        made = _named(name, _Failed(error, error.__traceback__, self))
-        first, *further = name.split(".")
-        there = sys.modules.get(first) if further else None
-        if there is None:
-            return made
-        within: Any = there
-        for part in further:
-            if not hasattr(within, part):
-                setattr(within, part, made)
-                break
-            within = getattr(within, part)
-        return there
+        failed = _Failed(error, error.__traceback__, self)
+        if module:
+            _complete(module, failed)
+            return _named(name, failed)
+        return _complete(name, failed) or _named(name, failed)
 
     def is_user(self, frame: FrameType) -> bool:
         """Say whether the program itself is asking."""
@@ -216,6 +212,19 @@ def _named(name: str, failed: _Failed) -> Absent:
     return Absent(name, bases, {"_drygrad_stands_for": failed})
 
 
+def _complete(name: str, failed: _Failed) -> ModuleType | None:
+    """Return the package of a dotted name if it is there; what lies within it is absent from where it ends."""
+    first, *further = name.split(".")
+    there = sys.modules.get(first) if further else None
+    within: Any = there
+    for part in further if there is not None else ():
+        if not hasattr(within, part):
+            setattr(within, part, _named(part, failed))
+            break
+        within = getattr(within, part)
+    return there
+
+
 def _is_defining(frame: FrameType | None) -> bool:
     """Say whether the body of a module or class is being executed."""
     while frame is not None and frame.f_code.co_name.startswith("<") and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
@@ -285,11 +294,12 @@ def _parts(node: ast.stmt) -> list[ast.stmt]:
 
 def _guarded(node: ast.stmt) -> ast.stmt:
     """Return a statement that binds what stands for its names where it fails."""
-    bound = [_binding(name) for name in _bound(node) or ()]
+    module = node.module if isinstance(node, ast.ImportFrom) and not node.level else None
+    bound = [_binding(name, module or "") for name in _bound(node) or ()]
     handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, bound)
     return ast.fix_missing_locations(ast.copy_location(ast.Try([node], [handler], [], []), node))
 
 
-def _binding(name: str) -> ast.stmt:
-    call = ast.Call(ast.Name(ABSENT, ast.Load()), [ast.Constant(name)], [])
+def _binding(name: str, module: str) -> ast.stmt:
+    call = ast.Call(ast.Name(ABSENT, ast.Load()), [ast.Constant(name), ast.Constant(module)], [])
     return ast.Assign([ast.Name(name.partition(".")[0], ast.Store())], call)

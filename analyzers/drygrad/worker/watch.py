@@ -269,7 +269,8 @@ def _hear_of_backward(run: Run) -> Any:
     def run_backward(roots: tuple[Any, ...], *args: Any, **kwargs: Any) -> Any:
         if run.transforms:
             return engine(roots, *args, **kwargs)
-        run.tell("backward_begins", roots, run.lines.caller())
+        # Behind drygrad's own pass are the frames of a program that is in the middle of its call of the target.
+        run.tell("backward_begins", roots, None if run.probing else run.lines.caller())
         error: BaseException | None = None
         try:
             gradients = engine(roots, *args, **kwargs)
