@@ -462,4 +462,4 @@ async def test_a_call_that_cannot_be_made_here_gives_way_to_a_search(
     assert isinstance(records, list)
     assert records[0].result.outcome == "passed", records[0].result.error
     assert records[0].plan.proposal is not None
-    assert "a call in this file could not be made" in records[0].result.notes
+    assert "its call in this file could not be built" in records[0].result.notes
