@@ -137,7 +137,10 @@ def test_a_module_that_cannot_be_imported_is_missing_wherever_it_is_spelled_out(
     (installed / "__init__.py").touch()
     (installed / "board.py").write_text("import absent_xyz\n")
     layers = "import bundle\nfrom bundle.board import Writer\ndef made(w: bundle.board.Writer): ...\n"
-    text = "import bundle\nfrom .layers import made\ndef runs():\n    print('ran')\ndef asks():\n    bundle.board.Writer()\n"
+    text = (
+        "import bundle\nfrom .layers import made\n"
+        "def runs():\n    print('ran')\ndef asks():\n    bundle.board.Writer()\n"
+    )
     home = tmp_path / "home"
     home.mkdir()
     fields = in_package(home, layers=layers)

@@ -80,7 +80,7 @@ async def verify(record: Record, static: Sequence[Finding], run: Run, settings: 
     end = asyncio.get_running_loop().time() + budget
     record, behind = await _verified(record, static, run, settings, end, ROUNDS)
     record = told(record, behind)
-    return _cut_short(record, budget) if 0 < budget and asyncio.get_running_loop().time() >= end else record
+    return _cut_short(record, budget) if budget > 0 and asyncio.get_running_loop().time() >= end else record
 
 
 def _cut_short(record: Record, budget: float) -> Record:

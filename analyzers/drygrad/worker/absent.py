@@ -132,7 +132,8 @@ class Absences:
     def stand_in(self, name: str, module: str = "") -> Any:
         """Return what stands for a name whose statement has just failed; of ``import a.b`` what there is of ``a``.
 
-        A program may spell out the module of a ``from a.b import name`` elsewhere: what is not there of it is absent, too.
+        A program may spell out the module of a ``from a.b import name`` elsewhere: whatever that module lacks is
+        absent, too.
         """
         error = sys.exc_info()[1]
         assert error is not None
