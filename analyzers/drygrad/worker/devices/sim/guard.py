@@ -1,8 +1,8 @@
 """A device guard for CUDA where no CUDA runtime is: torch's own fake one, switched on.
 
 ``torch._C._ensureCUDADeviceGuardSet`` replaces a registered guard that counts no device by ``FakeGuardImpl``, but does
-nothing where none is registered, as in a torch without CUDA. So a stub whose every method answers 0 comes first.
-Where torch has CUDA and there is a GPU, the GPU is hidden before the CUDA runtime counts it.
+nothing where none is registered, as in a torch without CUDA, or where one counts a real GPU. So a stub whose every
+method answers 0 comes first.
 
 The first backward of a process starts a thread for each device that the guard counts, and a process that has such
 threads cannot go backward behind a fork. One that is to be forked counts none as long as it uses none; what is forked
@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
 from drygrad.worker.devices.sim import memory
@@ -43,15 +41,12 @@ def install() -> None:
     """Register the guard; raises where torch does not export its registry."""
     library = ctypes.CDLL(shared_library("c10"))
     registry = (ctypes.c_void_p * (CUDA + 1)).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")
-    before = registry[CUDA]
-    if before is None:
-        registry[CUDA] = _stub()
-    registered = registry[CUDA]
-    with _no_real_device():
-        C._ensureCUDADeviceGuardSet()
-    if registry[CUDA] == registered:
+    before, stub = registry[CUDA], _stub()
+    registry[CUDA] = stub
+    C._ensureCUDADeviceGuardSet()
+    if registry[CUDA] == stub:
         registry[CUDA] = before
-        raise RuntimeError("torch did not take its fake CUDA guard: it has counted a real device already")
+        raise RuntimeError("torch did not take its fake CUDA guard")
     _count(registry[CUDA])
 
 
@@ -96,20 +91,6 @@ def _count(guard: int) -> None:
     table[place] = ctypes.cast(ours, ctypes.c_void_p).value
     _kept.extend([table, counted, ours])
     pointer.value = ctypes.addressof(table)
-
-
-@contextmanager
-def _no_real_device() -> Generator[None, None, None]:
-    """Hide real devices from the CUDA runtime, which looks once, at the first question."""
-    before = os.environ.get("CUDA_VISIBLE_DEVICES")
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["CUDA_VISIBLE_DEVICES"]
-        else:
-            os.environ["CUDA_VISIBLE_DEVICES"] = before
 
 
 def _stub() -> int:
