@@ -11,6 +11,31 @@ def test_probe_finds_it_working_and_leaves_the_process_alone() -> None:
         plain.close()
 
 
+COUNTED = """
+import ctypes
+from drygrad.worker.devices.sim import guard
+from drygrad.worker.devices.sim.internals import shared_library
+
+one = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p)(lambda this: 1)
+table = (ctypes.c_void_p * guard.METHODS)(*[ctypes.cast(one, ctypes.c_void_p).value] * guard.METHODS)
+instance = (ctypes.c_void_p * 1)(ctypes.addressof(table))
+registry = (ctypes.c_void_p * 2).in_dll(
+    ctypes.CDLL(shared_library("c10")), "_ZN3c104impl26device_guard_impl_registryE"
+)
+registry[guard.CUDA] = ctypes.addressof(instance)
+sim.enable()
+result = str(torch.ones(2, device="cuda").sum().device)
+"""
+
+
+def test_it_serves_beside_a_gpu_that_torch_has_counted_already() -> None:
+    plain = Simulated(enable=False)
+    try:
+        assert plain.run(COUNTED) == "cuda:0"
+    finally:
+        plain.close()
+
+
 def test_a_training_step(sim: Simulated) -> None:
     code = """
 torch.manual_seed(0)

@@ -77,7 +77,7 @@ DTYPE = {
     "F.softmax(i, 0)": missing("host_softmax", "Long"),
     "F.dropout(i, 0.5)": missing("fused_dropout", "Long"),
     "torch.randn(3, device='cuda', dtype=torch.long)": missing("normal_kernel_cuda", "Long"),
-    "m @ n.double()": "RuntimeError: expected m1 and m2 to have the same dtype, but got: float != double",
+    "m @ n.double()": "RuntimeError: expected mat1 and mat2 to have the same dtype, but got: float != double",
     "c.add_(1j)": "RuntimeError: result type ComplexFloat can't be cast to the desired output type Float",
     "F.cross_entropy(m, torch.zeros(2, device='cuda'))": (
         "RuntimeError: expected target dtype to be Long or Byte, but got Float"
@@ -111,12 +111,24 @@ INDEX = {
     "c.to('cuda:3')": "AcceleratorError: CUDA error: invalid device ordinal",
 }
 PROGRAMS = {**DEVICE, **DTYPE, **SHAPE, **INDEX}
+UNTIL_2_12 = {
+    "F.cross_entropy(m, torch.zeros(2, device='cuda'))": missing(
+        "nll_loss_forward_reduce_cuda_kernel_2d_index", "Float"
+    )
+}
+"""What older releases of torch say instead."""
 
 PREPARED = """
 c, h = torch.ones(3, device="cuda"), torch.ones(3)
 i, j = torch.arange(3, device="cuda"), torch.arange(3)
 m, n = torch.ones(2, 3, device="cuda"), torch.ones(3, 2, device="cuda")
 """
+
+
+def words(program: str, torch_version: str) -> str:
+    """Return the words in which a release of torch refuses a program."""
+    older = tuple(int(part) for part in torch_version.split(".")[:2]) <= (2, 12)
+    return (older and UNTIL_2_12.get(program)) or PROGRAMS[program]
 
 
 def first_line(message: str) -> str:

@@ -65,6 +65,8 @@ FULL_PRECISION = re.compile(
     r"aten::(?:_?linalg_|special_|cholesky|geqrf|ormqr|orgqr|triangular_solve|lu_unpack|lu_solve|igamma|_ctc_loss|"
     r"_cdist|_pdist)"
 )
+PRODUCTS = frozenset({"mm", "addmm"})
+FACTORS = "expected m1 and m2"  # as the host calls what a GPU calls mat1 and mat2
 TARGET = re.compile(r"expected scalar type Long but found (\w+)")  # until torch 2.12
 NOT_IMPLEMENTED = re.compile(r"""^"(\w+)" not implemented for '(\w+)'""")
 
@@ -81,7 +83,9 @@ def not_implemented(kernel: str, dtype: str) -> NotImplementedError:
 
 
 def in_words_of_cuda(error: RuntimeError, name: str) -> RuntimeError:
-    """The same error with the name that the kernel has on a GPU."""
+    """The same error with the names that the kernel and its arguments have on a GPU."""
+    if base(name) in PRODUCTS and FACTORS in str(error):
+        return type(error)(str(error).replace(FACTORS, "expected mat1 and mat2"))
     target = TARGET.match(str(error))
     if target is not None and base(name) == "nll_loss_forward":
         return not_implemented("nll_loss_forward_reduce_cuda_kernel_2d_index", target[1])

@@ -9,7 +9,7 @@ import torch
 
 from drygrad.worker.devices.sim import kernels, native_functions
 from drygrad.worker.devices.sim.errors import Unsupported
-from drygrad.worker.devices.sim.internals import CUDA_LIBRARY, HOST, C, always, has_kernel, overload
+from drygrad.worker.devices.sim.internals import CUDA_LIBRARY, HOST, C, always, has_kernel, ops, overload
 from drygrad.worker.devices.sim.relabel import to_device
 from drygrad.worker.devices.sim.special import (
     attention,
@@ -24,6 +24,7 @@ from drygrad.worker.devices.sim.special import (
 from drygrad.worker.devices.sim.state import STATE
 
 Kernel = Callable[..., Any]
+_OTHER_LAYOUTS = ("SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA", "NestedTensorCUDA")
 _libraries: list[Any] = []
 KERNELS: dict[Any, Kernel] = {}
 """By operator overload: what runs where its first tensor is on a device, and nothing else wants to hear of it."""
@@ -38,7 +39,7 @@ def register() -> None:
     library: Any = torch.library.Library("aten", "IMPL")
     _libraries.extend([anything, library])
     anything.fallback(_fallback, "CUDA")
-    for key in ("SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA"):
+    for key in _OTHER_LAYOUTS:
         anything.fallback(_unsupported(key), key)
     special = _special()
     with warnings.catch_warnings():
@@ -52,16 +53,51 @@ def register() -> None:
                 served = kernels.kernel(op) if _on_host(name) else _not_on_host
                 library.m.impl(name, "CUDA", served, False)
                 KERNELS[op] = served
+        for name, key in _compiled(_OTHER_LAYOUTS):
+            library.impl(name, _refused(name, key), key)
         library.m.impl("scaled_dot_product_attention", "AutogradCUDA", attention.scaled_dot_product_attention, False)
+    _serve_libraries()
+
+
+def _serve_libraries() -> None:
+    """Let operators that come with a library run on the host, which has been compiled with kernels for a GPU."""
+    load = ops.load_library
+
+    def load_library(path: Any) -> None:
+        before = set(C._dispatch_get_all_op_names())
+        load(path)
+        for full in set(C._dispatch_get_all_op_names()) - before:
+            if C._dispatch_has_kernel_for_dispatch_key(full, "CUDA"):
+                _serve(full)
+
+    ops.load_library = load_library
+
+
+def _serve(full: str) -> None:
+    namespace, _, name = full.partition("::")
+    base, _, kind = name.partition(".")
+    op: Any = getattr(getattr(getattr(ops, namespace), base), kind or "default")
+    library: Any = torch.library.Library(namespace, "IMPL")
+    _libraries.append(library)
+    run = kernels.kernel(op) if C._dispatch_has_kernel_for_dispatch_key(full, "CPU") else _not_on_host
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        library.m.impl(name, "CUDA", run, False)
+
+
+def _compiled(keys: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the operators of torch's for which its CUDA library has kernels at some of the keys, and at which."""
+    if not CUDA_LIBRARY:
+        return []
+    names = (full[len("aten::") :] for full in C._dispatch_get_all_op_names() if full.startswith("aten::"))
+    return [(name, key) for name in names for key in keys if has_kernel(name, key)]
 
 
 def _served() -> list[str]:
     """Names of the operators that have a kernel on a GPU and one on the host."""
     names = [name for name in kernels.OPERATORS if native_functions.on_device(kernels.OPERATORS, name)]
-    if CUDA_LIBRARY:
-        known = set(names)
-        every = (full[len("aten::") :] for full in C._dispatch_get_all_op_names() if full.startswith("aten::"))
-        names += [name for name in every if name not in known and has_kernel(name, "CUDA")]
+    known = set(names)
+    names += [name for name, _ in _compiled(("CUDA",)) if name not in known]
     return [name for name in names if CUDA_LIBRARY or _on_host(name)]
 
 
@@ -139,6 +175,13 @@ def _fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _unsupported(key: str) -> Kernel:
     def run(op: Any, *_: Any, **__: Any) -> Any:
-        raise Unsupported(f"{op.name()} on {key}: the simulated device supports dense tensors only")
+        _refused(op.name(), key)()
+
+    return run
+
+
+def _refused(name: str, key: str) -> Kernel:
+    def run(*_: Any, **__: Any) -> Any:
+        raise Unsupported(f"{name} on {key}: the simulated device supports dense tensors only")
 
     return run

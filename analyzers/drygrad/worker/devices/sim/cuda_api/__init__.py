@@ -6,6 +6,7 @@ from drygrad.worker.devices.sim.cuda_api import (
     driver,
     figures,
     generators,
+    native,
     pinning,
     profiling,
     refusals,
@@ -16,5 +17,7 @@ from drygrad.worker.devices.sim.cuda_api import (
 
 def patch() -> None:
     """Give torch's Python side the functions that it would have from CUDA."""
+    before = native.functions()
     for part in (driver, figures, generators, pinning, profiling, streams, tensor_types, refusals):
         part.patch()
+    native.forget(before)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from drygrad.worker.devices.sim.internals import C
+from drygrad.worker.devices.sim.internals import C, always
 from drygrad.worker.devices.sim.state import STATE, checked, report_sync
 
 _numbers = count(1)
@@ -149,6 +149,8 @@ def patch() -> None:
         setattr(_cuda, name, value)
         if hasattr(_cuda.streams, name):
             setattr(_cuda.streams, name, value)
+    for module in (_cuda, _cuda.graphs):
+        module.is_current_stream_capturing = always(False)
     C._cuda_getCurrentRawStream = _raw_stream
     C._accelerator_getStream = current_stream
     C._accelerator_setStream = set_stream
