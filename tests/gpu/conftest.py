@@ -1,7 +1,8 @@
 """What the tests on a real GPU share. They need torch, pytest and this checkout, and skip where there is no GPU.
 
 ``pytest tests/gpu --record`` writes ``last_run.json`` beside this file: the date, the device, each test's result and
-figures. ``DRYGRAD_GPU_STAND_IN=sim`` puts the simulated device in the GPU's place, to try the tests themselves.
+figures. It is written test by test, so that a run cut short leaves what it came to. ``DRYGRAD_GPU_STAND_IN=sim`` puts
+the simulated device in the GPU's place, to try the tests themselves.
 """
 
 from __future__ import annotations
@@ -35,26 +36,29 @@ class _Record:
 
     told: dict[str, Any] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._tests: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call" or report.outcome == "skipped":
+        if report.when == "call" or report.outcome != "passed":
             entry = {"test": report.nodeid, "outcome": report.outcome, "seconds": round(report.duration, 2)}
             why = {"why": report.longreprtext[-2000:]} if report.failed else {}
             self._tests.append({**entry, **dict(report.user_properties), **why})
+            self._write()
 
-    def pytest_sessionfinish(self) -> None:
+    def _write(self) -> None:
         if self.told is None or STAND_IN:
             return
         date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        LAST_RUN.write_text(json.dumps({"date": date, **self.told, "tests": self._tests}, indent=1) + "\n")
+        self._path.write_text(json.dumps({"date": date, **self.told, "tests": self._tests}, indent=1) + "\n")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--record", action="store_true", help="write the results on a GPU to last_run.json")
+    parser.addoption("--record", nargs="?", const=str(LAST_RUN), help="write the results on a GPU to last_run.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--record", default=False):
-        config.pluginmanager.register(_Record(), "drygrad-gpu-record")
+    path = config.getoption("--record", default=None)
+    if path:
+        config.pluginmanager.register(_Record(Path(path)), "drygrad-gpu-record")

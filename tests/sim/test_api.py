@@ -199,6 +199,24 @@ for kind, options in [(AdamW, {}), (AdamW, {"foreach": False}), (AdamW, {"fused"
             optimizer.step()
     result.append(torch.allclose(w.cpu(), v, atol=1e-5))
 """,
+    "half precision is rounded from single": """
+from drygrad.worker.devices.sim.special.half import in_single_precision
+x = torch.randn(2, 3, 8, 8, device="cuda", dtype=torch.half, requires_grad=True)
+w = torch.randn(4, 3, 3, 3, device="cuda", dtype=torch.half, requires_grad=True)
+F.conv2d(x, w).sum().backward()
+wide = [t.detach().float().requires_grad_() for t in (x, w)]
+F.conv2d(*wide).sum().backward()
+result = [torch.equal(t.grad, u.grad.half()) for t, u in zip((x, w), wide)]
+product = in_single_precision(torch.ops.aten.addmm.default)
+a, b = torch.randn(5, 5), torch.randn(5, 5)
+sums = product(a.half(), a.half(), b.half(), beta=2)
+result += [torch.equal(sums, torch.addmm(a.half().float(), a.half().float(), b.half().float(), beta=2).half())]
+try:
+    product(a, a.half(), b.half())
+    result += [False]
+except RuntimeError:
+    result += [True]
+""",
     "profiler": """
 from torch.profiler import ProfilerActivity, profile
 with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:

@@ -15,6 +15,7 @@ from drygrad.worker.devices.sim.special import (
     attention,
     convolution,
     copies,
+    half,
     indexing,
     lists,
     masking,
@@ -140,7 +141,7 @@ def _special() -> dict[str, Kernel]:
             special[name] = indexing.checked_indexing(name, kernels.kernel(op, check="none"))
     for name in masking.NAMES:
         special[name] = masking.checked_filling(kernels.kernel(overload(name), check="none"))
-    for name, run in attention.KERNELS.items():
+    for name, run in (*attention.KERNELS.items(), *half.kernels().items()):
         op = overload(name)
         if op is not None:
             special[name] = kernels.kernel(op, run=run)

@@ -9,6 +9,9 @@ from torch import Tensor
 from drygrad.worker.devices.sim.dtypes import check_convolution
 from drygrad.worker.devices.sim.internals import HOST_KEYS, aten
 from drygrad.worker.devices.sim.relabel import to_device, to_host
+from drygrad.worker.devices.sim.special.half import in_single_precision
+
+_compute = in_single_precision(aten.convolution.default)
 
 
 def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
@@ -20,5 +23,5 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) 
             raise RuntimeError(f"Input type ({input.type()}) and {name} type ({tensor.type()}) should be the same")
     check_convolution(input)
     host_bias = None if bias is None else to_host(bias)
-    result = aten.convolution.default(to_host(input), to_host(weight), host_bias, *rest)
+    result = _compute(to_host(input), to_host(weight), host_bias, *rest)
     return to_device(result, input.get_device())
