@@ -31,7 +31,7 @@ help:
 	@echo "make found     prove the faults of docs/found.md again: half an hour, the network and 3 GB"
 	@echo "make test-sim    the simulated GPU against all of torch's database of operators"
 	@echo "make test-gpu    the simulated GPU against a real one, where there is one; writes tests/gpu/last_run.json"
-	@echo "make test-versions   the worker's smoke tests with Python 3.9 to 3.13 and torch 2.7 to 2.13, as far as they can be had"
+	@echo "make test-versions   the worker's smoke tests with Python 3.9 to 3.13 and torch 2.7 to 2.14, as far as they can be had"
 	@echo "make test-remote     dry runs on another machine: an sshd, a Slurm and a Ray of the tests' own; it installs them; on Debian, as root"
 	@echo "make test-editors    all editors for real, step by step; it installs them (about 1 GB); on Debian, as root"
 	@echo "make test-terminal-editors    of them, Neovim and Emacs"

@@ -20,8 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]
 WORKER = ROOT / "analyzers" / "drygrad" / "worker"
 FOLDER = ROOT / "build" / "versions"
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
-TORCHES = ("2.7", "2.10", "2.13")
+TORCHES = ("2.7", "2.10", "2.13", "2.14")
 SMOKE = ("tests/worker/test_worker.py", "tests/worker/test_standing_in.py", "tests/worker/test_trainers.py")
+SIMULATED = tuple(f"tests/sim/test_{name}.py" for name in ("enable", "api", "messages", "memory", "unsupported"))
+"""With a torch that the simulated GPU supports."""
+OLDEST_SIMULATED = (2, 10)
 COMPILE = """\
 import pathlib, sys
 for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
@@ -59,7 +62,7 @@ def _outcomes(pythons: Sequence[str], torches: Sequence[str], cuda: bool) -> Ite
             except NotHere as reason:
                 yield _said(pair, "not tried", str(reason))
                 continue
-            yield _said(pair, "passed" if _smoke(environment) else "failed")
+            yield _said(pair, "passed" if _smoke(environment, torch) else "failed")
 
 
 def _said(what: str, outcome: str, why: str = "") -> str:
@@ -113,10 +116,11 @@ def _pip(made: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def _smoke(worker_python: Path) -> bool:
+def _smoke(worker_python: Path, torch: str) -> bool:
     """Run the tests with drygrad's own environment, and the worker in that of the pair."""
+    simulated = tuple(map(int, torch.split("."))) >= OLDEST_SIMULATED
     variables = {**os.environ, "DRYGRAD_WORKER_PYTHON": str(worker_python)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:warnings", *SMOKE]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:warnings", *SMOKE, *(SIMULATED if simulated else ())]
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import opinfo_misses
 import pytest
+from worker_client import PYTHON
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ nn.functional.mse_loss nn.functional.scaled_dot_product_attention scatter softma
 
 @pytest.fixture(scope="module")
 def answers() -> list[dict[str, Any]]:
-    command = [sys.executable, "-W", "ignore", str(PROGRAM), *([] if ALL else ["--every", str(EVERY), *NAMED])]
+    command = [PYTHON, "-W", "ignore", str(PROGRAM), *([] if ALL else ["--every", str(EVERY), *NAMED])]
     path = str(PROGRAM.parents[2] / "analyzers")
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

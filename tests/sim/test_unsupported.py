@@ -37,7 +37,7 @@ def test_triton_kernels_when_there_is_triton(sim: Simulated, tmp_path: Path) -> 
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
 from triton.runtime.jit import JITFunction
-JITFunction().run()
+JITFunction.run(None)
 """
     assert sim.refusal(code) == "Unsupported: the simulated device has no Triton kernels"
 

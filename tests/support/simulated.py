@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from worker_client import PYTHON
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -69,7 +70,7 @@ class Simulated:
     def __init__(self, **options: object) -> None:
         path = os.pathsep.join([str(ROOT / "analyzers"), str(ROOT / "tests" / "support"), str(ROOT)])
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(options)],
+            [PYTHON, "-W", "ignore", "-c", PROGRAM, json.dumps(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -19,6 +19,8 @@ from drygrad.dryrun import failures, wire
 PATIENCE = 300.0
 """Seconds until a worker is given up, however busy the machine is."""
 
+PYTHON = os.environ.get("DRYGRAD_WORKER_PYTHON", sys.executable)
+"""The interpreter that has the torch to be tested."""
 WORKER = Path(__file__).parents[2] / "analyzers" / "drygrad" / "worker"
 
 
@@ -28,7 +30,7 @@ class WorkerClient:
     def __init__(
         self,
         *arguments: str,
-        python: str = os.environ.get("DRYGRAD_WORKER_PYTHON", sys.executable),
+        python: str = PYTHON,
         worker: Path = WORKER,
         launcher: Sequence[str] = (),
         environment: dict[str, str] | None = None,
