@@ -26,6 +26,9 @@ WORKER = launch.SANDBOX.parent
 NOBODY = 65534
 IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
 
+PATIENCE = 240.0
+"""Seconds until the attempts are given up, however busy the machine is."""
+
 Tree = Mapping[str, tuple[int, int, bytes]]
 
 
@@ -99,7 +102,7 @@ class World:
     def run(self, command: list[str]) -> Outcome:
         """Execute the command and compare the world with what it was."""
         process = start(command, self.user, self.environment(), self.workspace)
-        answer, errors = process.communicate(timeout=40)
+        answer, errors = process.communicate(timeout=PATIENCE)
         changed = differences(self.before, tree(self.root))
         places = {name: f"workspace/{name}" for name in self.names}
         inside = {name: [path for path in changed if f"{path}/".startswith(f"{places[name]}/")] for name in self.names}
