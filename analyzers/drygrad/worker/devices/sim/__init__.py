@@ -32,12 +32,13 @@ def enable(
     """
     if STATE.enabled:
         return
-    from drygrad.worker.devices.sim import cuda_api, guard, hooks, registration
+    from drygrad.worker.devices.sim import cuda_api, guard, hooks, registration, timers
     from drygrad.worker.devices.sim.special import storages
 
     STATE.devices, STATE.total_memory, STATE.capability, STATE.name = devices, total_memory, capability, name
     guard.install()
     hooks.install()
+    timers.forget()
     cuda_api.patch()
     registration.register()
     storages.patch()
