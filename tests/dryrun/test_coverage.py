@@ -123,7 +123,7 @@ def returned(_: int, value: object) -> object:
     return value
 
 
-def loop(value: object, _: int) -> object:
+def loop(value: object, *_: object) -> object:
     return Endless() if value is None else value
 
 

@@ -83,7 +83,7 @@ class Hooks:
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Tell the instruments of a name that was bound."""
         run = self._run
-        if type(value) in _PLAIN or run.transforms:
+        if type(value) in _PLAIN or run.transforms or run.resting is not None:
             return
         if type(value) is not torch.Tensor or _overriding_modes():
             run.tell("assigned", line, name, value)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from drygrad.worker.alike import Passes, Trail
 from drygrad.worker.ragged import Rest, rest_of
 from drygrad.worker.run import Instrument, Place, Run
 
@@ -54,9 +55,10 @@ class Progress(Instrument):
 class Loops:
     """What the loops of a run share."""
 
-    def __init__(self, run: Run, progress: Progress) -> None:
+    def __init__(self, run: Run, progress: Progress, trail: Trail | None = None) -> None:
         self.run = run
         self.progress = progress
+        self._trail = trail
         self.limit = max(1, int(run.plan.get("loop_limit") or 3))
         self.follows_steps = bool(run.plan.get("forecast"))
         """Whether a pass must follow a step: what an optimizer keeps is then there beside activations."""
@@ -66,12 +68,17 @@ class Loops:
         """How many passes the last begun of each loop has made."""
         self._ended: set[tuple[str | None, int]] = set()
 
-    def loop(self, iterable: Any, line: int) -> Any:
-        """Return what the statement at a line iterates over, bounded; None is a ``while`` loop."""
+    def loop(self, iterable: Any, line: int, runs_out: bool = False) -> Any:
+        """Return what the statement at a line iterates over, bounded; None is a ``while`` loop.
+
+        One that ``runs_out`` ends in no other way than with its last element; it may be left if it merely counts.
+        """
         if type(iterable) in (list, tuple, dict, set, range, str) and len(iterable) <= self.limit:
             return iterable
         caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-        return Loop(self, iterable, (caller.f_code.co_filename, line))
+        where = caller.f_code.co_filename, line
+        may_be_left = runs_out and isinstance(getattr(iterable, "iterable", iterable), range)  # tqdm's has that name
+        return Loop(self, iterable, where, Passes(self._trail, where, may_be_left) if self._trail else None)
 
     def last(self, place: tuple[str | None, int], rest: Rest) -> Rest:
         """Return what makes the last, shorter batch of a loop that is stopped; None where it has been seen."""
@@ -83,15 +90,19 @@ class Loops:
 
     def stop(self, place: tuple[str | None, int], count: int, batches: Batches | None, total: int | None) -> None:
         """Write down that a loop was stopped."""
-        path, line = place
         self.run.loops_stopped += 1
+        noun = "batches" if batches is not None else "passes"
+        self.leave(place, count, total, noun)
+
+    def leave(self, place: tuple[str | None, int], count: int, total: int | None, noun: str) -> None:
+        """Write down that a loop is left, of which nothing outside knows how many passes it has made."""
+        path, line = place
         self.run.cuts.add(line)
         truncated = self.run.result.setdefault("truncated", [])
         if any((entry["line"], entry["path"]) == (line, path) for entry in truncated):
             return
         truncated.append({"line": line, "path": path, "iterations": count})
         of = f" of {total:,}" if total is not None else ""
-        noun = "batches" if batches is not None else "passes"
         self.run.note(f"the loop at {self.run.where(path, line)} was stopped after {count}{of} {noun}")
 
 
@@ -101,6 +112,8 @@ class _Bound:
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         self.count = 0
+        self._idle = 0
+        """How many passes there were before the first that trains."""
         progress = loops.progress
         self._steps, self._backwards, self._stopped = progress.steps, progress.backwards, loops.run.loops_stopped
 
@@ -108,17 +121,20 @@ class _Bound:
         """Say whether the loop should stop before its next pass."""
         progress, limit = self.loops.progress, self.loops.limit
         around = self.loops.run.loops_stopped > self._stopped
-        if self.count < (min(limit, PASSES) if around else limit) or (self.count == limit and self._rises()):
+        steps, trains = progress.steps - self._steps, progress.backwards > self._backwards
+        if not steps and not trains:
+            self._idle = self.count
+        count = self.count - (self._idle if steps or trains else 0)
+        if count < (min(limit, PASSES) if around else limit) or (count == limit and self._rises()):
             return False
-        steps = progress.steps - self._steps
-        if steps and progress.backwards == self._backwards and progress.repeated < self._steps:
+        if steps and not trains and progress.repeated < self._steps:
             return False  # it goes through several optimizers, each of which has its part in one step
         if steps == 1 and not around and self.loops.follows_steps:
-            return progress.pending > 0 or self.count >= MOST * limit
+            return progress.pending > 0 or count >= MOST * limit
         if steps:
             return steps >= 2 or progress.pending == 0 or around
-        if progress.backwards > self._backwards:
-            return self.count >= MOST * limit
+        if trains:
+            return count >= MOST * limit
         return over_data or around
 
     def _rises(self) -> bool:
@@ -130,11 +146,12 @@ class _Bound:
 class Loop:
     """A ``for`` or ``while`` statement of the user's."""
 
-    __slots__ = ("_bound", "_ended", "_iterable", "_iterator", "_loops", "_over", "_where")
+    __slots__ = ("_bound", "_ended", "_iterable", "_iterator", "_loops", "_over", "_passes", "_where")
 
-    def __init__(self, loops: Loops, iterable: Any, where: tuple[str, int]) -> None:
+    def __init__(self, loops: Loops, iterable: Any, where: tuple[str, int], passes: Passes | None) -> None:
         self._loops = loops
         self._where = where
+        self._passes = passes
         self._bound = _Bound(loops)
         self._iterable = iterable
         self._ended = False
@@ -154,10 +171,25 @@ class Loop:
             value = next(self._iterator)
             self._over = loops.fetching
         else:
-            value = next(self._iterator)
+            value = self._next()
         bound.count += 1
         loops.passes[self._where] = bound.count
         return value
+
+    def _next(self) -> Any:
+        """Return the next element, unless the passes are alike and the loop may be left."""
+        passes, count = self._passes, self._bound.count
+        if passes is None:
+            return next(self._iterator)
+        total = _length(self._iterable)
+        if passes.follow(count, sys._getframe(2)) and total is not None and count < total:  # pyright: ignore
+            self._loops.leave(self._where, count, total, "passes, which were alike")
+            raise StopIteration
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            passes.end()
+            raise
 
     def _last(self) -> Any:
         """Return the last element where it is a shorter batch, once; else stop."""
@@ -181,6 +213,8 @@ class Loop:
         if bound.count >= 2 and bound.enough(over_data=False):
             self._stop()
             return False
+        if bound.count and self._passes is not None:
+            self._passes.follow(bound.count, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         bound.count += 1
         self._loops.passes[self._where] = bound.count
         return True

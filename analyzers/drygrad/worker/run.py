@@ -109,6 +109,8 @@ class Run:
     """Says, in a forecast, whether each of the last steps has left more memory in use than the one before."""
     loops_stopped: int = 0
     """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
+    resting: Callable[[Any, Any, tuple[Any, ...]], bool] | None = None
+    """Says, while a loop goes on whose passes are alike, whether an operation at a place is one of those."""
     transforms: int = 0
     """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
 

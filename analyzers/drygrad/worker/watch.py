@@ -144,6 +144,8 @@ class Watch(TorchDispatchMode):
             self._lines.created(here, heard.name)
             op = Op(func, heard.name, args, named, phase, node, here)
         run.op = op
+        if run.resting is not None and phase == "forward" and run.resting(here, func, args):
+            return self._unheard(op, heard)
         for hook in heard.before:
             try:
                 hook(op)
@@ -165,6 +167,18 @@ class Watch(TorchDispatchMode):
                 hook(op, result)
             except Exception as error:  # noqa: BLE001 - as above
                 run.switch_off(hook, error)
+        return result
+
+    def _unheard(self, op: Op, heard: _Heard) -> Any:
+        """Execute an operation that nobody has to hear of; one that records a graph ends that."""
+        number, kernel = self._lines.last_number(), heard.kernel
+        if kernel is None or not op.args or not _is_on_device(op.args[0]) or _modes_below():
+            kernel = heard.call
+        result = kernel(*op.args, **op.kwargs)
+        if self._lines.last_number() != number:
+            self._lines.created(op.instruction, op.name)
+            if torch.is_grad_enabled():
+                self._run.resting = None
         return result
 
     def _pass_over(self, func: Any, args: Any, kwargs: Any) -> Any:

@@ -97,7 +97,8 @@ class _Weaver:
             case.body = self._suite(case.body)
 
     def _for(self, node: ast.For) -> list[ast.stmt]:
-        node.iter = ast.copy_location(_call(LOOP, node.iter, ast.Constant(node.lineno)), node.iter)
+        runs_out = [ast.Constant(True)] if _runs_out(node) else []
+        node.iter = ast.copy_location(_call(LOOP, node.iter, ast.Constant(node.lineno), *runs_out), node.iter)
         self._blocks(node, *self._assigned(list(_names(node.target))))
         return [node]
 
@@ -180,6 +181,12 @@ def _may_leave(node: ast.stmt) -> bool:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
     return any(_is_jump(inner) for inner in _inside(node))
+
+
+def _runs_out(loop: ast.For) -> bool:
+    """Say whether a loop ends with its last element only, and nobody is told that it has ended."""
+    ends = (ast.Return, ast.Raise, ast.Break, ast.Yield, ast.YieldFrom, ast.Await)
+    return not loop.orelse and not any(isinstance(node, ends) for part in loop.body for node in ast.walk(part))
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

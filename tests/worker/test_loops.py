@@ -1,0 +1,139 @@
+"""Loops that neither step nor load: after some passes that are alike they are left, or go on without instruments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_client import WorkerClient, plan
+
+WORK = """\
+import torch
+large = torch.ones(5_000_000, dtype=torch.int8)
+def work():
+    any(large.neg() is None for _ in range(40))
+passes = []
+"""
+"""What three passes of are more than a run goes on with; it appends to nothing that such a loop can reach."""
+SMALL = """\
+import torch
+weight = torch.eye(4)
+def act(x):
+    for _ in range(2):
+        x = ((x @ weight).tanh() + 1).clamp(0, 3) * 0.5
+    return x
+"""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[WorkerClient]:
+    with WorkerClient() as client:
+        client.receive("ready")
+        yield client
+
+
+def ran(worker: WorkerClient, folder: Path, text: str) -> dict[str, Any]:
+    result = worker.run(plan(folder, text))
+    assert result["outcome"] == "passed", result["error"]
+    assert result["instrument_failures"] == []
+    return result
+
+
+def left(result: dict[str, Any]) -> list[tuple[int, int]]:
+    return [(entry["line"], entry["iterations"]) for entry in result.get("truncated", [])]
+
+
+def resting(result: dict[str, Any]) -> list[str]:
+    return [note for note in result["notes"] if "without instruments" in note]
+
+
+def test_an_evaluation_of_many_passes_is_left(worker: WorkerClient, tmp_path: Path) -> None:
+    text = WORK + (
+        "@torch.no_grad()\n"
+        "def evaluate():\n"
+        "    losses = torch.zeros(300)\n"
+        "    for k in range(300):\n"
+        "        work()\n"
+        "        losses[k] = 1.0\n"
+        "    return losses\n"
+        "print(int(evaluate().sum()), int(evaluate().sum()))\n"
+        "w = torch.ones(1, requires_grad=True)\n(w * evaluate()[-1]).log().sum().backward()\n"
+    )
+    result = ran(worker, tmp_path, text)
+    assert left(result) == [(9, 3)]
+    assert "the loop at line 9 was stopped after 3 of 300 passes, which were alike" in result["notes"]
+    assert result["output"]["text"].splitlines()[0] == "3 2", "what is known from the first time takes a pass less"
+    (fault,) = result["faults"]
+    assert (fault["at"]["line"], fault["facts"]["loop_left"]) == (15, {"line": 9, "for_good": True})
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for k in range(5):\n        work()\n        seen.append(k)",
+        "for k in range(5):\n        work()\n        if k > 5:\n            break",
+        "for k in range(5):\n        work()\n    else:\n        k = 4",
+        "for k in [0, 1, 2, 3, 4]:\n        work()",
+        "for k in range(5):\n        work()\n        torch.ones(k)",
+        "for k in range(5):\n        work()\n        torch.ones(2) @ weights[k]",
+        "k = 0\n    while k < 4:\n        work()\n        k += 1",
+    ],
+)
+def test_a_loop_is_not_left_where_its_end_or_its_passes_matter(worker: WorkerClient, tmp_path: Path, loop: str) -> None:
+    text = f"{WORK}weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(5)]\n@torch.no_grad()\n"
+    text += f"def f():\n    seen = []\n    {loop}\n    return k\nassert f() == 4\n"
+    assert left(ran(worker, tmp_path, text)) == []
+
+
+def test_a_loop_that_may_come_to_train_is_not_left(worker: WorkerClient, tmp_path: Path) -> None:
+    assert left(ran(worker, tmp_path, WORK + "for k in range(5):\n    work()\nassert k == 4\n")) == []
+
+
+def test_small_operations_go_on_without_instruments(worker: WorkerClient, tmp_path: Path) -> None:
+    text = SMALL + "x = torch.ones(4)\nfor i in range(600):\n    x = act(x)\nassert i == 599\nprint(x.sum().item())\n"
+    expected: dict[str, Any] = {}
+    exec(text.replace("print", "total = "), expected)
+    result = ran(worker, tmp_path, text)
+    assert float(result["output"]["text"]) == expected["total"]
+    assert resting(result) == ["the loop at line 8 went on without instruments after 143 passes: they were alike"]
+    assert left(result) == []
+
+
+ROLLOUT = (
+    SMALL
+    + """\
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.ones(4)
+for i in range(5000):
+    x = act(x)
+"""
+)
+
+
+def test_what_is_new_is_heard_after_many_passes_that_were_alike(worker: WorkerClient, tmp_path: Path) -> None:
+    new = "    if i == 700:\n        y = torch.nn.functional.mse_loss(torch.ones(4, 1), x)\n"
+    text = f"{ROLLOUT}{new}    if i == 800:\n        break\n"
+    result = ran(worker, tmp_path, text)
+    assert resting(result)
+    assert [(fault["code"], fault["at"]["line"]) for fault in result["faults"]] == [("DG303", 13)]
+
+
+def test_a_loop_that_begins_to_train_is_followed_as_any_other(worker: WorkerClient, tmp_path: Path) -> None:
+    text = ROLLOUT + "    if i > 700:\n        model(x).sum().backward()\n        optimizer.step()\n"
+    result = ran(worker, tmp_path, text)
+    assert resting(result)
+    assert [(fault["code"], fault["at"]["line"]) for fault in result["faults"]] == [("DG703", 13)]
+    assert left(result) == [(10, 704)]
+
+
+def test_an_error_in_an_operation_that_nobody_heard_of_is_explained(worker: WorkerClient, tmp_path: Path) -> None:
+    text = SMALL + (
+        "table = torch.ones(3, 4)\nindex = torch.zeros(1, dtype=torch.long)\nx = torch.ones(4)\n"
+        "for i in range(900):\n    x = act(x)\n    index += i == 700\n    index *= 3\n    table[index]\n"
+    )
+    result = worker.run(plan(tmp_path, text))
+    assert resting(result)
+    assert (result["outcome"], result["error"]["at"]["line"]) == ("failed", 14), result
