@@ -54,6 +54,21 @@ class ImageFolder(VisionDataset):
         os.scandir(root)
         raise FileNotFoundError(f"Couldn't find any class folder in {root}.")
 """
+CONFIGURATIONS = """\
+class PreTrainedConfig:
+    @classmethod
+    def get_config_dict(cls, name, **named):
+        raise OSError("We couldn't connect to 'https://huggingface.co' to load the files")
+
+class Config:
+    num_hidden_layers, hidden_size = 12, 768
+
+class AutoConfig:
+    def for_model(found):
+        return Config()
+
+CONFIG_MAPPING_NAMES = {"bert": "Config"}
+"""
 EVALUATE = """\
 def load(path, name=None):
     raise FileNotFoundError(f"Module '{path}' doesn't exist on the Hugging Face Hub either.")
@@ -135,3 +150,19 @@ def test_a_metric_that_cannot_be_downloaded_takes_predictions(worker: WorkerClie
     result = worker.run(plan(tmp_path, text))
     assert (result["outcome"], result["output"]["text"]) == ("passed", "0.0\n"), result["faults"]
     assert notes(result) == ["not on this machine: the metric `glue`; stand-in: scores of 0"]
+
+
+def test_a_pretrained_model_that_is_much_work_has_few_layers(worker: WorkerClient, tmp_path: Path) -> None:
+    packages = installed(
+        tmp_path,
+        transformers__configuration_utils=CONFIGURATIONS,
+        transformers__models__auto__configuration_auto="from transformers.configuration_utils import *\n",
+    )
+    (tmp_path / "installed" / "transformers" / "__init__.py").write_text("from .configuration_utils import AutoConfig\n")
+    text = "from transformers.configuration_utils import PreTrainedConfig\n"
+    text += "print(PreTrainedConfig.get_config_dict('bert-base-cased')[0])\n"
+    result = worker.run(plan(tmp_path, packages + text))
+    assert result["output"]["text"] == "{'model_type': 'bert', 'num_hidden_layers': 2}\n", result["faults"]
+    assert notes(result)[0].endswith("stand-in: the usual sizes of Config with 2 layers")
+    forecast = worker.run(plan(tmp_path, packages + text, forecast={"gpu": None}))
+    assert forecast["output"]["text"] == "{'model_type': 'bert'}\n", forecast["faults"]

@@ -9,7 +9,8 @@ from typing import Any, Callable
 from drygrad.worker.run import Run
 from drygrad.worker.standing_in.absence import is_absent, library
 
-_WIDE, _FEW = 2048, 2
+_WIDE, _WIDE_TO_COMPUTE, _FEW = 2048, 512, 2
+"""From which width on a model has few layers: in a forecast, which computes nothing, and in other runs."""
 _OF_DOWNLOADS = frozenset(
     "cache_dir force_download resume_download proxies token use_auth_token local_files_only revision trust_remote_code "
     "subfolder _from_pipeline _from_auto _commit_hash gguf_file _configuration_file".split()
@@ -30,7 +31,7 @@ def change_configurations(module: Any, run: Run) -> None:
             found = model_type(str(name)) if not os.path.exists(name) and is_absent(error) else None
             if found is None:
                 raise
-        settings, said = _usual(found)
+        settings, said = _usual(found, _WIDE if run.plan.get("forecast") else _WIDE_TO_COMPUTE)
         run.stands_in(f"`{name}`", said, exact=False)
         return settings, {key: value for key, value in named.items() if key not in _OF_DOWNLOADS}
 
@@ -71,12 +72,12 @@ def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9.]", "", name.rpartition("/")[2].lower())
 
 
-def _usual(found: str) -> tuple[dict[str, Any], str]:
+def _usual(found: str, wide: int) -> tuple[dict[str, Any], str]:
     """Return the settings of a kind of model, and how they are told: a large one gets few layers."""
     config: Any = library("transformers").AutoConfig.for_model(found)
     settings: dict[str, Any] = {"model_type": found}
     said = f"the usual sizes of {type(config).__name__}"
-    if int(getattr(config, "hidden_size", 0) or 0) > _WIDE:
+    if int(getattr(config, "hidden_size", 0) or 0) > wide:
         settings.update({name: _FEW for name in _LAYERS if getattr(config, name, None)})
         said += f" with {_FEW} layers"
     return settings, said
