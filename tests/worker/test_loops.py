@@ -137,3 +137,26 @@ def test_an_error_in_an_operation_that_nobody_heard_of_is_explained(worker: Work
     result = worker.run(plan(tmp_path, text))
     assert resting(result)
     assert (result["outcome"], result["error"]["at"]["line"]) == ("failed", 14), result
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "w.data.add_(w.grad, alpha=-0.1)",
+        "with torch.no_grad():\n        w -= 0.1 * w.grad",
+        "w.data = w.data - 0.1 * w.grad",
+    ],
+)
+def test_a_loop_that_steps_by_hand_is_bounded_as_one_with_an_optimizer(
+    worker: WorkerClient, tmp_path: Path, update: str
+) -> None:
+    text = (
+        f"import torch\nw = torch.ones(3, requires_grad=True)\nfor i in range(80):\n    w.grad = None\n    {update}\n"
+    )
+    text = text.replace("w.grad = None\n", "w.grad = None\n    (w * w).sum().backward()\n")
+    assert left(ran(worker, tmp_path, text)) == [(3, 3)]
+
+
+def test_a_loop_that_changes_nothing_it_learns_is_not(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\nw = torch.ones(3, requires_grad=True)\nfor i in range(80):\n    (w * w).sum().backward()\n"
+    assert left(ran(worker, tmp_path, text)) == []

@@ -158,7 +158,9 @@ def test_a_pretrained_model_that_is_much_work_has_few_layers(worker: WorkerClien
         transformers__configuration_utils=CONFIGURATIONS,
         transformers__models__auto__configuration_auto="from transformers.configuration_utils import *\n",
     )
-    (tmp_path / "installed" / "transformers" / "__init__.py").write_text("from .configuration_utils import AutoConfig\n")
+    (tmp_path / "installed" / "transformers" / "__init__.py").write_text(
+        "from .configuration_utils import AutoConfig\n"
+    )
     text = "from transformers.configuration_utils import PreTrainedConfig\n"
     text += "print(PreTrainedConfig.get_config_dict('bert-base-cased')[0])\n"
     result = worker.run(plan(tmp_path, packages + text))

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from drygrad.worker.alike import Passes, Trail
+from drygrad.worker.graphs import leaves
 from drygrad.worker.ragged import Rest, rest_of
 from drygrad.worker.run import Instrument, Place, Run
 
@@ -34,10 +35,20 @@ class Progress(Instrument):
         self._last_step: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self.begun: set[int] = set()
         """The numbers of the nodes that backward passes began from."""
+        self._leaf: tuple[Any, float] | None = None
+        """A leaf of the last graph, where no optimizer has stepped, and the sum of its values then."""
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
-        """Remember what a pass begins from."""
+        """Remember what a pass begins from; count a step where the program itself has changed what it learns."""
         self.begun.update(root.grad_fn._sequence_nr() for root in roots if root.grad_fn is not None)
+        if self._last_step or self.run.plan.get("forecast"):
+            return
+        leaf, before = next(leaves(roots), None), self._leaf
+        now = (ref(leaf), float(leaf.detach().sum())) if leaf is not None else None
+        if now is not None and before is not None and before[0]() is leaf and before[1] != now[1]:
+            self.steps += 1
+            self.pending = 0
+        self._leaf = now
 
     def backward_ends(self, error: BaseException | None) -> None:
         """Count a backward pass."""
