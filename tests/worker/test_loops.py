@@ -137,6 +137,8 @@ def test_an_error_in_an_operation_that_nobody_heard_of_is_explained(worker: Work
     result = worker.run(plan(tmp_path, text))
     assert resting(result)
     assert (result["outcome"], result["error"]["at"]["line"]) == ("failed", 14), result
+    (fault,) = result["faults"]
+    assert fault["message"] == "`index[0]` = 3 is outside [-3, 3): dimension 0 of `table` has 3 entries"
 
 
 @pytest.mark.parametrize(
@@ -160,3 +162,13 @@ def test_a_loop_that_steps_by_hand_is_bounded_as_one_with_an_optimizer(
 def test_a_loop_that_changes_nothing_it_learns_is_not(worker: WorkerClient, tmp_path: Path) -> None:
     text = "import torch\nw = torch.ones(3, requires_grad=True)\nfor i in range(80):\n    (w * w).sum().backward()\n"
     assert left(ran(worker, tmp_path, text)) == []
+
+
+def test_an_evaluation_in_which_the_run_rests_is_left_once_it_is_much_work(
+    worker: WorkerClient, tmp_path: Path
+) -> None:
+    text = WORK.replace("5_000_000", "100_000").replace("range(40)", "range(700)")
+    text += "with torch.no_grad():\n    for k in range(300):\n        work()\nassert k == 4\n"
+    result = ran(worker, tmp_path, text)
+    assert resting(result) == ["the loop at line 7 went on without instruments after 3 passes: they were alike"]
+    assert left(result) == [(7, 5)]

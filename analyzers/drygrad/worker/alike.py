@@ -143,7 +143,9 @@ class Passes:
         self._last: tuple[Key, ...] | None = None
         self._alike = 1
         self._operations = 0
-        self._work = trail.work
+        self._heard = trail.work
+        self._work = self._each = 0.0
+        """The work of all passes, and that of the last one that was heard."""
         self._sizes: tuple[int, ...] | None = None
         self._rests = False
         self._within = trail.run.resting is not None
@@ -152,37 +154,55 @@ class Passes:
     def follow(self, count: int, frame: FrameType) -> bool:
         """Take note that a pass has ended, and rest where that is due; say whether the loop may be left here."""
         trail = self._trail
-        if trail.run.resting is not None:
-            if self._rests or self._within:
-                return False
+        if trail.run.resting is None:
+            self._within = False
+            return self._listened(count, frame)
+        if self._rests:
+            self._work += self._each
+            return self._may_leave(frame)
+        if not self._within:
             trail.wake()  # it rested in a loop inside this one, which is over
-        self._within = False
-        keys = None if self._rests else trail.since(self._mark)  # else something new has come
+        return False
+
+    def _listened(self, count: int, frame: FrameType) -> bool:
+        trail = self._trail
+        keys = None if self._rests else trail.since(self._mark)  # it rested until something new came
         self._rests, self._mark = False, trail.mark()
+        self._each, self._heard = trail.work - self._heard, trail.work
+        self._work += self._each
         self._operations += len(keys or ())
         self._alike = self._alike + 1 if keys and keys == self._last else 1
         self._last = keys
-        if not keys:
-            return False
-        is_known = trail.left.get(self._where) == keys
-        before, self._sizes = self._sizes, None
-        if self._may_be_left and (is_known or self._alike >= ALIKE - 1):
-            self._sizes = _sizes(frame)
-        much = is_known or (self._alike >= ALIKE and trail.work - self._work >= MUCH)
-        if much and before is not None and before == self._sizes:
-            trail.left[self._where] = keys
+        if self._may_leave(frame):
             return True
-        return self._alike >= ALIKE and self._rest(count, keys)
+        if keys and self._alike >= ALIKE:
+            self._rest(count, keys)
+        return False
 
-    def _rest(self, count: int, keys: tuple[Key, ...]) -> bool:
+    def _may_leave(self, frame: FrameType) -> bool:
+        """Say whether passes are so much work that it is not worth going on, or known from another time."""
+        keys, left = self._last, self._trail.left
+        is_known = left.get(self._where) == keys
+        near = is_known or (self._alike >= ALIKE - 1 and self._work + self._each >= MUCH)
+        if not self._may_be_left or not keys or not near:
+            return False
+        before, self._sizes = self._sizes, _sizes(frame)
+        self._may_be_left = before in (None, self._sizes)
+        if before is None or not self._may_be_left or not (is_known or self._alike >= ALIKE):
+            return False
+        left[self._where] = keys
+        return True
+
+    def _rest(self, count: int, keys: tuple[Key, ...]) -> None:
         trail = self._trail
+        if trail.run.device == "cuda":
+            return  # there an index out of range has to be seen before it ends all work on the GPU
         if self._operations >= ENOUGH or trail.rested.get(self._where, frozenset()).issuperset(keys):
             if self._where not in trail.rested:
                 where = trail.run.where(*self._where)
                 trail.run.note(f"the loop at {where} went on without instruments after {count} passes: they were alike")
             self._rests = True
             trail.rest(self._where, keys)
-        return False
 
     def end(self) -> None:
         """Take note that the loop is over."""

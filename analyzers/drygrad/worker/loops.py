@@ -194,6 +194,7 @@ class Loop:
             return next(self._iterator)
         total = _length(self._iterable)
         if passes.follow(count, sys._getframe(2)) and total is not None and count < total:  # pyright: ignore
+            passes.end()
             self._loops.leave(self._where, count, total, "passes, which were alike")
             raise StopIteration
         try:
