@@ -49,7 +49,8 @@ _WITHOUT_GRAPH = "DG106"
 _BROADCAST, _MISMATCH = "DG303", "Mismatch"
 """The fault behind a failure of a search that is no error: the sides of a loss that differ in shape."""
 _ERROR = "DG907"
-_OF_LABELS = "DG302"
+_OF_ITS_DATA = frozenset(("DG302", "DG304", "DG305"))
+"""Codes that show with any data of the right classes: labels out of range, activations that a loss applies itself."""
 _TOO_LARGE, _HALF = "DG409", re.compile(r"float16|half")
 _ABSENT = frozenset(("SystemExit", "FileNotFoundError"))
 _WHATEVER_STATE = frozenset(
@@ -125,7 +126,7 @@ def _stood_in(fault: Fault) -> str | None:
     known = _object(fault.facts.get("stood_in"))
     if not known or (fault.code in OF_STRUCTURE and not fault.facts.get("relation")):
         return None
-    if known.get("exact") and (_is_of_fit(fault) or fault.code == _OF_LABELS) and fault.code != _ERROR:
+    if known.get("exact") and (_is_of_fit(fault) or fault.code in _OF_ITS_DATA) and fault.code != _ERROR:
         return None
     return str(known.get("name"))
 
