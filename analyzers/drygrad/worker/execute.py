@@ -18,7 +18,6 @@ import torch
 
 from drygrad.worker import adapt, allowance, errors, forgiving, further, graphs, inputs, outcomes, probe, pytest_run
 from drygrad.worker.absent import Absences
-from drygrad.worker.alike import Trail
 from drygrad.worker.arriving import Call, Program
 from drygrad.worker.elsewhere import CallFailed, Elsewhere
 from drygrad.worker.hooks import Hooks
@@ -58,9 +57,8 @@ class Execution:
         self._forecast = _forecast(plan, self.run)
         chosen = [self._forecast] if self._forecast else [kind(self.run) for kind in _chosen(plan)]
         self.instruments: list[Instrument] = [*chosen, self.progress]
-        trail = None if self._forecast or plan.get("experiments") or plan.get("compare") else Trail(self.run)
-        self.instruments += [trail] if trail else []
-        self.loops = Loops(self.run, self.progress, trail)
+        self.loops = Loops(self.run, self.progress)
+        self.instruments += [self.loops.trail] if self.loops.trail else []
         self.hooks = Hooks(self.run, self.loops, self.instruments)
         self.launch = Launch(plan, self.run.note)
         self.absences = Absences(self.run)

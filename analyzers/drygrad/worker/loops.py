@@ -66,10 +66,12 @@ class Progress(Instrument):
 class Loops:
     """What the loops of a run share."""
 
-    def __init__(self, run: Run, progress: Progress, trail: Trail | None = None) -> None:
+    def __init__(self, run: Run, progress: Progress) -> None:
         self.run = run
         self.progress = progress
-        self._trail = trail
+        compares = any(run.plan.get(name) for name in ("forecast", "experiments", "compare"))
+        self.trail = None if compares else Trail(run)
+        """What loops that are alike are known by; not where each operation counts."""
         self.limit = max(1, int(run.plan.get("loop_limit") or 3))
         self.follows_steps = bool(run.plan.get("forecast"))
         """Whether a pass must follow a step: what an optimizer keeps is then there beside activations."""
@@ -89,7 +91,7 @@ class Loops:
         caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         where = caller.f_code.co_filename, line
         may_be_left = runs_out and isinstance(getattr(iterable, "iterable", iterable), range)  # tqdm's has that name
-        return Loop(self, iterable, where, Passes(self._trail, where, may_be_left) if self._trail else None)
+        return Loop(self, iterable, where, Passes(self.trail, where, may_be_left) if self.trail else None)
 
     def last(self, place: tuple[str | None, int], rest: Rest) -> Rest:
         """Return what makes the last, shorter batch of a loop that is stopped; None where it has been seen."""
