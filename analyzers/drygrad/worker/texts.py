@@ -26,3 +26,20 @@ def function_at(text: str, first: int) -> ast.FunctionDef | ast.AsyncFunctionDef
 def class_with(tree: ast.Module, function: ast.AST) -> ast.ClassDef | None:
     """Return the class whose body has a function."""
     return next((n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and function in n.body), None)
+
+
+def used_before(tree: ast.Module, name: str, line: int) -> ast.Name | None:
+    """Return where a name is read first between its last binding before a line, and that line, in one function."""
+    scope = scope_of(tree, line)
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name and n.lineno < line]
+    mine = [n for n in names if scope_of(tree, n.lineno) is scope]
+    bound = max((n.lineno for n in mine if isinstance(n.ctx, ast.Store)), default=0)
+    read = (n for n in mine if isinstance(n.ctx, ast.Load) and n.lineno > bound)
+    return min(read, key=lambda n: (n.lineno, n.col_offset), default=None)
+
+
+def scope_of(tree: ast.Module, line: int) -> ast.AST:
+    """Return the innermost function that a line is in, or the module."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    around = (n for n in ast.walk(tree) if isinstance(n, kinds) and n.lineno <= line <= (n.end_lineno or 0))
+    return max(around, key=lambda n: n.lineno, default=tree)

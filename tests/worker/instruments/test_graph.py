@@ -82,6 +82,25 @@ def test_a_loss_that_goes_back_into_what_its_optimizer_does_not_hold(tmp_path: P
     assert related(run.faults[0]) == {"backward() fails here": 9, "the graph is freed here": 7}
 
 
+JUDGE = """\
+class Judge(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 1)
+    def forward(self, seen):
+        return self.layer(seen)
+"""
+
+
+def test_what_a_function_is_given_is_to_be_detached_where_it_is_given(tmp_path: Path) -> None:
+    players = PLAYERS.replace("torch.nn.Linear(2, 1)", "Judge()").format(held="judge.parameters()", step="first.step()")
+    run = watch(tmp_path, LEAF + JUDGE + players, Graph)
+    assert spots(run) == [("DG113", 11)]
+    at = run.faults[0].at
+    assert at is not None
+    assert run.lines.text(at) == "made"
+
+
 @pytest.mark.parametrize("step", ["first.step()", ""])
 def test_two_losses_of_one_optimizer(tmp_path: Path, step: str) -> None:
     held = "[*judge.parameters(), *maker.parameters()]"

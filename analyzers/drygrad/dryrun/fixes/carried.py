@@ -18,6 +18,9 @@ def fixes(site: Site) -> Iterator[Fix | None]:
     if site.finding.code not in _CODES:
         return
     yield from _kept_values(site)
+    given = site.expression
+    if site.finding.code == "DG113" and isinstance(given, ast.Name):
+        yield site.fix(f"Pass `{given.id}.detach()`", site.with_call(given, "detach()"))
     for _, (statement, name) in zip(range(_MOST), _carried(site), strict=False):
         for text in _detaching(site, name):
             title = f"Detach `{name}` before it is carried over (truncates backpropagation)"

@@ -22,6 +22,7 @@ from drygrad.worker.naming import call_here, call_of_error, tensors_in
 from drygrad.worker.reading import address_of, at_hand, is_readable, quietly
 from drygrad.worker.run import Fault, Instrument, Place, Run
 from drygrad.worker.spelling import operands, spelled, whole_text_of
+from drygrad.worker.texts import scope_of, tree_of, used_before
 from drygrad.worker.watch import Op
 
 _NUMBER = re.compile(r"\[\d+\]$")
@@ -384,7 +385,26 @@ class Graph(Instrument):
         roots = [root for root in (reference() for reference in earlier.roots) if root is not None]
         entered = (n for n in graphs.nodes(roots) if any(following is shared for following, _ in n.next_functions))
         node = next(entered, None)
-        return self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
+        at = self.run.lines.place(self.run.lines.of_node(node)) if node is not None else None
+        return self._given(shared, at, earlier.place) if at is not None and earlier.place is not None else at
+
+    def _given(self, shared: Any, at: Place, first: Place) -> Place:
+        """Return where what was computed with a shared graph got it, beside the backward pass that has freed it.
+
+        The function that computes with it may be called with others, too.
+        """
+        source, call = self.run.lines.source(first.path), call_here(self.run)
+        if source is None or call is None:
+            return at
+        tree = tree_of("\n".join(source))
+        if at.path == first.path and scope_of(tree, at.line) is scope_of(tree, first.line):
+            return at
+        for name, value in call.visible():
+            if name.isidentifier() and isinstance(value, torch.Tensor) and value.grad_fn is shared:
+                used = used_before(tree, name, first.line)
+                if used is not None:
+                    return self.run.lines.place_of_node(first.path, used)
+        return at
 
     def _carried(self, passed: list[Any]) -> tuple[str, Place] | None:
         """Return the name that holds a tensor of an earlier pass, and the line that binds it after backward."""
