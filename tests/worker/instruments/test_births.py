@@ -286,3 +286,10 @@ RESULTS = [
 def test_a_result_without_one_finite_number_is_a_warning(tmp_path: Path, expression: str, severity: str) -> None:
     run = watch(tmp_path, f"x = torch.tensor([1.0, 2.0])\ny = {expression}\n", Returning)
     assert [fault.severity for fault in run.faults] == [severity]
+
+
+def test_a_loss_that_refuses_nan_ends_what_began_where_it_was_born(tmp_path: Path) -> None:
+    text = "spread = torch.sqrt(w - 5)\np = torch.sigmoid(spread)\nF.binary_cross_entropy(p, torch.ones(4))"
+    run = watch(tmp_path, LEAF + text, Births)
+    the_fault(run, "DG410", 2, "binary_cross_entropy refuses it")
+    assert related(run.faults[0]) == {"binary_cross_entropy refuses it": 4}

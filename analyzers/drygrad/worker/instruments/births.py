@@ -21,6 +21,7 @@ from drygrad.worker import graphs
 from drygrad.worker.bounding import Rule, rule_of
 from drygrad.worker.bounds import LIMITS, UNKNOWN, Bounds
 from drygrad.worker.explain.births import HALF, OTHER, Reason, backward_reason, came_in, forward_reason, kind_of
+from drygrad.worker.explain.ranges import CHECKED
 from drygrad.worker.infinities import WRITING, Infinities
 from drygrad.worker.lines import Instruction
 from drygrad.worker.listening import Heard, Listening
@@ -379,9 +380,19 @@ class Births(Instrument):
                 self._report(birth, outcome, None, "warning" if is_state else "info")
 
     def explain(self, error: BaseException, place: Place | None) -> Fault | None:
-        """Take a distribution's refusal of NaN for what it is: the end of what was told before."""
-        refused = isinstance(error, ValueError) and "to satisfy the constraint" in str(error) and "nan" in str(error)
-        return self._first if refused else None
+        """Take a refusal of NaN for what it is: the end of what was told before, or began where it was born."""
+        if isinstance(error, ValueError) and "to satisfy the constraint" in str(error) and "nan" in str(error):
+            return self._first
+        op = self.run.op
+        birth = (
+            self._inherited(op) if isinstance(error, RuntimeError) and op is not None and op.name in CHECKED else None
+        )
+        if birth is None or birth.at is None or place is None:
+            return None
+        refused = f"{op.name.rpartition('::')[2]} refuses it" if op is not None else ""
+        fault = _fault(birth.reason, refused, self.run.lines.place(birth.at), "error")
+        fault.related.append((refused, place))
+        return fault
 
     def finish(self) -> None:
         """Report the overflows of gradients that no scaler has taken care of."""
