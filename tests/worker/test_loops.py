@@ -159,8 +159,10 @@ def test_a_loop_that_steps_by_hand_is_bounded_as_one_with_an_optimizer(
     assert left(ran(worker, tmp_path, text)) == [(3, 3)]
 
 
-def test_a_loop_that_changes_nothing_it_learns_is_not(worker: WorkerClient, tmp_path: Path) -> None:
-    text = "import torch\nw = torch.ones(3, requires_grad=True)\nfor i in range(80):\n    (w * w).sum().backward()\n"
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_loop_that_changes_nothing_it_learns_is_not(worker: WorkerClient, tmp_path: Path, dtype: str) -> None:
+    text = f"import torch\nw = torch.ones(3, dtype=torch.{dtype}, requires_grad=True)\n"
+    text += "for i in range(80):\n    (w * w).abs().sum().backward()\n"
     assert left(ran(worker, tmp_path, text)) == []
 
 

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, ref
 from drygrad.worker.alike import Passes, Trail
 from drygrad.worker.graphs import leaves
 from drygrad.worker.ragged import Rest, rest_of
+from drygrad.worker.reading import at_hand, is_readable
 from drygrad.worker.run import Instrument, Place, Run
 
 MOST = 32
@@ -44,7 +45,9 @@ class Progress(Instrument):
         if self._last_step or self.run.plan.get("forecast"):
             return
         leaf, before = next(leaves(roots), None), self._leaf
-        now = (ref(leaf), float(leaf.detach().sum())) if leaf is not None else None
+        now: tuple[Any, float] | None = None
+        if leaf is not None and is_readable(leaf) and leaf.is_floating_point():
+            now = ref(leaf), at_hand(leaf.detach()).sum().item()
         if now is not None and before is not None and before[0]() is leaf and before[1] != now[1]:
             self.steps += 1
             self.pending = 0
