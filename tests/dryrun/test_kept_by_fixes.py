@@ -125,3 +125,35 @@ step(nn.Linear(2, 2), torch.ones(2))
 )
 def test_a_write_that_the_fault_prevented_or_preceded_must_happen(lab: Lab, old: str, new: str, holds: bool) -> None:
     assert verdict(lab, UPDATED, old, new, "step") is holds
+
+
+PLAYERS = """
+class Judge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+
+    def forward(self, seen):
+        return self.layer(seen)
+
+def train():
+    maker, judge = nn.Linear(2, 2), Judge()
+    first = torch.optim.SGD(judge.parameters(), lr=0.1)
+    second = torch.optim.SGD(maker.parameters(), lr=0.1)
+    made = torch.tanh(maker(torch.ones(3, 2)))
+    loss = judge(made).tanh().mean()
+    loss.backward()
+    first.step()
+    second.zero_grad()
+    judge(made).mean().backward()
+    second.step()
+
+train()
+"""
+
+
+def test_what_the_first_of_two_losses_is_given_is_detached_and_the_second_keeps_its_graph(lab: Lab) -> None:
+    (finding,) = lab.tried(written(PLAYERS), "train")
+    assert finding.code == "DG113"
+    fixed = [fix.title for fix in finding.fixes if fix.verified]
+    assert fixed[0] == "Pass `made.detach()`"
