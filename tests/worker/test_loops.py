@@ -174,3 +174,22 @@ def test_an_evaluation_in_which_the_run_rests_is_left_once_it_is_much_work(
     result = ran(worker, tmp_path, text)
     assert resting(result) == ["the loop at line 7 went on without instruments after 3 passes: they were alike"]
     assert left(result) == [(7, 5)]
+
+
+def test_a_second_epoch_takes_fewer_batches(worker: WorkerClient, tmp_path: Path) -> None:
+    text = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(torch.randn(100, 4)), batch_size=8)
+for epoch in range(9):
+    sizes = []
+    for (x,) in loader:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+        sizes.append(len(x))
+    print(sizes)
+"""
+    assert ran(worker, tmp_path, text)["output"]["text"] == "[8, 8, 8, 4]\n[8, 8]\n"

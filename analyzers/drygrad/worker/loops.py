@@ -82,6 +82,8 @@ class Loops:
         """The loader whose batch was fetched last."""
         self.passes: dict[tuple[str, int], int] = {}
         """How many passes the last begun of each loop has made."""
+        self.stopped: set[tuple[str | None, int]] = set()
+        """The loops that were stopped before: of another time it is the first batches that tell."""
         self._ended: set[tuple[str | None, int]] = set()
 
     def loop(self, iterable: Any, line: int, runs_out: bool = False) -> Any:
@@ -107,6 +109,7 @@ class Loops:
     def stop(self, place: tuple[str | None, int], count: int, batches: Batches | None, total: int | None) -> None:
         """Write down that a loop was stopped."""
         self.run.loops_stopped += 1
+        self.stopped.add(place)
         noun = "batches" if batches is not None else "passes"
         self.leave(place, count, total, noun)
 
@@ -125,8 +128,9 @@ class Loops:
 class _Bound:
     """The decision whether a loop has seen enough."""
 
-    def __init__(self, loops: Loops) -> None:
+    def __init__(self, loops: Loops, place: tuple[str | None, int] | None) -> None:
         self.loops = loops
+        self._limit = min(loops.limit, PASSES) if place in loops.stopped else loops.limit
         self.count = 0
         self._idle = 0
         """How many passes there were before the first that trains."""
@@ -135,7 +139,7 @@ class _Bound:
 
     def enough(self, over_data: bool) -> bool:
         """Say whether the loop should stop before its next pass."""
-        progress, limit = self.loops.progress, self.loops.limit
+        progress, limit = self.loops.progress, self._limit
         around = self.loops.run.loops_stopped > self._stopped
         steps, trains = progress.steps - self._steps, progress.backwards > self._backwards
         if not steps and not trains:
@@ -168,7 +172,7 @@ class Loop:
         self._loops = loops
         self._where = where
         self._passes = passes
-        self._bound = _Bound(loops)
+        self._bound = _Bound(loops, where)
         self._iterable = iterable
         self._ended = False
         self._iterator = iter(iterable) if iterable is not None else iter(())
@@ -248,7 +252,7 @@ class Batches:
     def __init__(self, loops: Loops, batches: Any, total: int | None, place: Place | None, rest: Rest = None) -> None:
         self._loops = loops
         self._rest = rest
-        self._bound = _Bound(loops)
+        self._bound = _Bound(loops, (place.path, place.line) if place else None)
         self._batches = batches
         self.place = place
         """Where the user asks for them."""
