@@ -193,3 +193,8 @@ for epoch in range(9):
     print(sizes)
 """
     assert ran(worker, tmp_path, text)["output"]["text"] == "[8, 8, 8, 4]\n[8, 8]\n"
+
+
+def test_a_parameter_without_a_shape_is_no_hindrance(worker: WorkerClient, tmp_path: Path) -> None:
+    text = "import torch\nnet = torch.nn.LazyLinear(3)\nfor i in range(9):\n    net(torch.ones(2, 4))\n"
+    ran(worker, tmp_path, text)

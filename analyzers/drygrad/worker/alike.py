@@ -33,6 +33,7 @@ _COUNTED: tuple[Any, ...] = (list, dict, set, deque)
 _DEPTH = 3
 _WIDTH = 100
 _OBJECTS = 2000
+_is_lazy: Any = torch.nn.parameter.is_lazy  # pyright: ignore
 _number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
 
 Key = tuple[Any, ...]
@@ -48,8 +49,8 @@ def key(here: Any, func: Any, args: tuple[Any, ...]) -> Key:
 
 
 def _form(value: Any) -> Any:
-    if type(value) is torch.nn.Parameter:
-        return id(value)  # one layer is not like another
+    if type(value) is torch.nn.Parameter or _is_lazy(value):
+        return id(value)  # one layer is not like another, and a lazy one has no shape yet
     if isinstance(value, torch.Tensor):
         return value.dtype, value.shape, value.requires_grad
     if isinstance(value, (list, tuple)):
