@@ -428,7 +428,7 @@ OPTIONS: tuple[Option, ...] = (
         "dry-run-on-save",
         "true or false",
         "true",
-        "Whether functions that were dry-run once run again when their file, or one that it imports, is saved.",
+        "Whether functions that have been dry-run run again when their file, or one that it imports, is saved.",
         "editor",
         values.switch,
         {"type": "boolean"},
@@ -458,7 +458,7 @@ OPTIONS: tuple[Option, ...] = (
         "hover",
         "short or page",
         "short",
-        "What a hover says of a rule: its point with a link to its page, or the page.",
+        "What a hover shows about a rule: a summary with a link to its page, or the whole page.",
         "editor",
         values.hover,
         {"enum": list(get_args(Hover))},
@@ -468,8 +468,8 @@ OPTIONS: tuple[Option, ...] = (
         "prewarm",
         "true or false",
         "true",
-        "Whether a worker starts as soon as a trusted file that imports torch has been opened and checked, where 2 GiB "
-        "of memory are free, so that the first dry run need not wait. One that is not used ends after 15 minutes.",
+        "Whether to start a worker as soon as a trusted file that imports torch has been opened and checked, so that "
+        "the first dry run does not have to wait. It needs 2 GiB of free memory, and ends after 15 minutes if unused.",
         "editor",
         values.switch,
         {"type": "boolean"},

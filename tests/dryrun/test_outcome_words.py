@@ -30,7 +30,7 @@ def given(*sources: str) -> dict[str, Any]:
         ({"tensors_on": "cpu"}, "passed on the CPU"),
         ({"device": "cpu"}, "passed on the CPU"),
         (given("call", "comment", "constructor", "annotation", "call in test_it.py:4"), "passed on sim"),
-        (given("call", "search: Linear wants 8 features"), "passed with guessed inputs on sim"),
+        (given("call", "search: Linear expects 8 features"), "passed with guessed inputs on sim"),
         (given("constructor, search"), "passed with guessed inputs on sim"),
         (given("convention"), "passed with guessed inputs on sim"),
         (given("stand-in"), "passed with stand-ins on sim"),

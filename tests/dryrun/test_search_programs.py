@@ -248,7 +248,7 @@ def test_what_was_found_stands_in_a_comment_and_runs_from_it(worker: WorkerClien
     result, _ = ran(worker, plan)
     assert [(i.name, i.value, i.source) for i in result.inputs] == [
         ("self", "SmallCNN with 206,922 parameters", "constructor"),
-        ("x", "float32 [2, 1, 28, 28] on cpu", "search: Linear wants 1568 features"),
+        ("x", "float32 [2, 1, 28, 28] on cpu", "search: Linear expects 1568 features"),
     ]
     comment = comment_text(plan, result)
     assert comment == "# dry-run: self=SmallCNN(), x=torch.randn(2, 1, 28, 28)"

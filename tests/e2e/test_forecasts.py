@@ -146,9 +146,9 @@ def test_the_function_says_what_all_of_it_takes(lab: Lab) -> None:
     told = lab.client.hover(lab.uri, TRAIN, 6)["contents"]["value"]
     peak = lab.told["forecast"]["forecast"]
     assert f"{size(peak['peak_allocated'])} allocated at the peak" in told
-    assert f"{size(peak['peak_reserved'])} reserved; does not fit 2GiB (room for 1.51 GiB)" in told
+    assert f"{size(peak['peak_reserved'])} reserved; does not fit 2GiB (1.51 GiB usable)" in told
     titles = [lens["command"]["title"] for lens in lab.client.lenses(lab.uri)]
-    assert f"{size(peak['peak_reserved'])} of GPU memory, does not fit 2GiB (room for 1.51 GiB)" in titles
+    assert f"{size(peak['peak_reserved'])} of GPU memory, does not fit 2GiB (1.51 GiB usable)" in titles
     lab.client.command("drygrad.tellForecast", {"uri": lab.uri, "qualname": "train"})
     message = lab.client.sent("window/showMessage")[-1]["message"]
     assert message.count("what if: ") == len(peak["what_if"]) > 5

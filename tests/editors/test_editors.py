@@ -163,7 +163,7 @@ def forecast_by_command(project: Path) -> str:
     forecast = told["forecast"]
     room = size(forecast["memory"] - forecast["context"])
     line = sum(row["bytes"] for row in forecast["by_line"] if row["line"] == 6)
-    return f"{size(forecast['peak_reserved'])} of GPU memory, fits 1GiB (room for {room})|+{size(line)}"
+    return f"{size(forecast['peak_reserved'])} of GPU memory, fits 1GiB ({room} usable)|+{size(line)}"
 
 
 def test_neovim(neovim: str, project: Path) -> None:

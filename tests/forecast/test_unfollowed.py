@@ -102,7 +102,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_only_results_of_an_operator_are_counted(told: Any, name: str, operator: str, line: int, peak: int) -> None:
     forecast = told[name]["forecast"]
     (said,) = forecast["assumptions"]
-    assert said.startswith(f"line {line}: of `{operator}`, only the results were counted")
+    assert said.startswith(f"line {line}: only the results of `{operator}` were counted")
     assert (forecast["at_least"], forecast["peak_allocated"]) == (True, peak)
 
 

@@ -129,7 +129,7 @@ result = [str(out.device), list(out.shape), out.untyped_storage().nbytes(), out[
     )
     assert told["result"] == ["cuda:0", [4096, 1 << 19], 2 * 4096 << 19, [0.0, 0.0]]
     assert told["peak"] == 2 * ((1 << 18) * (1 << 19) + (1 << 19) + 4096 * (1 << 18) + 4096 * (1 << 19))
-    assert told["assumed"] == ["values that are asked for outside of torch were taken to be 0"]
+    assert told["assumed"] == ["values read outside of torch were taken to be 0"]
 
 
 def test_attention_never_has_its_weights_in_memory(device: Simulated) -> None:
@@ -188,7 +188,7 @@ result = [*shapes, logits.mean().item(), bool(mask.any()), float(logits.numpy(fo
         "a condition on values was taken to be false",
         "a mask of unknown values was taken to select everything",
         "a number was taken to be 0",
-        "values that are asked for outside of torch were taken to be 0",
+        "values read outside of torch were taken to be 0",
     ]
 
 

@@ -102,9 +102,9 @@ def test_what_saves_most_comes_first(told: Mapping[str, Any]) -> None:
     ("change", "results", "saves", "computes"),
     [
         ("gradient checkpointing of the 3 `Block`", "same", 0.05, (1.05, 1.4)),
-        ("`scaled_dot_product_attention` for attention written out", "same", 0.05, (0.95, 1.2)),
+        ("`scaled_dot_product_attention` instead of hand-written attention", "same", 0.05, (0.95, 1.2)),
         ("the loss over the vocabulary in chunks", "same", 0.3, (1.1, 1.4)),
-        ("all of it in bfloat16", "rounded", 0.4, (0.99, 1.01)),
+        ("everything in bfloat16", "rounded", 0.4, (0.99, 1.01)),
         ("batches of 8, gradients accumulated over 2", "same", 0.3, (0.99, 1.01)),
     ],
 )

@@ -41,7 +41,7 @@ def test_again_it_changes_nothing(tmp_path: Path) -> None:
     before = {name: (tmp_path / name).read_bytes() for name in ALL}
     again = init(tmp_path, "--pre-commit", "--workflow")
     assert again.status == 0
-    assert again.out.count("stays as it is") == 3
+    assert again.out.count("left unchanged") == 3
     assert {name: (tmp_path / name).read_bytes() for name in ALL} == before
 
 

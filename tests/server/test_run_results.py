@@ -85,7 +85,7 @@ def test_a_lens_tells_the_result_where_an_editor_shows_nothing_but_messages(trus
 
 
 @pytest.mark.parametrize(
-    ("chosen", "device"), [("Dry-run on the CPU", "cpu"), ("Unpin: do not run again at each save", None)]
+    ("chosen", "device"), [("Dry-run on the CPU", "cpu"), ("Unpin: stop running on every save", None)]
 )
 def test_the_menu_of_a_lens_works_in_any_editor(
     start: Start, tmp_path: Path, uri: str, chosen: str, device: str | None

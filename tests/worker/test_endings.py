@@ -18,7 +18,7 @@ EXPECTED = [
     # name, text, outcome, (code, line) or None, words of the message
     ("key", "c = {}\nc['lr']\n", "failed", ("DG907", 2), "KeyError: 'lr'"),
     ("syntax", "x = 1\ny = (\n", "failed", ("DG907", 2), "was never closed"),
-    ("recursion", "def f():\n    f()\nf()\n", "failed", ("DG907", 2), "recurses without end"),
+    ("recursion", "def f():\n    f()\nf()\n", "failed", ("DG907", 2), "infinite recursion"),
     ("interrupt", "raise KeyboardInterrupt\n", "failed", ("DG907", 1), "KeyboardInterrupt"),
     ("status", "import sys\nsys.exit(2)\n", "failed", ("DG907", 2), "status 2"),
     ("exit", "import sys\nsys.exit()\n", "passed", None, ""),

@@ -146,4 +146,4 @@ async def test_a_run_has_a_limit_of_memory_and_says_when_it_was_reached(tmp_path
         assert (await run(supervisor, tmp_path, text)).output == "True\n"
         result = await run(supervisor, tmp_path, "x = bytearray(1 << 30)\n", memory_limit=256 << 20)
         assert result.outcome == "out-of-memory"
-        assert "the run could use 256.0 MiB of memory beyond its start" in result.notes
+        assert "the run could use 256.0 MiB more memory than it started with" in result.notes

@@ -104,11 +104,11 @@ def lost(
     for (number, name, turn), sample in compared.items():
         now = after.values.get((line(number), name, turn))
         if now is not None and not sample.keeps(now):
-            return f"`{name}` on line {number} was finite and is another value now"
+            return f"`{name}` on line {number} was finite and now has a different value"
     if code.startswith(_SAME_GRADIENTS):
         for name, sample in before.gradients.items():
             if name not in after.gradients or not sample.keeps(after.gradients[name]):
-                return f"the gradient of `{name}` was finite and is another one now"
+                return f"the gradient of `{name}` was finite and is different now"
     return None
 
 

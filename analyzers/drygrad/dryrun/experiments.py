@@ -134,7 +134,7 @@ def _with_ranks(asked: Experiments, record: Record, ranks: int) -> Experiments:
 
 def _completed(result: Result, so_far: Sequence[Result], codes: Sequence[str]) -> tuple[Result, tuple[Tried, ...]]:
     """Return the result of a run, and what came of each relation; of one that broke off, what it had told by then."""
-    why = result.reason or f"the run that was to try it ended as {result.outcome}"
+    why = result.reason or f"its run ended as {result.outcome}"
     known = result if result.tried else next(iter(so_far), result)
     ended = {one.code for one in known.tried}
     return known, (*known.tried, *_none_tried(why, [code for code in codes if code not in ended]))
@@ -168,7 +168,7 @@ def _unsure(record: Record, settings: Settings) -> Record:
 def _alone(record: Record, ranks: int, settings: Settings) -> Record:
     """Return the record of a run that failed only because it was alone, which is not told."""
     ended = record.result.error
-    why = f"the program needs more ranks than one: here it ran as {ranks}"
+    why = f"the program needs more than one rank; here it ran as {ranks}"
     faults = tuple(fault for fault in record.result.faults if ended is None or fault.at != ended.at)
     notes = (why, *record.result.notes)
     seen = replace(record.result, outcome="unsupported", reason=why, notes=notes, faults=faults, error=None)

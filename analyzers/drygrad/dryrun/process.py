@@ -114,7 +114,7 @@ class WorkerProcess:
             except Malformed as error:
                 garbage -= 1
                 if garbage < 0:
-                    raise WireError(f"it sends something other than messages ({error}): {line[:80]!r}") from None
+                    raise WireError(f"it sends something that is not a message ({error}): {line[:80]!r}") from None
             else:
                 yield message
 

@@ -213,4 +213,4 @@ def _tell_of_imports(run: Run, result: dict[str, Any]) -> None:
 def _tell_of_the_limit(plan: dict[str, Any], result: dict[str, Any]) -> None:
     limit = plan.get("memory_limit")
     if result["outcome"] == "out-of-memory" and limit and plan.get("device") != "cuda":
-        result["notes"].append(f"the run could use {bytes_text(limit)} of memory beyond its start")
+        result["notes"].append(f"the run could use {bytes_text(limit)} more memory than it started with")

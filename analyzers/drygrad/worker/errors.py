@@ -132,7 +132,7 @@ def user_error(error: BaseException, place: Place | None, what: str = "") -> Fau
     elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         sentence = f"the run needs `{error.filename}`, which does not exist"
     elif isinstance(error, RecursionError):
-        sentence = f"RecursionError: {line}: a function recurses without end"
+        sentence = f"RecursionError: {line}: infinite recursion"
     elif name in ("RuntimeError", "AcceleratorError") and line:
         sentence = line
     else:

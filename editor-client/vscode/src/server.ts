@@ -23,7 +23,7 @@ const NO_PYTHON = vscode.l10n.t(
 const notInstalled = (python: string | null): string =>
     python
         ? vscode.l10n.t("{0} has no drygrad. Install it there with pip install drygrad, or set drygrad.importStrategy to useBundled.", python)
-        : vscode.l10n.t("This workspace has no Python environment with drygrad. Make one, or set drygrad.importStrategy to useBundled.");
+        : vscode.l10n.t("This workspace has no Python environment with drygrad. Create one, or set drygrad.importStrategy to useBundled.");
 
 /** How drygrad is started, or why it cannot be. */
 type Program = { command: string[] } | { missing: string };

@@ -122,8 +122,8 @@ _TARGET = {
 _CONDITIONS = {
     "inputs": {
         "type": "string",
-        "description": "The arguments of the target as Python, e.g. `x=torch.randn(8, 3, 32, 32), self=Net(10)`. Leave "
-        "it out first: calls in the project, tests and `# dry-run:` comments are found, else inputs are searched.",
+        "description": "Arguments of the target in Python, e.g. `x=torch.randn(8, 3, 32, 32), self=Net(10)`. Omit "
+        "it at first: drygrad uses calls in the project, tests and `# dry-run:` comments, or else a search.",
     },
     "arguments": {
         "type": "array",
@@ -180,20 +180,21 @@ TOOLS = (
     Tool(
         "run",
         "Dry-run PyTorch code in a sandbox",
-        "Executes a function, script or launch command under instruments in a sandbox, on a simulated GPU where there "
-        "is none, and reports what fails and where it begins, with shapes, memory and fixes that were tried. Loops "
-        "over data end after a few steps; nothing is written, there is no network. Use it before a job is launched, "
-        "and as a test of your own edits.",
+        "Executes a function, script or launch command under instruments in a sandbox, on a simulated GPU if there "
+        "is no real one. Reports what fails and where the fault begins, with shapes, memory and tested fixes. Loops "
+        "over data end after a few steps; writes are discarded and there is no network. Use it before launching a job, "
+        "and to test your own edits.",
         _inputs({"target": _TARGET, **_CONDITIONS}),
         _report_with(),
         _run,
     ),
     Tool(
         "experiments",
-        "Try what right PyTorch code keeps",
-        "Runs a target as `run` does, then calls it again with one thing changed: another device, other samples beside "
-        "one, other batch sizes, evaluation twice, padding, extreme inputs, several steps. Says what held, what broke "
-        "and at which line, and what could not be tried and why. Slower than `run`; finds faults that raise no error.",
+        "Check properties that correct PyTorch code has",
+        "Runs a target as `run` does, then calls it again with one thing changed: another device, other samples in the "
+        "batch, other batch sizes, evaluation twice, padding, extreme inputs, several steps. Reports what held, what "
+        "broke and on which line, and what could not be tried and why. Slower than `run`; finds faults that raise no "
+        "error.",
         _inputs(
             {
                 "target": _TARGET,
@@ -207,23 +208,23 @@ TOOLS = (
     Tool(
         "fix",
         "Fix PyTorch faults",
-        "Returns a diff that repairs what is found (and writes it with `write`). By default the target is run, and "
-        "only fixes that were tried and hold are applied: the fault is gone, nothing new appeared, no gradient was "
-        "lost. With `run` false the safe fixes of `check` are applied to whole files, untried.",
+        "Returns a diff that fixes what was found, and writes it if `write` is true. By default the target is run, "
+        "and only verified fixes are applied: the fault is gone, nothing new appeared, no gradient was lost. If `run` "
+        "is false, the safe fixes of `check` are applied to whole files, without being tested.",
         _inputs(
             {
                 "target": _TARGET,
                 "inputs": _CONDITIONS["inputs"],
                 "device": _CONDITIONS["device"],
                 "timeout": _CONDITIONS["timeout"],
-                "run": {"type": "boolean", "description": "Whether to run the target and try the fixes (true)."},
+                "run": {"type": "boolean", "description": "Whether to run the target and test the fixes (true)."},
                 "unsafe": {
                     "type": "boolean",
-                    "description": "Apply fixes, too, that change what the code computes (usually the point; false).",
+                    "description": "Also apply fixes that change what the code computes, usually the point (false).",
                 },
                 "write": {
                     "type": "boolean",
-                    "description": "Write the files, rather than return a diff alone (false).",
+                    "description": "Write the files instead of only returning a diff (false).",
                 },
             },
             "target",
@@ -234,10 +235,10 @@ TOOLS = (
     ),
     Tool(
         "forecast",
-        "Forecast what a job takes on a GPU",
-        "Traces a function, script or launch command at its real size, without the memory and arithmetic of a GPU, and "
-        "tells the peak of its memory by phase, line and kind, whether it fits on a GPU, and what first does not. Use "
-        "it before a job is launched, and to choose a batch size.",
+        "Forecast what a job needs on a GPU",
+        "Traces a function, script or launch command at its real size, without the memory and arithmetic of a GPU. "
+        "Reports its peak memory by phase, line and kind, whether it fits on a GPU, and the first allocation that does "
+        "not. Use it before launching a job, and to choose a batch size.",
         _inputs(
             {
                 "target": _TARGET,
@@ -245,7 +246,7 @@ TOOLS = (
                 "gpu": {"type": "string", "description": "The GPU, e.g. `H100-80GB`, `rtx4090`, or a size: `24GiB`."},
                 "what_if": {
                     "type": "boolean",
-                    "description": "Trace it again with what could take less memory (false).",
+                    "description": "Also trace it with changes that could reduce its memory (false).",
                 },
             }
         ),

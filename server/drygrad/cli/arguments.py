@@ -20,8 +20,8 @@ RUN_EPILOG = f"{EPILOG} A run writes nothing outside its sandbox and has no netw
 _STARTING = ("run", "forecast")
 """Commands that may be followed by the command line of a program."""
 FORECAST_EPILOG = (
-    "Exit status: 0 it fits, or no GPU was named, 1 it does not fit, 2 there is no forecast. It is traced in the "
-    "sandbox of a run, at its real size, without the memory and the arithmetic."
+    "Exit status: 0 it fits (or no GPU was named), 1 it does not fit, 2 no forecast was possible. The program "
+    "is traced in a sandbox at its real size, without its memory and arithmetic."
 )
 
 _RUNS = ("PATH[::QUALNAME] [-- ARGUMENTS]", "-m MODULE [-- ARGUMENTS]", "-- COMMAND")
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _check(commands.add_parser("check", help="check files and folders", epilog=EPILOG, allow_abbrev=False))
     _run(commands.add_parser("run", help="execute functions under instruments", epilog=RUN_EPILOG, allow_abbrev=False))
-    _forecast(commands.add_parser("forecast", help="tell what a program needs on a GPU", epilog=FORECAST_EPILOG))
+    _forecast(commands.add_parser("forecast", help="forecast what a program needs on a GPU", epilog=FORECAST_EPILOG))
     launches = commands.add_parser("launches", help="list how the project's programs are launched", epilog=EPILOG)
     launches.add_argument("path", nargs="?", default=".", metavar="PATH", help="a folder or a program (default: here)")
     launches.add_argument("--output-format", choices=("text", "json"), default="text")
@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     _mcp(commands.add_parser("mcp", help="serve coding agents (Model Context Protocol, on stdin and stdout)"))
     completion = commands.add_parser("completion", help="print a shell completion script")
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
-    init = commands.add_parser("init", help="set a project up; what is there already stays as it is")
+    init = commands.add_parser("init", help="set up a project; existing files and settings are kept")
     init.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="(default: here)")
     init.add_argument("--pre-commit", action="store_true", help="also a hook in .pre-commit-config.yaml")
     init.add_argument("--workflow", action="store_true", help="also a workflow for GitHub Actions")

@@ -54,7 +54,7 @@ def the_one(files: Iterable[File]) -> File:
     """Return the one file that a forecast is made of. Failure where there are several, or none."""
     given = [*files]
     if len(given) != 1:
-        raise Failure("a forecast is made of one function or one script: name it")
+        raise Failure("a forecast covers one function or one script; name it")
     return given[0]
 
 

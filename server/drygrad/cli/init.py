@@ -47,7 +47,7 @@ def _settings(folder: Path) -> bool:
     before = _read(path)
     try:
         if "drygrad" in tomllib.loads(before).get("tool", {}):
-            return _said(path, "has [tool.drygrad]; it stays as it is")
+            return _said(path, "already has [tool.drygrad]; left unchanged")
     except tomllib.TOMLDecodeError as error:
         complain(f"{path}: not valid TOML: {error}")
         return False
@@ -109,10 +109,10 @@ def _hook(folder: Path) -> bool:
     path = folder / HOOKS
     before = _read(path)
     if re.search(r"^\s*-?\s*id:\s*drygrad\b", before, re.MULTILINE):
-        return _said(path, "has the hook; it stays as it is")
+        return _said(path, "already has the hook; left unchanged")
     if not before.strip():
         _write(path, f"repos:\n{hook_text()}", folder)
-        return _said(path, "written; `pre-commit install` sets it to work")
+        return _said(path, "written; `pre-commit install` activates it")
     indent = _indent_of_repositories(before)
     if indent is None:
         complain(f"{path}: add this to its repositories by hand:\n{hook_text()}")
@@ -157,7 +157,7 @@ jobs:
 def _workflow(folder: Path) -> bool:
     path = folder / WORKFLOW
     if path.exists():
-        return _said(path, "is there; it stays as it is")
+        return _said(path, "already exists; left unchanged")
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, workflow_text(), folder)
     return _said(path, "written")

@@ -58,7 +58,7 @@ def _in_processes(jobs: Sequence[Job], count: int) -> Iterator[FileResult]:
                 done += 1
                 yield result
     except BrokenProcessPool:
-        message = "not checked: a process died, possibly out of memory; use --jobs 1 to see at which file"
+        message = "not checked: a process died, possibly out of memory; use --jobs 1 to see which file"
         yield from (failed(job, message) for job in jobs[done:])
 
 

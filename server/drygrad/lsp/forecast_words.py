@@ -16,7 +16,7 @@ from drygrad.lsp.observed import Hint
 _WHAT_IF = "what if: "
 _CHANGES = 3
 _TENSORS = 3
-_RESULTS = {"same": "equal results", "rounded": "rounded results", "other": "another training"}
+_RESULTS = {"same": "equal results", "rounded": "rounded results", "other": "different training"}
 
 
 def words_of(made: Forecasted) -> str:
@@ -36,7 +36,7 @@ def _fits(made: Forecasted, before: str) -> str:
     if gpu is None or told is None or told["fits"] is None:
         return ""
     room = size(room_on(gpu.memory, told))
-    return f"{before}{'fits' if told['fits'] else 'does not fit'} {gpu.name} (room for {room})"
+    return f"{before}{'fits' if told['fits'] else 'does not fit'} {gpu.name} ({room} usable)"
 
 
 def hints(forecasts: Sequence[Forecasted], path: Path) -> Iterator[Hint]:
@@ -94,7 +94,7 @@ def of_target(made: Forecasted) -> Iterator[str]:
     for row in [row for row in made.rows if row.saves > 0][:_CHANGES]:
         yield f"{_WHAT_IF}{change_words(row)}"
     if made.lower and made.why:
-        yield f"it ended before its end: {made.why}"
+        yield f"the trace is incomplete: {made.why}"
 
 
 _PARTS = (("phase", "phases"), ("kind", "kinds"))

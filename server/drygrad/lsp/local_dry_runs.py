@@ -93,7 +93,7 @@ class LocalDryRuns:
         """Return what writes inputs above a target, in the place of its comment of that number; why not, if so."""
         read, target = read_flag(inputs), target_named(source, qualname)
         if isinstance(read, Problem) or target is None:
-            return read.message if isinstance(read, Problem) else "there is no such function any more"
+            return read.message if isinstance(read, Problem) else "this function no longer exists"
         return written_comment(source, target.function, inputs, number)
 
     def run_json(self, seen: Seen) -> dict[str, Any]:

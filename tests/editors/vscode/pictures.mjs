@@ -226,7 +226,7 @@ const relations = (theme, name) => async (session) => {
         await window.untilLens("def forward(", "1 finding");
         await window.command("drygrad: Show Last Result");
         await window.panel.getByRole("tab", { name: "Experiments" }).click();
-        const section = window.panel.locator("section", { hasText: "Between two runs" });
+        const section = window.panel.locator("section", { hasText: "Checked properties" });
         await section.locator("tr", { hasText: "not tried" }).first().waitFor();
         await wholePage(window);
         const { x, y, width, height } = await section.boundingBox();

@@ -121,7 +121,7 @@ async function keyboard(session, window) {
         for (const [name, words] of [
             ["Memory", "Held at the peak"],
             ["Gradients", "Gradient norms"],
-            ["Experiments", "Between two runs"],
+            ["Experiments", "Checked properties"],
             ["Output", "computing the loss"],
         ]) {
             await window.page.keyboard.press("ArrowRight");

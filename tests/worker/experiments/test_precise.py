@@ -84,7 +84,7 @@ NOT_TRIED = {
     "return x + torch.randn(3)": ("x=torch.randn(3)", "it draws random numbers"),
     "return (x / 49 * 49 == x).float() - 0.5 * x": (
         "x=torch.arange(1.0, 9.0)",
-        "a comparison has another outcome in float64",
+        "a comparison has a different outcome in float64",
     ),
 }
 

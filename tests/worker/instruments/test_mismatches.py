@@ -27,7 +27,7 @@ Net()(R(4, 1, 28, 28))
 FAULTS = {
     "x=R(4).half()\nx.masked_fill(x>0,-1e9)": (
         "DG409",
-        "a number beyond 65504, where float16 ends, for a tensor of float16",
+        "a number above 65504, the maximum of float16, for a float16 tensor",
     ),
     "fc=nn.Linear(5,3); x=R(4,6)\nfc(x)": ("DG314", "`x` has 6 features, `fc` expects 5"),
     "net=nn.Sequential(nn.Conv2d(1,8,3),nn.ReLU(),nn.Flatten(),nn.Linear(8*28*28,10))\nnet(R(4,1,28,28))": (

@@ -104,7 +104,7 @@ def kept(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
     texts.append((EXPANDABLE, rewriter.of("expandable")))
     first = {title.partition(" of ")[0]: (title, edits) for title, edits in reversed(texts)}
     together = tuple(dict.fromkeys(edit for title, edits in first.values() for edit in edits if "foreach" not in title))
-    for title, edits in [*texts, ("All that keeps results equal", together)]:
+    for title, edits in [*texts, ("Everything that keeps results equal", together)]:
         variant = written(record, title, SAME, edits)
         if variant is not None:
             yield variant
@@ -163,9 +163,9 @@ def _optimizers(seen: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if any(optimizer["foreach"] for optimizer in optimizers):
         yield f"{names} without `foreach`", SAME, "one-by-one"
     if any(optimizer["name"] in _ADAPTIVE for optimizer in optimizers):
-        yield f"{names} with states of 8 bits", ROUNDED, "8-bit"
+        yield f"{names} with 8-bit states", ROUNDED, "8-bit"
         yield "plain SGD", OTHER, "sgd"
-        yield f"optimizer states in shards over {_RANKS} ranks (ZeRO-1)", SAME, f"states-in-shards:{_RANKS}"
+        yield f"optimizer states sharded over {_RANKS} ranks (ZeRO-1)", SAME, f"states-in-shards:{_RANKS}"
 
 
 def _elsewhere(seen: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -174,8 +174,8 @@ def _elsewhere(seen: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if not optimizers:
         return
     names = " and ".join(sorted({optimizer["name"] for optimizer in optimizers}))
-    over = f"in shards over {_RANKS} ranks (`fully_shard`"
-    yield f"all {over}, ZeRO-3)", SAME, f"shards:{_RANKS}"
+    over = f"sharded over {_RANKS} ranks (`fully_shard`"
+    yield f"everything {over}, ZeRO-3)", SAME, f"shards:{_RANKS}"
     yield f"gradients and states {over} with `reshard_after_forward=False`)", SAME, f"shards-once:{_RANKS}"
     yield "activations on the host (`save_on_cpu`)", SAME, "save-on-cpu"
     if any(optimizer["name"] in _ADAPTIVE for optimizer in optimizers):
@@ -189,7 +189,7 @@ def _precision(seen: Mapping[str, Any], gpu: Gpu | None) -> Iterator[tuple[str, 
     word, name = ("fp16", "float16") if lacks else ("bf16", "bfloat16")
     yield f"autocast to {name}", ROUNDED, f"autocast:{word}"
     if seen["optimizers"]:
-        yield f"all of it in {name}", ROUNDED, f"half:{word}"
+        yield f"everything in {name}", ROUNDED, f"half:{word}"
 
 
 def _eight_bits(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
@@ -206,7 +206,7 @@ def _others(seen: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if "images" in seen["flags"]:
         yield "channels last", ROUNDED, "channels-last"
     if seen["linear"] >= _FEW_LAYERS:
-        yield "`scaled_dot_product_attention` for attention written out", SAME, "sdpa"
+        yield "`scaled_dot_product_attention` instead of hand-written attention", SAME, "sdpa"
     if "words" in seen["flags"]:
         yield "the loss over the vocabulary in chunks", SAME, "chunked-loss"
     if seen["linear"] >= _FEW_LAYERS and seen["optimizers"]:

@@ -28,7 +28,7 @@ class AccumulationAddsUp(Relation):
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield what makes the gradient of a step another one than that of its micro-batches as one batch."""
         if not bench.trains:
-            raise NotTried("it takes no step of training")
+            raise NotTried("it takes no training step")
         given = bench.inputs()
         heard = MicroBatches(bench.run, _batches(given))
         bench.listen(heard)
@@ -36,7 +36,9 @@ class AccumulationAddsUp(Relation):
         heard.end()
         groups = [group for group in heard.groups if group.passes]
         if not any(_accumulates(group) for group in groups):
-            raise NotTried("it adds up no gradients: no step comes after more than one backward from the same line")
+            raise NotTried(
+                "it does not accumulate gradients: no step follows more than one backward() of the same line"
+            )
         if len(heard.optimizers) > 1:
             raise NotTried("it has more than one optimizer")
         yield from _Judgement(bench, groups, heard).faults()
@@ -97,8 +99,9 @@ class _Judgement:
             counts = sorted(mean.over for mean in means if mean.over)
             noun = "summed class weights" if means[0].weighted else "targets"
             message = (
-                f"micro-batches with {counts[0]:.4g} to {counts[-1]:.4g} {noun} count the same, for each takes its own "
-                f"mean: a target in one weighs {ratio:.3g} times one in another; divide the sums by the step's total"
+                f"micro-batches with {counts[0]:.4g} to {counts[-1]:.4g} {noun} get equal weight because each takes "
+                f"its own mean: a target in one counts {ratio:.3g} times as much as in another; divide the sums by the "
+                "step's total"
             )
             severity = "warning" if ratio >= _UNEVEN and not self._invented else "info"
             return self._fault(message, place, severity, ("each is added here", group.passes[0].place))

@@ -25,7 +25,7 @@ def made_otherwise(bench: Bench, module: torch.nn.Module, seed: int, changed: Ma
     """Return the same where some of the arguments are others, wherever its constructor puts it. Raises NotTried."""
     given = bench.run.built_with(module) if bench.run.built_with is not None else None
     if given is None:
-        raise NotTried("how its module was made is not known")
+        raise NotTried("how its module was created is not known")
     try:
         positional, named = whole_copy((given.positional, given.named))
         bound = inspect.signature(type(module)).bind(*positional, **named)
@@ -33,7 +33,7 @@ def made_otherwise(bench: Bench, module: torch.nn.Module, seed: int, changed: Ma
         seed_all(seed)
         return type(module)(*bound.args, **bound.kwargs)
     except Exception as error:
-        raise NotTried(f"its module cannot be made a second time: {type(error).__name__}") from error
+        raise NotTried(f"its module cannot be created a second time: {type(error).__name__}") from error
 
 
 def switches(bench: Bench, module: torch.nn.Module) -> dict[str, bool]:

@@ -27,7 +27,7 @@ def require_samples(given: Inputs) -> None:
     if given.samples_axis is None and not isinstance(given.owner, torch.nn.Module):
         raise NotTried("it is not a module's method, and its docstring mentions no batch")
     if given.samples_axis:
-        raise NotTried("its docstring says that the batch is another dimension than the first")
+        raise NotTried("its docstring says that the first dimension is not the batch")
 
 
 class Batch:

@@ -211,7 +211,7 @@ def _mixed(bench: Bench, called: Called, moving: Moving) -> Fault:
         fault.code = "DG203"
     if moving.told:
         _blame_own(bench, fault, strays)
-    fault.message += " (as if told to work on the GPU)" if moving.told else " (with its inputs on the GPU)"
+    fault.message += " (when it works on the GPU)" if moving.told else " (with its inputs on the GPU)"
     fault.severity = "info" if moving.told or _is_of_the_host(bench) else "warning"
     return fault
 

@@ -52,7 +52,7 @@ class DtypesFollowInputs(Relation):
         self.glance(given)
         copies = Copies(given)
         copies.with_gradients = False
-        held, why = False, "it is out of time"
+        held, why = False, "time ran out"
         for dtype in _DTYPES:
             if bench.spent > _SHARE:
                 break
@@ -75,7 +75,7 @@ def _require_untold(given: Inputs) -> None:
     own = [getattr(given.owner, "__dict__", {})] if not isinstance(given.owner, torch.nn.Module) else []
     kept = (value for one in (*state, *own) for value in one.values())
     if any(isinstance(value, torch.dtype) for value in (*given.values, *kept)):
-        raise NotTried("it is told its dtype")
+        raise NotTried("its caller chooses the dtype")
 
 
 class _Otherwise:

@@ -43,7 +43,7 @@ class StepsForget(Relation):
         given = bench.inputs()
         is_module = isinstance(given.owner, torch.nn.Module) and given.function is given.owner
         if not is_module and not bench.trains:
-            raise NotTried("it takes no step of training")
+            raise NotTried("it takes no training step")
         if any(tensor.grad_fn is not None for tensor in _within(given, but=given.owner if is_module else None)):
             raise NotTried("its input already has a graph, which only its caller renews")
         bench.watch(given)
@@ -130,7 +130,7 @@ class _Steps:
                 return
             del called
             if not progress.backwards or not progress.steps:
-                raise NotTried("it takes no step of training")
+                raise NotTried("it takes no training step")
             self._count()
             if number + 1 >= _NEEDED and self._bench.spent > _SHARE:
                 break

@@ -32,7 +32,7 @@ class ItLearns(Relation):
     def examine(self, bench: Bench) -> Iterable[Fault]:
         """Yield why the loss does not become less."""
         if not bench.trains:
-            raise NotTried("it takes no step of training")
+            raise NotTried("it takes no training step")
         given = bench.inputs()
         if any(held.grad_fn is not None for held in _tensors(given)):
             raise NotTried("its input already has a graph, which only its caller renews")
@@ -77,7 +77,7 @@ def _tensors(given: Inputs) -> Iterator[torch.Tensor]:
 def _require_owed(heard: Losses) -> None:
     """Raise NotTried where it cannot be told which loss is to fall."""
     if not heard.losses or not heard.optimizers:
-        raise NotTried("it takes no step of training")
+        raise NotTried("it takes no training step")
     if len(heard.places) != 1 or len(heard.optimizers) != 1 or heard.is_vector:
         raise NotTried("it calls backward() on more than one loss, or has more than one optimizer")
     if not heard.rates:

@@ -62,7 +62,7 @@ def _message(batch: Batch, results: list[torch.Tensor]) -> str:
     if not results[0].dim():
         return f"the result changes with the order of the {batch.size} samples in a batch"
     return (
-        f"a sample gets a different result here at another position in its batch of {batch.size}: what is added or "
+        f"the result of a sample depends on its position in the batch of {batch.size} here: what is added or "
         "multiplied depends on the sample's index"
     )
 

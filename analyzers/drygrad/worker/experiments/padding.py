@@ -140,10 +140,10 @@ class _Padding:
         if place is None:
             raise NotTried("padding changes its results, but not at a line of the program")
         count, name = self._size - self._real, self._mark.held.name
-        says = f"`{name}` has a class for padding" if self._mark.kind == "ids" else f"`{name}` tells of them"
+        says = f"`{name}` has a class for padding" if self._mark.kind == "ids" else f"`{name}` marks them"
         message = (
-            f"padding reaches the result here: with {count} padded position{'s' * (count > 1)} after {self._real} real "
-            f"ones it is another than without, though {says}"
+            f"padding affects the result here: with {count} padded position{'s' * (count > 1)} after {self._real} real "
+            f"ones it differs from the result without padding, although {says}"
         )
         return Fault(PaddingIsSilent.code, message, place, severity=severity)
 

@@ -34,7 +34,7 @@ class PrecisionSuffices(Relation):
     """Calls the target with numbers of twice the width."""
 
     code: ClassVar[str] = "DG934"
-    name: ClassVar[str] = "precision suffices"
+    name: ClassVar[str] = "precision is sufficient"
     rank: ClassVar[int] = 35
 
     def glance(self, given: Inputs) -> None:
@@ -71,7 +71,7 @@ def require_single(given: Inputs, held: Sequence[Held]) -> None:
     if not any(tensor.dtype is torch.float32 for tensor in tensors):
         raise NotTried("none of its inputs are float32")
     if any(tensor.is_floating_point() and tensor.dtype is not torch.float32 for tensor in tensors):
-        raise NotTried("its inputs are of several widths")
+        raise NotTried("its inputs have dtypes of different widths")
 
 
 def _moved(held: Held) -> dict[int, torch.Tensor]:
@@ -114,7 +114,7 @@ class _Twice:
             if other is None or len(step.results) != len(other.results):
                 continue
             if not _is_steep(step) and not all(map(_comes_out_alike, step.results, other.results)):
-                raise NotTried("a comparison has another outcome in float64")
+                raise NotTried("a comparison has a different outcome in float64")
             errors[number] = max(map(_off, step.results, other.results), default=0.0)
             before = max((errors.get(maker, 0.0) for maker in step.made_of), default=0.0)
             if errors[number] > _OFF and before * _STEEP < errors[number] and not self._is_meant(trace, step, other):

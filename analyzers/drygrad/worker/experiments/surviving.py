@@ -126,7 +126,7 @@ class _Saved:
         lost = [kept for key, kept in mine.items() if not kept.like(theirs.get(key)) and not _is_cache(kept, fresh)]
         culprits = self._culprits(lost[:_MOST])
         if not culprits:
-            raise NotTried("a new module with its state gives other results, and no attribute explains it")
+            raise NotTried("a new module with its state gives different results, and no attribute explains it")
         for attribute in culprits:
             yield self._fault(attribute, is_drawn=attribute.like(fresh.get(attribute.key)))
 

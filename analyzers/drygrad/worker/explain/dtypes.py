@@ -33,7 +33,7 @@ def dtype_fault(scene: Scene) -> Fault | None:
     """Explain a mismatch of dtypes."""
     text = scene.text
     if _TOO_LARGE.search(text):
-        return scene.fault(_OVERFLOW, "a number beyond 65504, where float16 ends, for a tensor of float16")
+        return scene.fault(_OVERFLOW, "a number above 65504, the maximum of float16, for a float16 tensor")
     if _TARGET.search(text):
         return _index_target(scene)
     if _PROBABILITIES in text:

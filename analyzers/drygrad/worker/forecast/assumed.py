@@ -32,7 +32,7 @@ def _of_line(run: Run, site: Site | None, what: str, count: int) -> str:
 
 def _of_ranks(world: int, communicators: int, environment: Mapping[str, str]) -> Iterator[str]:
     if world > 1:
-        yield f"it is the first of {world} ranks; values that it gets from others are those of its own or unknown"
+        yield f"it is the first of {world} ranks; values from other ranks are taken to be its own or unknown"
     if communicators:
         each = nccl_bytes(environment) // _MIB
         several = f"each of {communicators} communicators" if communicators > 1 else "its communicator"
@@ -42,7 +42,7 @@ def _of_ranks(world: int, communicators: int, environment: Mapping[str, str]) ->
 def _of_libraries(trace: Trace) -> Iterator[str]:
     operations = (event for event in trace.events if isinstance(event, Operation))
     if any(event.device >= 0 and _CONVOLUTIONS.match(event.name) for event in operations):
-        yield "convolutions need no workspace; cuDNN may take some while one runs, as much as its algorithm wants"
+        yield "convolutions were counted without workspace; cuDNN may use some, depending on the algorithm"
 
 
 def beside(gpu: Gpu, communicators: int, environment: Mapping[str, str]) -> int:

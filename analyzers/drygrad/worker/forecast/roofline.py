@@ -81,7 +81,7 @@ class Roofline:
     def sentence(self) -> str:
         """Say it in a line, as in ``at best 41 ms, 62 % of it in line 88, bound by memory``."""
         if not self.total.kernels:
-            return "no operation of it runs on the GPU"
+            return "none of its operations run on the GPU"
         said = f"at best {_seconds(self.total.seconds)} on {self.gpu.name}"
         placed = [(site, share) for site, share in self.slowest(2) if site is not None]
         if placed and self.total.seconds:

@@ -55,7 +55,7 @@ class Space:
     def __init__(self) -> None:
         self.size, self.low = next(filter(None, map(_reserved, _SIZES)), (0, 0))
         if not self.size:
-            raise OSError("the system gives no addresses away")
+            raise OSError("the system does not reserve addresses")
         self.high = self.low + self.size
         self._next = self.low
 

@@ -13,7 +13,7 @@ from drygrad.worker.forecast.owners import tensors_in
 from drygrad.worker.forecast.unknown import Unknown
 from drygrad.worker.forecast.virtual import Virtual
 
-_ZEROS = "values that are asked for outside of torch were taken to be 0"
+_ZEROS = "values read outside of torch were taken to be 0"
 
 
 @contextmanager

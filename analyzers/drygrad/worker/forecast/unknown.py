@@ -62,7 +62,7 @@ class Unknown:
         )
 
     def _unfollowed(self, name: str) -> None:
-        self.assume(f"of `{name}`, only the results were counted; it may take more while it runs")
+        self.assume(f"only the results of `{name}` were counted; it may need more memory while it runs")
         self.at_least = True
 
     def _emptied(self) -> None:
@@ -78,7 +78,7 @@ class Unknown:
         own = args[0]
         if not isinstance(own, torch.Tensor) or dtype not in widths:
             return NotImplemented
-        self.assume("a quantized tensor was taken for a plain one of as many bytes")
+        self.assume("a quantized tensor was treated as a plain one of the same size")
         return self._made(tuple(own.shape), widths[dtype], own.device)
 
     def _dequantized(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -142,7 +142,7 @@ class Unknown:
 
     def _sparse(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """End where a sparse tensor is made of unknown values: torch's function of shapes tells of a dense one."""
-        raise Missing("a forecast does not know how many values a sparse tensor keeps")
+        raise Missing("a forecast cannot tell how many values a sparse tensor stores")
 
     def _never(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return False
@@ -209,7 +209,7 @@ class Unknown:
     def _counts(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         weights = args[1] if len(args) > 1 else kwargs.get("weights")
         least = args[2] if len(args) > 2 else kwargs.get("minlength", 0)
-        self.assume(f"the greatest value was taken to be {max(int(least) - 1, 0)}")
+        self.assume(f"the largest value was taken to be {max(int(least) - 1, 0)}")
         dtype = torch.int64 if weights is None else torch.float64
         return self._made((max(int(least), 1),), dtype, args[0].device)
 

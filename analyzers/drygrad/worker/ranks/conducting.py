@@ -188,7 +188,7 @@ def _must_have_gone_alike(table: Table, answers: list[dict[str, Any] | None]) ->
         for answer, trace in zip(answers, table.traces)
     ]
     if any(one != stops[0] for one in stops):
-        raise NotCompared("a dry run ends loops early, and did not end them alike on all ranks")
+        raise NotCompared("a dry run ends loops early, and not at the same iteration on every rank")
 
 
 def _failures(failed: list[tuple[int, dict[str, Any]]], world: int) -> list[Fault]:

@@ -23,7 +23,7 @@ _SENTENCES = {
     "process": "a dry run does not start other programs ({})",
     "signal": "a dry run does not signal other processes ({})",
     "limit": "a dry run does not limit other processes ({})",
-    "native": "a dry run does not call {} through ctypes where the kernel does not hold files",
+    "native": "a dry run does not call {} through ctypes on systems where the kernel layer cannot stop file writes",
 }
 _WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NATIVE = frozenset(

@@ -19,8 +19,8 @@ if sys.platform == "linux":
 _NOTES = {
     "overlay": "files that the run writes are kept in memory and discarded",
     "landlock": "files are written to a private folder and removed; native code that writes files is refused",
-    "seccomp": "files are written to a private folder and removed; native code that writes files is not held",
-    "none": "this system offers no kernel layer: native code that writes files or opens connections is not held",
+    "seccomp": "files are written to a private folder and removed; native code that writes files is not stopped",
+    "none": "this system offers no kernel layer: native code that writes files or opens connections is not stopped",
 }
 
 

@@ -25,7 +25,7 @@ def _linear(call: Call) -> Iterator[Want]:
     given, weight = call.argument(0, "input"), call.argument(1, "weight")
     if not (_is_tensor(given) and _is_tensor(weight)):
         return
-    why = f"Linear wants {weight.shape[1]} features"
+    why = f"Linear expects {weight.shape[1]} features"
     yield from _sized(call, given, -1, weight.shape[1], why)
     yield from _typed(call, given, weight)
     if given.dim() and given.shape[-1] != weight.shape[1]:
@@ -41,12 +41,12 @@ def _convolution(call: Call) -> Iterator[Want]:
     groups = groups if isinstance(groups, int) else 1
     channels = weight.shape[0] if transposed else weight.shape[1] * groups
     paths, rank = call.origins(given), weight.dim()
-    why = f"{_layer(call.name)} wants {channels} channels"
+    why = f"{_layer(call.name)} expects {channels} channels"
     if given.dim() != rank:
         yield Want("rank", rank, given.dim(), shape=(channels,), paths=paths, why=why)
     else:
         yield from _sized(call, given, 1, channels, why)
-    yield Want("larger", paths=paths, why="the layers want more room")
+    yield Want("larger", paths=paths, why="the layers need a larger input")
     yield from _typed(call, given, weight)
 
 
@@ -66,13 +66,13 @@ def _normalised(call: Call) -> Iterator[Want]:
     if _is_tensor(given) and isinstance(wanted, (tuple, list)):
         sizes = cast("list[int]", [*wanted])
         for axis, size in zip(range(-len(sizes), 0), sizes):
-            yield from _sized(call, given, axis, int(size), f"the norm wants {size} features")
+            yield from _sized(call, given, axis, int(size), f"the norm expects {size} features")
 
 
 def _batch_normalised(call: Call) -> Iterator[Want]:
     given, mean = call.argument(0, "input"), call.argument(1, "running_mean")
     if _is_tensor(given) and _is_tensor(mean) and given.dim() > 1:
-        yield from _sized(call, given, 1, mean.shape[0], f"the norm wants {mean.shape[0]} channels")
+        yield from _sized(call, given, 1, mean.shape[0], f"the norm expects {mean.shape[0]} channels")
 
 
 def _class_loss(call: Call) -> Iterator[Want]:
@@ -81,7 +81,7 @@ def _class_loss(call: Call) -> Iterator[Want]:
         return
     classes = given.shape[1 if given.dim() > 1 else 0]
     shape = (given.shape[0], *given.shape[2:]) if given.dim() > 1 else ()
-    why = f"the loss wants classes below {classes}"
+    why = f"the loss expects classes below {classes}"
     paths, count = call.origins(target), int(target.numel())
     yield Want("shape", classes, count, dtype="int64", shape=tuple(shape), paths=paths, why=why)
     if target.dim() and target.shape[0] != given.shape[0]:
@@ -96,7 +96,7 @@ def _paired_loss(call: Call) -> Iterator[Want]:
         paths = call.origins(one)
         if paths:
             dtype = _name(other.dtype) if other.dtype.is_floating_point else "float32"
-            why = "the loss wants both sides alike"
+            why = "the loss expects equal shapes"
             unit = "unit" if call.name == "binary_cross_entropy" else ""
             yield Want("shape", dtype=dtype, shape=tuple(other.shape), text=unit, paths=paths, why=why)
 
@@ -107,7 +107,7 @@ def _product(call: Call) -> Iterator[Want]:
         return
     one, other = pair
     inner = other.shape[-2 if other.dim() > 1 else 0]
-    why = "the product wants equal inner sizes"
+    why = "the product needs equal inner dimensions"
     if one.shape[-1] != inner:
         yield from _sized(call, one, -1, inner, why)
         yield from _sized(call, other, -2 if other.dim() > 1 else 0, one.shape[-1], why)
@@ -209,17 +209,17 @@ def _timed(call: Call) -> Iterator[Want]:
     if not (_is_tensor(given) and _is_tensor(targets)):
         return
     if given.dim() != 3:
-        yield Want("rank", 3, given.dim(), paths=call.origins(given), why="the loss wants steps, batch and classes")
+        yield Want("rank", 3, given.dim(), paths=call.origins(given), why="the loss expects steps, batch and classes")
         yield Want("other")
         return
     time, batch, classes = given.shape
-    why = "the loss wants labels of each of the batch"
+    why = "the loss expects labels for each sample"
     yield Want("shape", classes, dtype="int64", shape=(batch, max(1, time // 4)), paths=call.origins(targets), why=why)
     for position, name, size in ((2, "input_lengths", time), (3, "target_lengths", max(1, time // 4))):
         lengths = call.argument(position, name)
         if _is_tensor(lengths):
             paths = call.origins(lengths)
-            yield Want("shape", size, dtype="int64", shape=(batch,), paths=paths, why="the loss wants lengths")
+            yield Want("shape", size, dtype="int64", shape=(batch,), paths=paths, why="the loss expects lengths")
 
 
 _BY_CALL: dict[str, _Reader] = {
@@ -267,7 +267,7 @@ def by_dtype(call: Call) -> Iterator[Want]:
             continue
         for dtype in ("float32", "int64", "bool"):
             if _name(tensor.dtype) != dtype and _speaks_of_dtype(call):
-                yield Want("dtype", dtype=dtype, paths=paths, why=f"{call.name} wants {dtype}")
+                yield Want("dtype", dtype=dtype, paths=paths, why=f"{call.name} expects {dtype}")
 
 
 def _speaks_of_dtype(call: Call) -> bool:

@@ -103,7 +103,7 @@ def unpacked(failure: Failure) -> Iterator[Want]:
 
 def _sides(node: ast.Compare, frame: FrameType) -> Iterator[Want]:
     left, right = value_of(node.left, frame), value_of(node.comparators[0], frame)
-    why = f"{ast.unparse(node)[:60]} is asked for"
+    why = f"{ast.unparse(node)[:60]} is checked"
     for got, want in _pairs(left, right):
         if ast.unparse(node.left).endswith(("ndim", "dim()")) or "len(" in ast.unparse(node.left):
             yield Want("rank", want, got, why=why)

@@ -37,9 +37,9 @@ def misfits(failure: Failure) -> Iterator[Want]:
     if surplus is not None and failure.building is not None:
         yield Want("surplus", text=surplus["name"], paths=frozenset((failure.building,)))
     if (isinstance(failure.error, TypeError) and _ARRAY.search(text)) or _reads_as_array(failure.error):
-        yield Want("array", paths=named_in_line(failure), why="NumPy computes with it")
+        yield Want("array", paths=named_in_line(failure), why="it is passed to NumPy")
     if isinstance(failure.error, TypeError) and _SEVERAL.search(text):
-        yield Want("several", paths=named_in_line(failure), why="several tensors are put together")
+        yield Want("several", paths=named_in_line(failure), why="several tensors are combined")
     if isinstance(failure.error, TypeError) and _FLAG.search(text):
         yield Want("flag", choices=tuple(_words(failure)), why="it is True or False")
     yield from _instances(failure)
@@ -67,7 +67,7 @@ def _instances(failure: Failure) -> Iterator[Want]:
             path = failure.path_of(value)
             names = tuple(_written(kind) for kind in kinds if not isinstance(value, kind))[:_MOST_CLASSES]
             if path is not None and names and not isinstance(value, kinds):
-                yield Want("instance", paths=frozenset((path,)), choices=names, why="that class is asked for")
+                yield Want("instance", paths=frozenset((path,)), choices=names, why="the code checks for this class")
 
 
 def _checked(frame: FrameType, line: int) -> Iterator[tuple[Any, tuple[type, ...]]]:

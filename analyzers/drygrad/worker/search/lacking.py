@@ -40,7 +40,7 @@ def lacking(failure: Failure) -> Iterator[Want]:
         for name in re.findall(r"'(\w+)'", missing["names"]):
             yield Want("lack", text=name, paths=owners, why=f"`{name}` must be given")
     if isinstance(failure.error, KeyError) and failure.error.args and isinstance(failure.error.args[0], str):
-        yield Want("entry", text=failure.error.args[0], why=f"it is asked for {failure.error.args[0]!r}")
+        yield Want("entry", text=failure.error.args[0], why=f"the code reads its entry {failure.error.args[0]!r}")
     yield from _attributes(failure)
     if isinstance(failure.error, (AssertionError, ValueError)) or "NoneType" in text:
         for name in _absent(failure):
@@ -69,7 +69,7 @@ def standing_in(failure: Failure) -> Iterator[Want]:
         modules = [trace.tb_frame.f_locals.get("self") for trace in failure.frames()]
         paths = [failure.path_of(module) for module in modules if isinstance(module, torch.nn.Module)]
         for path in dict.fromkeys(path for path in paths if path is not None):
-            yield Want("swap", paths=frozenset((path,)), why="it takes what it is given")
+            yield Want("swap", paths=frozenset((path,)), why="it accepts this argument")
 
 
 def _attributes(failure: Failure) -> Iterator[Want]:

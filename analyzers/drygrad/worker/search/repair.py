@@ -43,7 +43,10 @@ class Change(NamedTuple):
 def repairs(proposal: Node, failure: Failure) -> list[Change]:
     """Return what to try next, the likeliest first."""
     if unmoved(proposal, failure):  # no other input would keep the code from mixing devices
-        return [Change(other, 1) for other in _placed(proposal, Want("device", text="cuda", why="the rest is there"))]
+        return [
+            Change(other, 1)
+            for other in _placed(proposal, Want("device", text="cuda", why="the other operands are there"))
+        ]
     found: list[Change] = []
     asks = [*wants(failure)]
     if failure.call is not None and not failure.call.origins(failure.call.tensors()):  # lost, as numpy stacked them

@@ -45,7 +45,7 @@ def behaving(failure: Failure) -> Iterator[Want]:
     places = named_in_line(failure) if asked is not None else None
     if asked is not None and places is not None:
         name = _METHODS[asked["len"] or asked["kind"]]
-        yield Want("behaviour", text=name, paths=places, why="it is used so")
+        yield Want("behaviour", text=name, paths=places, why="the code uses it like this")
 
 
 def with_behaviour(proposal: Node, want: Want) -> Iterator[Node]:

@@ -127,7 +127,7 @@ def by_words(failure: Failure) -> Iterator[Want]:
         for dtype, high in (("int64", 2), ("float32", 0)):
             yield Want("shape", high, dtype=dtype, shape=want, old=got, why="a distribution draws such values")
     if _SCALAR.search(text):
-        yield Want("rank", 0, 1, paths=paths or named_in_line(failure), why="one number comes of it")
+        yield Want("rank", 0, 1, paths=paths or named_in_line(failure), why="it becomes a single number")
     stored = _STORED.search(text)
     if stored is not None:
         got, want = (tuple(map(int, re.findall(r"\d+", stored[name]))) for name in ("got", "want"))
@@ -144,15 +144,15 @@ def by_words(failure: Failure) -> Iterator[Want]:
             break
     yield from _dimensions(text, paths)
     if _SMALL.search(text):
-        yield Want("larger", paths=paths, why="the layers want more room")
+        yield Want("larger", paths=paths, why="the layers need a larger input")
     dtypes = ((_INTEGERS, "int64"), (_FLOATS, "float32"), (_BOOLEANS, "bool"), (_COMPLEX, "complex64"))
     for pattern, dtype in dtypes:
         if pattern.search(text):
             yield Want("dtype", dtype=dtype, paths=paths, why=f"it must be {dtype}")
     if "between 0 and 1" in text:
-        yield Want("unit", paths=paths, why="the loss wants probabilities")
+        yield Want("unit", paths=paths, why="the loss expects probabilities")
     if _DEVICES.search(text):
-        yield Want("device", text="cuda", why="the rest is there")
+        yield Want("device", text="cuda", why="the other operands are there")
     if _OUT_OF_RANGE.search(text):
         yield Want("range", 1, paths=paths, why="it is an index")
     missing = _NO_ATTRIBUTE.search(text)
@@ -204,10 +204,10 @@ def _dimensions(text: str, paths: frozenset[Path] | None) -> Iterator[Want]:
     match = _DIM_RANGE.search(text)
     if match:
         rank, dim = int(match["rank"]), int(match["dim"])
-        yield Want("rank", dim + 1 if dim >= 0 else -dim, rank, paths=paths, why="that dimension must be there")
+        yield Want("rank", dim + 1 if dim >= 0 else -dim, rank, paths=paths, why="it needs that dimension")
     match = _TOO_MANY_INDICES.search(text)
     if match:
-        yield Want("rank", int(match["rank"]) + 1, int(match["rank"]), paths=paths, why="it is indexed so")
+        yield Want("rank", int(match["rank"]) + 1, int(match["rank"]), paths=paths, why="it is indexed this way")
     match = _TOO_MANY.search(text)
     if match:
         yield Want("rank", int(match["want"]), paths=paths, why=f"it is unpacked into {match['want']} names")

@@ -8,7 +8,7 @@ import { Change, Forecast, Told } from "./protocol";
 type Reveal = (path: string, line: number) => void;
 
 const MOST_LINES = 30;
-const RESULTS = { same: t("equal"), rounded: t("rounded"), other: t("another training") };
+const RESULTS = { same: t("equal"), rounded: t("rounded"), other: t("different training") };
 
 /** Return bytes as the command line writes them. */
 export function size(count: number): string {
@@ -30,7 +30,7 @@ export function facts({ forecast }: Forecast): HTMLElement {
         [t("allocated at the peak"), least(told.peak_allocated)],
         [t("reserved"), least(told.peak_reserved)],
         [t("GPU"), forecast.gpu && told.memory ? `${forecast.gpu.name}, ${size(told.memory)}` : null],
-        [t("of it for torch"), forecast.gpu && told.memory ? size(told.memory - (told.context ?? 0)) : null],
+        [t("usable by torch"), forecast.gpu && told.memory ? size(told.memory - (told.context ?? 0)) : null],
         [t("peak at"), peak],
         [t("at best"), told.time ? t("{0} for {1}", best(told.time.seconds), told.time.of) : null],
         [t("traced in"), forecast.seconds === null ? null : duration(forecast.seconds)],
@@ -153,8 +153,8 @@ export function changes({ forecast }: Forecast, acts: boolean, apply: (change: s
     ];
     const rows = told.what_if.map(cells);
     const kinds = told.what_if.map((row) => (row.fits ? "fits" : row.saves < 0 ? "worse" : ""));
-    const left = told.untraced ? [element("p", { class: "hint" }, t("{0} more were not traced: the time was up.", told.untraced))] : [];
-    const hint = element("p", { class: "hint" }, t("Each change was traced. Computing and time are for as much data."));
+    const left = told.untraced ? [element("p", { class: "hint" }, t("{0} more not traced: out of time.", told.untraced))] : [];
+    const hint = element("p", { class: "hint" }, t("Each change was traced. “computes” and “at best” are for the same amount of data."));
     return rows.length ? [element("div", { class: "numbers" }, table(columns, rows, kinds), ...left, hint)] : [];
 }
 

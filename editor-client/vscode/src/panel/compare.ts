@@ -15,7 +15,7 @@ export function compared(later: Entry, earlier: Entry | undefined, number: numbe
     const rows = differences(now, before);
     const title = t("Since the run at {0}", clock(earlier.at));
     if (!rows.length) {
-        return [section(title, element("p", {}, t("Nothing differs but the time it took.")))];
+        return [section(title, element("p", {}, t("Nothing changed except the time.")))];
     }
     const columns: Column[] = [[t("what"), ""], [t("before"), ""], [t("now"), ""], ["", "amount"]];
     return [section(title, element("div", { class: "compared" }, table(columns, rows)))];

@@ -14,13 +14,13 @@ export function experiments(report: RunReport, reveal: (line: number) => void): 
         return found ? lineButton(found.line, t("line {0}", found.line), () => reveal(found.line)) : "";
     };
     const rows: Child[][] = tried.map((one) => [one.name, OUTCOMES[one.outcome] ?? one.outcome, one.why ?? place(one.code), one.code]);
-    const columns: Column[] = [[t("what must hold"), ""], ["", "tried"], ["", ""], [t("code"), "code"]];
-    return rows.length ? [section(t("Between two runs"), table(columns, rows, tried.map((one) => one.outcome)))] : [];
+    const columns: Column[] = [[t("property"), ""], ["", "tried"], ["", ""], [t("code"), "code"]];
+    return rows.length ? [section(t("Checked properties"), table(columns, rows, tried.map((one) => one.outcome)))] : [];
 }
 
 /** Return what the program has printed, and the error that ended it. */
 export function output(report: RunReport): HTMLElement[] {
     const text = report.output?.text;
-    const cut = report.output?.cut ? [element("p", { class: "hint" }, t("The beginning is left out."))] : [];
+    const cut = report.output?.cut ? [element("p", { class: "hint" }, t("The beginning was cut off."))] : [];
     return text ? [section(t("Printed"), ...cut, element("pre", { tabindex: "0" }, text))] : [];
 }

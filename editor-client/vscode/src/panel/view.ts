@@ -84,7 +84,7 @@ function parts(shown: Shown): Tab[] {
             id: "gradients",
             title: t("Gradients"),
             content: () => gradients(report),
-            empty: t("No gradients: the run took no step of an optimizer."),
+            empty: t("No gradients: no optimizer step ran."),
         },
         {
             id: "experiments",

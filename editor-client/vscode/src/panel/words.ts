@@ -36,7 +36,7 @@ const OUTCOMES: Record<string, [string, string]> = {
     failed: ["bad", t("failed")],
     deadline: ["bad", t("timed out")],
     "no-inputs": ["open", t("not run: inputs are missing")],
-    blocked: ["open", t("stopped: it does something that a dry run does not allow")],
+    blocked: ["open", t("stopped: the code did something that dry runs do not allow")],
     unsupported: ["open", t("needs something that this device does not support")],
     "missing-package": ["open", t("needs a package that is not installed")],
     cancelled: ["open", t("cancelled")],
@@ -51,7 +51,7 @@ export function outcomeWords(report: RunReport): [string, string] {
         return OUTCOMES[report.outcome] ?? ["open", report.outcome];
     }
     const count = (report.findings ?? []).filter((finding) => finding.severity === "error" || finding.severity === "warning").length;
-    return count ? ["bad", count > 1 ? t("ran to its end, with {0} findings", count) : t("ran to its end, with 1 finding")] : ["good", t("passed")];
+    return count ? ["bad", count > 1 ? t("ran to the end, with {0} findings", count) : t("ran to the end, with 1 finding")] : ["good", t("passed")];
 }
 
 /** Return the time of day of a moment in seconds. */

@@ -57,20 +57,20 @@ class _Block:
     def _peak(self, told: Row) -> Iterator[str]:
         at_least = "at least " if is_bound(self._record) else ""
         where = self._event(told["peak"]) if told["peak"] else ""
-        on_host = "; it keeps nothing on a GPU: what it has on the CPU is counted" if told["device"] == "cpu" else ""
+        on_host = "; it keeps nothing on a GPU, so memory on the CPU was counted" if told["device"] == "cpu" else ""
         yield from _labelled("peak", [f"{at_least}{size(told['peak_allocated'])} allocated, in {where}{on_host}"])
         asked = self._record.plan.options.forecast
         gpu = asked.gpu if asked else None
-        reserved = f"{at_least}{size(told['peak_reserved'])} with what the allocator keeps"
+        reserved = f"{at_least}{size(told['peak_reserved'])} including what the allocator caches"
         yield from _labelled("reserved", [f"{reserved}: {self._fits(told, gpu)}"])
 
     def _fits(self, told: Row, gpu: Gpu | None) -> str:
         if gpu is None:
             names = [gpu.name for gpu in roomy(told["peak_reserved"])]
             return (
-                f"room for it has {', '.join(names[:_NAMED])}{' …' if names[_NAMED:] else ''}"
+                f"fits on {', '.join(names[:_NAMED])}{' …' if names[_NAMED:] else ''}"
                 if names
-                else "no GPU has room"
+                else "fits on no GPU that drygrad knows"
             )
         refused = told["refused"]
         who = "CUDA and NCCL take" if told["communicators"] else "CUDA takes"
@@ -85,7 +85,7 @@ class _Block:
         yield from _labelled("by kind", [_joined(told["kinds"], ranked=True)])
         grows = told["grows"]
         if grows:
-            more = f"{size(grows['bytes'])} more are kept after each step, most of it from {self._event(grows)}"
+            more = f"{size(grows['bytes'])} more is kept after every step, most of it from {self._event(grows)}"
             yield from _labelled("grows", [more])
 
     def _rows(self, rows: Sequence[Row]) -> Iterator[str]:

@@ -31,7 +31,8 @@ def table(found: Table, base: Mapping[str, Any]) -> str:
 def _head(base: Mapping[str, Any], time: Mapping[str, Any] | None) -> Iterator[str]:
     at_best = f", {_duration(time['seconds'])} at best" if time else ""
     as_it_is = f"{size(base['peak_reserved'])} reserved{at_best}"
-    yield f"what if (each was traced; as it is: {as_it_is}; `computes` and times are for as much data):"
+    same = "`computes` and times are for the same amount of data"
+    yield f"what if (each change was traced; without any: {as_it_is}; {same}):"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

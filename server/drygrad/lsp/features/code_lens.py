@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from drygrad.lsp.run_memory import Sight, TargetPlace
     from drygrad.lsp.server import DrygradServer
 
-_FORECAST = "What it would take on a GPU: memory, and time at best"
+_FORECAST = "Memory and minimum time on a GPU"
 
 
 async def code_lens(ls: DrygradServer, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:

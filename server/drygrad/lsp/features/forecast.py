@@ -21,7 +21,7 @@ APPLY_CHANGE = "drygrad.applyChange"
 LIST_GPUS = "drygrad.gpus"
 REQUEST = "drygrad/forecast"
 
-_OUTDATED = "The text has changed since that forecast; make it again for changes that fit it."
+_OUTDATED = "The text has changed since that forecast; forecast again to get changes that match it."
 
 
 def forecast_argument(uri: str, qualname: str | None, *, what_if: bool = False) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def register(server: DrygradServer) -> None:
         if fix is None or edit is None:
             return _OUTDATED
         answer = await server.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit, fix.title))
-        return None if answer.applied else answer.failure_reason or "the editor did not take the edit"
+        return None if answer.applied else answer.failure_reason or "the editor rejected the edit"
 
     def gpus(_: Any = None) -> list[dict[str, Any]]:
         return [{"name": gpu.name, "memory": gpu.memory} for gpu in GPUS]

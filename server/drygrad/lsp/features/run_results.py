@@ -52,7 +52,7 @@ class Menu:
         devices = [d for d in ("cuda", "sim", "cpu") if d in self._runs.service.state.devices] or ["sim", "cpu"]
         found: dict[str, Callable[[], Any]] = {_DEVICES[device]: lambda d=device: self._run(d) for device in devices}
         pinned = self._name in self._runs.pinned(self._uri)
-        title = "Unpin: do not run again at each save" if pinned else "Pin: run again at each save"
+        title = "Unpin: stop running on every save" if pinned else "Pin: run on every save"
         found[title] = lambda: self._runs.pin(self._uri, self._name, None, pinned=not pinned)
         if self._runs.history.last((self._runs.key(self._uri), self._name)):
             found["Show the result"] = self._tell
@@ -78,7 +78,7 @@ class Menu:
 def tell(server: DrygradServer, uri: str, qualname: str | None) -> None:
     """Show the last result of a target as a message."""
     last = server.dry_runs.history.last((server.dry_runs.key(uri), qualname))
-    text = report_text(qualname, last.text, last.reports) if last else "There is no result any more."
+    text = report_text(qualname, last.text, last.reports) if last else "This result no longer exists."
     server.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, text))
 
 
@@ -108,7 +108,7 @@ def register(server: DrygradServer) -> None:
             return edit
         change = server.session.workspace_edit([server.session.document_edit(shown.part, [edit])])
         answer = await server.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(change, f"Inputs of {uri}"))
-        return None if answer.applied else answer.failure_reason or "the editor did not take the edit"
+        return None if answer.applied else answer.failure_reason or "the editor rejected the edit"
 
     for name, command in {TELL: tell_result, MENU: menu, WRITE_INPUTS: write_inputs}.items():
         server.command(name)(command)

@@ -103,7 +103,7 @@ class ImageScaledTwice(Rule):
             return
         divisor = ctx.value(node.right)
         if isinstance(divisor, Constant) and divisor.value in _MAXIMA and _is_scaled(node.left, ctx):
-            yield ctx.finding(self, node, "ToTensor has already divided by 255; these values end at 0.004")
+            yield ctx.finding(self, node, "ToTensor has already divided by 255; these values are at most 0.004")
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         match node:
@@ -113,7 +113,7 @@ class ImageScaledTwice(Rule):
                 )
             case ast.Call(func=ast.Attribute(value=given, attr="div" | "div_"), args=[divisor]):
                 if ctx.value(divisor) in [Constant(value) for value in _MAXIMA] and _is_scaled(given, ctx):
-                    yield ctx.finding(self, node, "ToTensor has already divided by 255; these values end at 0.004")
+                    yield ctx.finding(self, node, "ToTensor has already divided by 255; these values are at most 0.004")
             case _:
                 if transform_name(node, ctx) == "Compose":
                     yield from self._normalised(node, ctx)

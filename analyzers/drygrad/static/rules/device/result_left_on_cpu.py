@@ -121,7 +121,7 @@ class ResultLeftOnCpu(Rule):
             yield ctx.finding(
                 self,
                 found.site,
-                f"`{ctx.source_of(made.factory.func)}` makes the result on the CPU, wherever `{given}` is",
+                f"`{ctx.source_of(made.factory.func)}` creates the result on the CPU, wherever `{given}` is",
                 related=[("it is returned here", found.fault.node)],
                 fixes=[repaired(found, ctx)],
             )

@@ -35,7 +35,7 @@ class PrecisionLost(Rule):
     code, name, since = "DG934", "precision-lost", "0.1"
     severity: ClassVar[Severity] = "info"
     run_only = True
-    relation = "precision suffices"
+    relation = "precision is sufficient"
     VALID = [
         Valid(
             """

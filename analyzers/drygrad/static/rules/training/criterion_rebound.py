@@ -119,7 +119,9 @@ class CriterionRebound(Rule):
                 return
         method, cls = ctx.function(node), class_around(node, ctx)
         if method is not None and method.name != "__init__" and cls is not None and _begins_as_layer(ctx, cls, name):
-            outcome = "a module refuses a tensor in a module's place" if ctx.is_module_class(cls) else _CALLS_A_TENSOR
+            outcome = (
+                "assigning a tensor to a submodule raises TypeError" if ctx.is_module_class(cls) else _CALLS_A_TENSOR
+            )
             yield ctx.finding(self, node, f"{owner}.{name} is rebound to its own result; {outcome}")
 
 
