@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from simulated import Simulated
 
+from drygrad.worker.modules import needs_compiler
+
 BEGIN = """
 from drygrad.worker import idle_compiler
 idle_compiler.install()
@@ -67,3 +69,32 @@ def test_who_asks_for_more_gets_the_compiler(process: Simulated, asked: str) -> 
         "result = [found, idle_compiler.is_awake(), same]"
     )
     assert told.result == [False, True, True], told.trace
+
+
+USES_COMPILER = {
+    "a function of torch": "import torch\nnet = torch.compile(net)",
+    "a decorator, torch under another name": "import torch as th\n@th.compile\ndef f(x):\n    return x",
+    "a module in full": "import torch.utils.checkpoint\ny = torch.utils.checkpoint.checkpoint(f, x)",
+    "a module under another name": "import torch.utils.checkpoint as cp\ny = cp.checkpoint(f, x)",
+    "a name of a module": "from torch.distributed.fsdp import fully_shard as shard",
+    "a part of an imported module": "from torch import nn\ny = nn.attention.flex_attention.flex_attention(q, k, v)",
+    "a method of a model": "net.compile()",
+}
+USES_NONE = {
+    "a word of a text": "import torch\nraise RuntimeError('Torch not compiled with CUDA enabled')",
+    "a comment": "import torch  # save a checkpoint",
+    "a pattern": "import re\nimport torch\npattern = re.compile('a')",
+    "the program's own names": "import torch\ndef save_checkpoint(args, func):\n    func(args.profile)",
+    "the parent of a module": "from torch.utils import data",
+    "what does not parse": "import torch\ntorch.compile(",
+}
+
+
+@pytest.mark.parametrize("case", [*USES_COMPILER, *USES_NONE])
+def test_it_is_imported_ahead_for_what_uses_it(case: str) -> None:
+    assert needs_compiler({"text": {**USES_COMPILER, **USES_NONE}[case]}) == (case in USES_COMPILER)
+
+
+def test_it_is_imported_ahead_for_the_program_that_calls_the_target() -> None:
+    program = {"text": USES_COMPILER["a function of torch"]}
+    assert needs_compiler({"text": USES_NONE["a comment"], "program": program})

@@ -15,16 +15,62 @@ from typing import Any
 
 from drygrad.worker import idle_compiler
 
-_USES_COMPILER = re.compile(
+_MENTIONS = re.compile(
     r"checkpoint|compile|dynamo|functorch|\bfunc\b|nested|profile|\bexport\b|fsdp|\b_subclasses\b|\bcond\b"
     r"|flex_attention",
     re.IGNORECASE,
 )
+"""What parts of torch are called that use its compiler."""
+_OF_OBJECTS = frozenset(("compile", "gradient_checkpointing_enable"))
+"""Methods of modules that do."""
 
 
 def needs_compiler(plan: dict[str, Any]) -> bool:
     """Say whether the run may come to torch's compiler, by its text: then it is imported ahead."""
-    return any(map(_USES_COMPILER.search, _texts(plan)))
+    return any(map(_uses_compiler, _texts(plan)))
+
+
+def _uses_compiler(text: str) -> bool:
+    """Say whether a program names such a part of torch; strings, comments and other names say nothing."""
+    if not _MENTIONS.search(text):
+        return False
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    bound = dict(_bindings(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            root, path = _dotted(node)
+            whole = f"{bound[root]}.{path}" if root in bound else ""
+            if _is_of_compiler(whole) or (not whole and node.attr in _OF_OBJECTS):
+                return True
+    return any(map(_is_of_compiler, (*bound.values(), *imported_names(tree))))
+
+
+def _is_of_compiler(name: str) -> bool:
+    return name.startswith(("torch", "functorch")) and _MENTIONS.search(name) is not None
+
+
+def _bindings(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield what each import binds: a name, and what it is in full."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                yield (alias.asname, alias.name) if alias.asname else (top, top)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def _dotted(node: ast.Attribute) -> tuple[str, str]:
+    """Return the name at which a chain of attributes begins, empty where there is none, and the attributes."""
+    parts = [node.attr]
+    value = node.value
+    while isinstance(value, ast.Attribute):
+        parts.insert(0, value.attr)
+        value = value.value
+    return (value.id if isinstance(value, ast.Name) else ""), ".".join(parts)
 
 
 def _texts(plan: dict[str, Any]) -> list[str]:
