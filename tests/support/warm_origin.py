@@ -17,12 +17,13 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 runpy.run_path(str(Path(__file__).parents[2] / "analyzers/drygrad/worker/__main__.py"))
 
-from drygrad.worker import program, zygote  # noqa: E402 - only now, as the worker's Python finds it
+from drygrad.worker import devices, program, zygote  # noqa: E402 - only now, as the worker's Python finds it
 from drygrad.worker.sandbox import launcher, layers, namespaces  # noqa: E402
 
 STREAMS = array.array("i", range(3))
@@ -153,6 +154,8 @@ def main(address: str) -> None:
     """Import torch and whatever else workers import, and serve."""
     why = program.import_torch()
     assert why is None, why
+    simulation = devices.simulation()
+    simulation.probe = cache(simulation.probe)  # what each worker would try again
     program.introduction(single=False)
     program.import_torch = imported
     os.execvpe = become
