@@ -47,7 +47,9 @@ FILES = {
     "```\n\n```\npython train.py --data <dir> [--lr LR]\npython train.py --help\n```\n",
     "nested/deep/only.py": "",
     "other/train.py": "",
-    "docs/notes.md": "```sh\npython deep/only.py\npython wrong/only.py\npython setup.py install\n```\n",
+    "docs/notes.md": "```sh\npython deep/only.py\npython wrong/only.py\npython setup.py install\n```\n\n"
+    "    $ python train.py --indented \\\n      --more\n    python train.py --next\n\n- run\n    python train.py --text\n\n"
+    "    then see\n    python train.py --prose\n\n\tpython train.py --last",
     "setup.py": "",
     "docs/usage.rst": "Usage::\n\n    python train.py --rst\n\n.. code-block:: python\n\n    python train.py --py\n",
     "docker/Dockerfile": 'FROM x\nRUN pip install y\nCMD ["python", "train.py", "--docker", "a b"]\n',
@@ -72,6 +74,8 @@ EXPECTED = [
     ("README.md:15", "", "python train.py --data '<dir>' '[--lr' 'LR]'"),
     ("README.md:16", "", "python train.py --help"),
     ("docs/notes.md:2", "", "python deep/only.py"),
+    ("docs/notes.md:7", "", "python train.py --indented --more"),
+    ("docs/notes.md:17", "", "python train.py --last"),
     ("docs/usage.rst:3", "", "python train.py --rst"),
     ("docker/Dockerfile:3", "CMD", "python train.py --docker 'a b'"),
     (".github/workflows/ci.yml:4", "", "python train.py --ci"),

@@ -50,7 +50,8 @@ export function plot({ forecast }: Forecast): HTMLElement[] {
     picture.querySelector("style")?.remove();
     picture.removeAttribute("width");
     picture.removeAttribute("height");
-    return [section(t("Memory over time"), document.importNode(picture, true))];
+    const scrolled = { class: "plot", tabindex: "0", role: "group", "aria-label": t("Memory over time") };
+    return [section(t("Memory over time"), element("div", scrolled, document.importNode(picture, true)))];
 }
 
 /** What there is by phase, and of each kind at the peak. */

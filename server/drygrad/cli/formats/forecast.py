@@ -58,7 +58,7 @@ class _Block:
         at_least = "at least " if is_bound(self._record) else ""
         where = self._event(told["peak"]) if told["peak"] else ""
         on_host = "; it keeps nothing on a GPU, so memory on the CPU was counted" if told["device"] == "cpu" else ""
-        yield from _labelled("peak", [f"{at_least}{size(told['peak_allocated'])} allocated, in {where}{on_host}"])
+        yield from _labelled("peak", [f"{at_least}{size(told['peak_allocated'])} allocated at {where}{on_host}"])
         asked = self._record.plan.options.forecast
         gpu = asked.gpu if asked else None
         reserved = f"{at_least}{size(told['peak_reserved'])} including what the allocator caches"
@@ -77,7 +77,7 @@ class _Block:
         room = f"{size(gpu.memory)} of {gpu.name}, of which {who} about {size(told['context'])}"
         if refused is None:
             return self._paint(f"fits into the {room}", "1;32")
-        first = f"{size(refused['bytes'])} in {self._event(refused)}, with {size(refused['allocated'])} allocated"
+        first = f"{size(refused['bytes'])} at {self._event(refused)}, with {size(refused['allocated'])} allocated"
         return self._paint(f"does not fit into the {room}; the first that does not: {first}", "1;31")
 
     def _parts(self, told: Row) -> Iterator[str]:

@@ -14,14 +14,16 @@ _SHELLS = frozenset(("", "bash", "sh", "shell", "console", "zsh", "shell-session
 _DIRECTIVE = re.compile(r"(\s*)\.\. (?:code-block|code|sourcecode|prompt)::\s*([\w-]*)|(\s*)\S.*::\s*$")
 _PROMPT = re.compile(r"^(\s*)(?:\([\w.-]+\)\s*)?(?:\S+@\S+[$#]|[$%>\u276f#])\s(?=\S)")
 _OPEN = re.compile(r"<([^\s<>](?:[^<>\n]*[^\s<>])?)>")
+_INDENTED = re.compile(r"(?: {4}|\t)\s*\S")
 _INLINE = re.compile(r"(?<!`)(`+)([^`\n]+)\1(?!`)")
 _STARTS = re.compile(r"\s*(?:\w+=\S+\s+)*(?:python3?|torchrun|accelerate|deepspeed|uv|srun|poetry)\s")
 
 
 def in_markdown(text: str, place: Place) -> Iterator[Launch]:
-    """Yield the launches of fenced blocks, and of code within sentences."""
+    """Yield the launches of fenced and indented blocks, and of code within sentences."""
     fence, language, block, first = "", "", list[str](), 0
-    for number, line in enumerate(text.splitlines(), 1):
+    indented, before = list[str](), ""
+    for number, line in enumerate([*text.splitlines(), ""], 1):
         match = _FENCE.match(line)
         if fence and match and match[1].startswith(fence) and not match[2]:
             if language in _SHELLS:
@@ -31,10 +33,16 @@ def in_markdown(text: str, place: Place) -> Iterator[Launch]:
             block.append(line)
         elif match:
             fence, language, block, first = match[1], match[2].lower(), [], number + 1
+        elif _INDENTED.match(line) and (indented or not before.strip()):
+            indented.append(line)
+            continue
         else:
             for _, code in _INLINE.findall(line):
                 if _STARTS.match(code):
                     yield from _in_block([code], replace(place, line=number))
+        if indented and _STARTS.match(_PROMPT.sub(r"\1", indented[0])):  # else it may be the text of a list
+            yield from _in_block(indented, replace(place, line=number - len(indented)))
+        indented, before = [], line
 
 
 def in_rst(text: str, place: Place) -> Iterator[Launch]:
