@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from drygrad.static.facts.linked import home_of
 from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS, VIEWS
-from drygrad.static.facts.places import given, meeting, ranks
+from drygrad.static.facts.places import derivatives, given, meeting, models, ranks
+from drygrad.static.facts.places.chosen import chosen, name_of, only_chosen
 from drygrad.static.facts.places.lattice import (
     FREE,
     MODULE,
@@ -29,7 +30,18 @@ from drygrad.static.facts.places.lattice import (
     with_rank,
 )
 from drygrad.static.facts.places.transforms import Transformed, transformed
-from drygrad.static.facts.values import Class, Constant, Device, Dtype, Function, Object, Reference, Tensor, TorchCall
+from drygrad.static.facts.values import (
+    Class,
+    Constant,
+    Device,
+    Dtype,
+    Function,
+    Method,
+    Object,
+    Reference,
+    Tensor,
+    TorchCall,
+)
 
 if TYPE_CHECKING:
     from drygrad.static.facts.places.evaluation import Scope
@@ -60,6 +72,10 @@ def called(scope: Scope, node: ast.Call) -> Place:
             forward = cls.member("forward" if value.is_module else "__call__")
             if isinstance(forward, Function):
                 return _of_object(scope, replace(forward, receiver=value), node)
+        case Method(receiver=Object(cls=Class() as cls) as receiver, name=name) if receiver.node is None:
+            inherited = scope.places.objects.inherited(cls, name)
+            if inherited is not None:
+                return _of_object(scope, replace(inherited, receiver=receiver), node)
         case _:
             pass
     through = transformed(scope, node.func)
@@ -68,6 +84,8 @@ def called(scope: Scope, node: ast.Call) -> Place:
     call = scope.places.facts.recording.calls.get(node)
     if call is not None and call.form == "module":
         return _of_module(scope, call, node)
+    if isinstance(value, Object) and value.is_module and call is None:
+        return models.of_model(scope, node, _arguments(scope, node))
     if isinstance(value, Reference):
         return _of_reference(scope, node, value.name, call)
     if isinstance(node.func, ast.Attribute):
@@ -99,6 +117,8 @@ def _arguments(scope: Scope, node: ast.Call) -> list[tuple[ast.expr, Place]]:
 
 
 def _of_python(scope: Scope, name: str, node: ast.Call) -> Place:
+    if name in ("len", "isinstance"):
+        return NOWHERE
     places = [place for _, place in _arguments(scope, node)]
     if name in _NUMBERS:
         return Parts(None, NOWHERE) if name == "range" else NOWHERE
@@ -125,6 +145,8 @@ def _of_numpy(scope: Scope, node: ast.Call, *, numbers: bool) -> Place:
 def _of_reference(scope: Scope, node: ast.Call, name: str, call: TorchCall | None) -> Place:
     if name == "torch.autograd.Variable" and node.args:
         return scope.at(node.args[0])
+    if name in derivatives.NAMES:
+        return derivatives.of_autograd(scope, name, node)
     if meeting.TYPED.match(name):
         return _typed(scope, node)
     if call is None or not meeting.is_torch(call) or name.rpartition(".")[2][:1].isupper():
@@ -177,6 +199,8 @@ def _factory(scope: Scope, call: TorchCall, node: ast.Call) -> Place:
     if call.operation in ("tensor", "as_tensor", "from_numpy"):
         data = node.args[0] if node.args else keywords.get("data")
         return _of_data(scope, call, node, data, places)
+    for size in (a for a in node.args if call.operation != "full" and isinstance(a, ast.Name)):
+        scope.distrust(places[size])  # a number
     return _made(scope, node, ranks.of_factory(call.operation, node))
 
 
@@ -216,7 +240,7 @@ def _is_data(scope: Scope, node: ast.expr) -> bool:
             return isinstance(left, ast.List) or isinstance(right, ast.List)
         case ast.Name(id=name):
             place = scope.names.get(name)
-            return isinstance(place, Parts) and place.items is None and element_of(place) == NOWHERE
+            return isinstance(place, Parts) and place.items is None
         case _:
             return False
 
@@ -233,12 +257,12 @@ def _where(scope: Scope, device: ast.expr) -> Place:
         moved = each(place, lambda a: (replace(a, tensor=True, moved=True),) if isinstance(a, At) else (a,))
         if not isinstance(moved, Parts) and all(isinstance(a, (At, Made)) for a in moved):
             return moved
-        return MOVED
+        return chosen(scope, device)
     if isinstance(device, ast.Name) and device.id in scope.names:
         place = scope.names[device.id]
         if not isinstance(place, Parts) and all(isinstance(a, At) and a.tensor and a.moved for a in place):
             return place
-    return MOVED
+    return chosen(scope, device)
 
 
 def _follower(scope: Scope, call: TorchCall, node: ast.Call) -> Place:
@@ -302,11 +326,15 @@ def _is_own(scope: Scope, node: ast.expr) -> bool:
         node = node.value
     if not isinstance(node, ast.Name):
         return False
-    return scope.places.is_module(scope.owner) and (node.id == scope.receiver or node.id in scope.places.layers(scope))
+    return scope.places.objects.is_module(scope.owner) and (
+        node.id == scope.receiver or node.id in scope.places.layers(scope)
+    )
 
 
 def _of_unknown_module(scope: Scope, node: ast.Call, function: ast.expr, places: list[tuple[ast.expr, Place]]) -> Place:
     """What a module calls of its own gives, as a rule, tensors where its input is."""
+    if models.is_model(function):
+        return models.of_model(scope, node, places)
     if not places or not _is_own(scope, function) or isinstance(places[0][1], Parts):
         return UNKNOWN
     first = places[0][1]
@@ -325,11 +353,15 @@ def _method(scope: Scope, node: ast.Call, function: ast.Attribute, call: TorchCa
     if isinstance(receiver, ast.Name) and receiver.id == scope.receiver:
         places = _arguments(scope, node)
         return _of_unknown_module(scope, node, function, places)
+    if call is None and models.is_model(function):
+        return models.of_model(scope, node, _arguments(scope, node))
     base = scope.at(receiver)
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     if name in ("to", "cuda", "cpu", "type", "type_as", "pin_memory"):
         return _moved(scope, node, name, base)
     if name == "numpy":
+        if only_chosen(base) and not (node.args or node.keywords or scope.minds_devices):
+            scope.arrayed[node] = next(text for a in flat(base) if (text := name_of(a)) is not None)
         if not _is_copied_first(receiver):
             scope.distrust(base)
         return UNKNOWN
@@ -348,6 +380,8 @@ def _method(scope: Scope, node: ast.Call, function: ast.Attribute, call: TorchCa
     if not tensors and not given.is_method(name):
         is_own = _is_own(scope, function)
         return _of_unknown_module(scope, node, function, places) if is_own else UNKNOWN
+    if name == "backward":
+        scope.operation(node, [(receiver, base), *places[:1]])
     if name in ("copy_", "set_", "register_hook", "backward"):
         return base
     operation = call.operation if call is not None else plain
@@ -420,7 +454,8 @@ def _moved(scope: Scope, node: ast.Call, name: str, base: Place) -> Place:
         return MOVED
     if isinstance(value, (Device, Constant)) or (isinstance(wanted, ast.Attribute) and wanted.attr == "device"):
         return _sent(scope, base, _where(scope, wanted))
-    return _sent(scope, base, _with(scope.at(wanted)))
+    named = chosen(scope, wanted)
+    return _sent(scope, base, _with(scope.at(wanted)) if named == MOVED else named)
 
 
 def _to_cuda(scope: Scope, node: ast.Call, base: Place) -> Place:
@@ -435,7 +470,7 @@ def _to_cuda(scope: Scope, node: ast.Call, base: Place) -> Place:
 
 
 def _sent(scope: Scope, base: Place, place: Place) -> Place:
-    if place == MOVED:
+    if place == MOVED or only_chosen(place):
         scope.distrust(base)
     return place
 

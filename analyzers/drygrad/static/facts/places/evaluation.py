@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from drygrad.static.facts.operations import MODULE_OPERATIONS, PARAMETERLESS
-from drygrad.static.facts.places import calling, given, ranks
+from drygrad.static.facts.places import calling, entries, given, ranks
+from drygrad.static.facts.places.chosen import chosen_device
 from drygrad.static.facts.places.lattice import (
     FREE,
     MODULE,
@@ -51,6 +52,7 @@ class Scope:
     names: dict[str, Place] = field(default_factory=dict[str, Place])
     shown: set[str] = field(default_factory=set[str])
     arrays: set[str] = field(default_factory=set[str])
+    arrayed: dict[ast.Call, str] = field(default_factory=dict[ast.Call, str])
     meets: dict[tuple[ast.expr, ast.expr, ast.expr], Meet] = field(
         default_factory=dict[tuple[ast.expr, ast.expr, ast.expr], Meet]
     )
@@ -82,6 +84,7 @@ class Scope:
     def _at(self, node: ast.expr) -> Place:
         match node:
             case ast.Name(id=name):
+                self.forget_entries(name)
                 return self._name(name, node)
             case ast.Attribute():
                 return self._attribute(node)
@@ -161,6 +164,10 @@ class Scope:
 
     # -- names ---------------------------------------------------------------------------------------------------
 
+    def _base(self, node: ast.expr) -> Place:
+        """Return where something is of which an item is looked for: that leaves its other items as they are."""
+        return self._name(node.id, node) if isinstance(node, ast.Name) else self.at(node)
+
     def _name(self, name: str, node: ast.Name) -> Place:
         known = self.names.get(name)
         if known is not None:
@@ -186,7 +193,7 @@ class Scope:
                 pass
             case _:
                 return None
-        if f"{owner}.{name}" in self.names or not self.places.is_module(self.owner):
+        if f"{owner}.{name}" in self.names or not self.places.objects.is_module(self.owner):
             return None
         known = self.value(layer)
         if isinstance(known, Object):
@@ -212,7 +219,9 @@ class Scope:
         known = self.names.get(f"{self.receiver}.{name}")
         if known is not None:
             return known
-        return self.places.of_attribute(self.owner, name, self.function) if self.owner is not None else UNKNOWN
+        if name in entries.OPTIMIZED and entries.is_optimizer(self.owner):
+            return entries.of_optimizer(name)
+        return self.places.objects.of_attribute(self.owner, name, self.function) if self.owner is not None else UNKNOWN
 
     def bind(self, target: ast.expr, place: Place) -> None:
         """Assign a place to a target."""
@@ -231,24 +240,36 @@ class Scope:
                 if isinstance(held, Parts):
                     self.names[name] = Parts(None, join(element_of(held), place))
                 else:
-                    self._item(target)
+                    self._put(target, place)
             case ast.Subscript():
                 self._item(target)
             case _:
                 pass
 
+    def _put(self, target: ast.Subscript, place: Place) -> None:
+        """Assign to an item of what may be a dictionary."""
+        entry = entries.entry(target)
+        before = self.names.get(entry) if entry is not None and entries.is_one_of_many(target) else None
+        self._item(target)
+        if entry is not None:
+            self.names[entry] = place if before is None else join(before, place)
+
     def written(self, target: ast.Subscript, value: ast.expr, place: Place) -> None:
         """Note what meets in ``x[index] = value``: where the index is a tensor, the value is not copied to ``x``."""
         index = target.slice
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        base = self.at(target.value)
+        base = self._base(target.value)
         if not isinstance(base, Parts) and any(_is_surely_tensor(self.at(part)) for part in parts):
             self._meet(target, (value, place), (target.value, base))
             self._meet(target, (target.value, base), (value, place))
 
     def _forget_parts(self, name: str) -> None:
-        prefix = f"{name}."
-        for known in [known for known in self.names if known.startswith(prefix)]:
+        for known in [known for known in self.names if known.startswith((f"{name}.", f"{name}["))]:
+            del self.names[known]
+
+    def forget_entries(self, name: str) -> None:
+        """Forget what a dictionary holds: it is handed on, to what may replace it."""
+        for known in [known for known in self.names if known.startswith(f"{name}[")]:
             del self.names[known]
 
     def _unpack(self, targets: Sequence[ast.expr], place: Place) -> None:
@@ -263,7 +284,7 @@ class Scope:
 
     def distrust(self, place: Place) -> None:
         """Note that something given is no tensor, or is moved here: where it is before tells nothing."""
-        self.arrays |= {a.root for a in flat(place) if isinstance(a, At)}
+        self.arrays |= {a.root for a in flat(place) if isinstance(a, At) and chosen_device(a.root) is None}
 
     def show(self, place: Place) -> None:
         """Note that a value is a tensor."""
@@ -312,8 +333,10 @@ class Scope:
         return with_rank(made, lambda rank: rank - 1) if matmul else made
 
     def _compare(self, node: ast.Compare) -> Place:
-        places = [(operand, self.at(operand)) for operand in (node.left, *node.comparators)]
-        if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+        asks = any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
+        evaluated = self._base if asks else self.at
+        places = [(operand, evaluated(operand)) for operand in (node.left, *node.comparators)]
+        if asks:
             return NOWHERE
         if any(isinstance(place, Parts) for _, place in places):
             return NOWHERE
@@ -334,7 +357,15 @@ class Scope:
         return UNKNOWN if self.places.tests_device(node.test) and body != other else join(body, other)
 
     def _item(self, node: ast.Subscript) -> Place:
-        base, index = self.at(node.value), node.slice
+        entry = entries.entry(node)
+        held = self.names.get(entry) if entry is not None else None
+        if held is not None:
+            return held
+        base, index = self._base(node.value), node.slice
+        if (params := entries.of_group(self, base, index)) is not None:
+            return params
+        if entries.of_state(base) and (key := entries.key_of(index)) is not None and self.owner is not None:
+            return self.places.objects.of_attribute(self.owner, f"{entries.STATE}[{key}]", self.function)
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         places = [self.at(part) for part in parts]
         if isinstance(base, Parts):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
+from drygrad.static.facts.places.entries import STATE, key_of, of_state, written_out
 from drygrad.static.facts.places.evaluation import Scope
 from drygrad.static.facts.places.keeping import Registration, of_parameter, registration
 from drygrad.static.facts.places.lattice import NOWHERE, UNKNOWN, Parts, Place, element_of, join, without_none
@@ -103,6 +104,12 @@ def _other(scope: Scope, node: ast.stmt) -> None:
 def _assign(scope: Scope, target: ast.expr, place: Place, statement: ast.stmt) -> None:
     scope.bind(target, place)
     match target:
+        case ast.Name(id=name) if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+            for entry, held in written_out(name, statement.value):
+                scope.names[entry] = scope.at(held)
+        case ast.Subscript(value=ast.Name(id=name)) if of_state(scope.names.get(name, UNKNOWN)):
+            key = key_of(target.slice)
+            scope.stores.setdefault(f"{STATE}[{key}]", []).append((statement, place))
         case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == scope.receiver:
             registered = of_parameter(scope, statement.value) if isinstance(statement, ast.Assign) else None
             scope.stores.setdefault(name, []).append((statement, registered or place))
@@ -139,7 +146,7 @@ def _expression(scope: Scope, statement: ast.stmt, node: ast.expr) -> None:
     match found:
         case Registration(owner=ast.Name(id=owner), name=name, value=ast.expr() as value) if owner == scope.receiver:
             if found.buffer:
-                place = scope.places.of_buffer(scope, name, scope.at(value))
+                place = scope.places.objects.of_buffer(scope, name, scope.at(value))
                 scope.names[f"{owner}.{name}"] = place
             else:
                 place = of_parameter(scope, value) or UNKNOWN
@@ -228,7 +235,7 @@ def _place(scope: Scope, names: Names, name: str) -> Place | None:
         return known
     if owner != scope.receiver or scope.owner is None:
         return UNKNOWN
-    return scope.places.of_attribute(scope.owner, attribute, scope.function)
+    return scope.places.objects.of_attribute(scope.owner, attribute, scope.function)
 
 
 def _either(scope: Scope, bodies: Sequence[Sequence[ast.stmt]]) -> None:

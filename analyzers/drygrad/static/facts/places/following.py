@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from drygrad.static.facts.linked import home_of, is_elsewhere
 from drygrad.static.facts.notes import Ground
 from drygrad.static.facts.places import flow, given, meeting
+from drygrad.static.facts.places.chosen import chosen_device, of_object
+from drygrad.static.facts.places.entries import GROUPS
 from drygrad.static.facts.places.evaluation import Scope
 from drygrad.static.facts.places.inner import Node, kept_within, taken_from
-from drygrad.static.facts.places.keeping import BEGINS, kept, of_stores, registered_names, stored_names
 from drygrad.static.facts.places.lattice import (
     ANY,
     FREE,
@@ -34,14 +35,14 @@ from drygrad.static.facts.places.lattice import (
     meets,
 )
 from drygrad.static.facts.places.meeting import Fault, Meet
+from drygrad.static.facts.places.objects import OWN, Objects
 from drygrad.static.facts.receivers import is_static, self_name
-from drygrad.static.facts.values import Class, Function, Object, Reference, Tensor, Value
+from drygrad.static.facts.values import Class, Function, Tensor, Value
 from drygrad.static.tree import remembered, walk
 
 if TYPE_CHECKING:
     from drygrad.static.facts.module import ModuleFacts
 
-_MOVES_ALL = frozenset({"_apply", "to", "cuda"})
 _EMPTY_MEETS = 40
 
 
@@ -51,7 +52,7 @@ class Summary:
 
     ``tensors`` are the roots that are tensors for certain; ``faults`` what surely meets in the function, wherever its
     arguments are; ``open`` what meets only where they are of a kind; ``left`` what it returns on the default device,
-    wherever its arguments are.
+    wherever its arguments are; ``arrayed`` what it makes NumPy's on a device that is chosen at run time, by its text.
     """
 
     result: Place
@@ -61,6 +62,7 @@ class Summary:
     tensors: frozenset[str]
     calls: tuple[tuple[ast.AST, Mapping[str, Place | None]], ...] = ()
     left: tuple[Fault, ...] = ()
+    arrayed: tuple[tuple[ast.Call, str], ...] = ()
 
 
 _NOTHING = Summary(UNKNOWN, (), (), {}, frozenset())
@@ -75,7 +77,7 @@ class Places:
         self._active: list[ast.AST] = []
         self._handed: dict[ast.AST, list[tuple[ast.AST, Mapping[str, Place | None]]]] = {}
         self._methods_of: dict[ast.AST, dict[ast.AST, None]] = {}
-        self._attributes: dict[tuple[ast.AST, str], Place] = {}
+        self.objects = Objects(self)
         self.branch = flow.branch
         self.tests_device = flow.tests_device
 
@@ -94,6 +96,10 @@ class Places:
         known = [(function, self.summary(node)) for node, function in self.functions.items()]
         return [(f, fault) for f, summary in known if not self.is_called(f.node) for fault in summary.left]
 
+    def arrayed(self) -> list[tuple[ast.Call, str]]:
+        """Return the calls of ``numpy()`` on what is on a device that is chosen at run time, with that device."""
+        return [pair for node in self.functions for pair in self.summary(node).arrayed]
+
     def summary(self, node: ast.AST) -> Summary:
         """Return what is known of a function."""
         known = self._summaries.get(node)
@@ -102,7 +108,7 @@ class Places:
         function = self.functions.get(node)
         if function is None or node in self._active or not isinstance(node, Node):
             return _NOTHING
-        key = (Places, node, self.is_called(node), self._assigned_elsewhere, self.taken_from_around(node))
+        key = (Places, node, self.is_called(node), self.objects.assigned_elsewhere, self.taken_from_around(node))
         made = self.facts.derivations.get(key, self._ground(node), lambda: self._evaluate(function, node))
         self._summaries[node] = made
         for called, bound in made.calls:
@@ -162,7 +168,8 @@ class Places:
         result = join_all(scope.results) if scope.results else NOWHERE
         found = tuple(faults), tuple(open_meets[:_EMPTY_MEETS])
         left = tuple(_left(scope, shown - scope.arrays) if not scope.arrays else ())
-        return Summary(result, *found, scope.stores, shown, tuple(scope.calls.values()), left)
+        arrayed = tuple(scope.arrayed.items())
+        return Summary(result, *found, scope.stores, shown, tuple(scope.calls.values()), left, arrayed)
 
     def is_called(self, node: ast.AST) -> bool:
         """Say whether anybody who is known calls a function, if only by way of what transforms it."""
@@ -175,7 +182,7 @@ class Places:
         nothing to the CPU itself) what it got from elsewhere.
         """
         calls = self._handed.get(node, [])
-        if root == MODULE or deepest == 0:
+        if root in (MODULE, GROUPS) or root.startswith(("<", OWN)) or deepest == 0:
             return True
         if not calls:
             return node not in self._inner
@@ -223,7 +230,7 @@ class Places:
             bound |= {name: scope.names.get(name, UNKNOWN) for name in self.taken_from_around(function.node)}
         scope.calls[call] = (function.node, bound)
         own = _is_own(scope, function, call)
-        knows = own and self.is_module(function.owner)
+        knows = own and self.objects.is_module(function.owner)
         knows = knows or bool(_tensor_parameters(function.node, summary))
         local = _Call(scope, call, bound, own, knows, elsewhere=home is not None)
         for meet in summary.open:
@@ -252,72 +259,9 @@ class Places:
             return UNKNOWN
         return frozenset({Made(call.node, call.node, len(value.shape))})
 
-    def is_module(self, cls: Class | None) -> bool:
-        """Say whether objects of a class are modules: for certain, or as good as always."""
-        if cls is None:
-            return False
-        if Object(cls.name, cls=cls).is_module:
-            return True
-        foreign = any(_is_foreign(base) for each_class in cls.lineage() for base in each_class.bases)
-        init = cls.member("__init__")
-        return foreign and isinstance(cls.member("forward"), Function) and isinstance(init, Function) and _begins(init)
-
-    def of_buffer(self, scope: Scope, name: str, place: Place) -> Place:
-        """Return where a buffer is: with its module, except in a method that replaces one that the module moved."""
-        if not isinstance(place, Parts) and place == NOWHERE:
-            return NOWHERE
-        if BEGINS.match(scope.function.name) is not None:
-            return frozenset({At(MODULE, tensor=True)})
-        return place if self._begins_with_buffer(scope.owner, name) else UNKNOWN
-
-    def _begins_with_buffer(self, cls: Class | None, name: str) -> bool:
-        """Say whether an object has a buffer from the beginning."""
-        members = (m for each in cls.lineage() for m in each.members.values()) if cls is not None else ()
-        return any(isinstance(m, Function) and _is_beginning(m) and name in registered_names(m.node) for m in members)
-
-    def of_attribute(self, cls: Class, name: str, reader: ast.AST) -> Place:
-        """Return where an attribute of an object of a class is, as a method reads it."""
-        key = (cls.node, name)
-        known = self._attributes.get(key)
-        if known is None:
-            self._attributes[key] = UNKNOWN  # while it is looked for: it may depend on itself
-            known = self._attributes[key] = self._attribute(cls, name)
-        return known
-
-    def _attribute(self, cls: Class, name: str) -> Place:
-        if not self.is_module(cls) or name in self._assigned_elsewhere:
-            return UNKNOWN
-        begun: list[Place] = []
-        later: list[Place] = []
-        for each_class in cls.lineage():
-            if _MOVES_ALL & each_class.members.keys():
-                return UNKNOWN
-            for member in each_class.members.values():
-                if isinstance(member, Function) and isinstance(member.node, Node) and name in stored_names(member.node):
-                    found = [kept(s, p, member.node) for s, p in self.summary(member.node).stores.get(name, [])]
-                    (begun if BEGINS.match(member.node.name) else later).extend(found or [UNKNOWN])
-        return of_stores(begun, later)
-
-    @cached_property
-    def _assigned_elsewhere(self) -> frozenset[str]:
-        """The attributes that something else than the object itself assigns: ``model.mask = mask``."""
-        return frozenset(name for statement in self.facts.tree.body for name in _assigned_outside(statement))
-
     def layers(self, scope: Scope) -> frozenset[str]:
         """Return the names that a body gives to modules of its object, one after the other."""
         return frozenset(_names_of_parts(scope.function)) if scope.receiver is not None else frozenset()
-
-
-@remembered
-def _assigned_outside(statement: ast.AST) -> Iterator[str]:
-    for node in walk(statement):
-        match node:
-            case ast.Attribute(value=ast.Name(id="self" | "cls")):
-                pass
-            case ast.Attribute(attr=name, ctx=ast.Store()):
-                yield name
-            case _:
-                pass
 
 
 @remembered
@@ -361,24 +305,8 @@ def _parameters(node: Node) -> tuple[ast.arg, ...]:
 
 
 def root_of(a: At) -> str:
-    """Return the parameter that something given belongs to."""
-    return re.split(r"[.\[]", a.root)[0]
-
-
-def _is_foreign(base: Value) -> bool:
-    known = ("builtins.", "torch.", "abc.", "typing.")
-    return not isinstance(base, Class) and not (isinstance(base, Reference) and base.name.startswith(known))
-
-
-def _is_beginning(method: Function) -> bool:
-    """Say whether a method is called while its object is made."""
-    return BEGINS.match(getattr(method.node, "name", "")) is not None
-
-
-def _begins(init: Function) -> bool:
-    """Say whether a constructor calls its base's."""
-    called = (node.func for node in walk(init.node) if isinstance(node, ast.Call))
-    return any(isinstance(function, ast.Attribute) and function.attr == "__init__" for function in called)
+    """Return the parameter that something given belongs to, or the device that is chosen for it."""
+    return re.split(r"[.\[]", a.root)[0] if chosen_device(a.root) is None else f"<{chosen_device(a.root)}>"
 
 
 @remembered
@@ -484,7 +412,7 @@ class _Call:
                 return self._made(a, name)
             case At(root=root):
                 if root == MODULE:
-                    module = self.own or self.scope.places.is_module(self.scope.owner)
+                    module = self.own or self.scope.places.objects.is_module(self.scope.owner)
                     return (a if module else Anywhere(),)
                 return self._given(a)
             case _:
@@ -507,6 +435,8 @@ class _Call:
 
     def _given(self, a: At) -> tuple[Alternative, ...]:
         base = root_of(a)
+        if self.own and (of_object(a.root, self.scope.receiver) or a.root.startswith(OWN)):
+            return (a,)
         rest = a.root[len(base) :]
         handed = self.bound.get(base)
         if base not in self.bound:

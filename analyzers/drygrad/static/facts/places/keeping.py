@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from drygrad.static.facts.places.chosen import of_object
 from drygrad.static.facts.places.evaluation import Scope
 from drygrad.static.facts.places.lattice import (
     FREE,
@@ -108,7 +109,7 @@ def kept(statement: ast.stmt, place: Place, method: ast.FunctionDef | ast.AsyncF
             case Made():
                 return (replace(a, without=None, stored=statement, kept_by_init=begun),)
             case At(root=root):
-                return (a,) if root == MODULE else (Anywhere(),)
+                return (a,) if root == MODULE or of_object(root, "self") else (Anywhere(),)
             case _:
                 return (a,)
 
@@ -143,7 +144,7 @@ def of_stores(begun: list[Place], later: list[Place]) -> Place:
         return NOWHERE if begun or later else UNKNOWN
     for group in reversed(known):
         alternatives = [a for place in group for a in flat(place)]
-        if any(isinstance(a, (Anywhere, Nowhere)) or (isinstance(a, At) and a.root != MODULE) for a in alternatives):
+        if any(isinstance(a, (Anywhere, Nowhere)) for a in alternatives):
             return UNKNOWN
     if len({isinstance(place, Parts) for group in known for place in group}) > 1:
         return UNKNOWN

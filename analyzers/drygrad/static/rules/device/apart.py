@@ -11,11 +11,15 @@ from drygrad.model import Edit, Fix
 from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
+from drygrad.static.facts.places.chosen import chosen_device
+from drygrad.static.facts.places.entries import GROUPS
 from drygrad.static.facts.places.following import Places
 from drygrad.static.facts.places.keeping import BEGINS
 from drygrad.static.facts.places.lattice import MODULE
 from drygrad.static.facts.places.meeting import TYPED, Fault
-from drygrad.static.facts.values import Function
+from drygrad.static.facts.places.models import is_model
+from drygrad.static.facts.places.objects import OWN
+from drygrad.static.facts.values import Function, Quantity, Tensor
 from drygrad.static.syntax import class_around, parameter_names
 from drygrad.static.tree import walk
 
@@ -35,12 +39,16 @@ _CPU_PACKAGES = ("matplotlib", "PIL", "cv2", "seaborn", "plotly", "skimage", "li
 
 @dataclass(frozen=True)
 class Apart:
-    """A fault in a function, with the call (or the operand) that it is told at, and what surely are tensors there."""
+    """A fault in a function, with the call (or the operand) that it is told at, and what surely are tensors there.
+
+    ``plain`` says that it is a method of an object that is no module: nothing moves what such an object keeps.
+    """
 
     function: Function
     fault: Fault
     site: ast.expr
     tensors: frozenset[str]
+    plain: bool = False
 
 
 def apart(ctx: Context, device: str = "cpu") -> list[Apart]:
@@ -52,6 +60,13 @@ def left_behind(ctx: Context) -> list[Apart]:
     """Return what functions return on the default device wherever their arguments are, unless more is told of it."""
     told = {found.site for found in apart(ctx)}
     return [found for found in ctx.derived(_left_behind) if found.site not in told]
+
+
+def arrays_of_chosen(ctx: Context) -> tuple[tuple[ast.Call, str], ...]:
+    """Return the calls of ``numpy()`` on what is on a device that is chosen at run time, with that device."""
+    if ctx.facts.default_device is None or _is_program_of_cpu(ctx):
+        return ()
+    return tuple(Places(ctx.facts).arrayed())
 
 
 def _apart(ctx: Context) -> tuple[Apart, ...]:
@@ -69,11 +84,22 @@ def _unplanned(ctx: Context, faults: Callable[[Places], list[tuple[Function, Fau
     found: dict[ast.AST, Apart] = {}
     places = Places(ctx.facts)
     for function, fault in faults(places):
-        site = fault.made.site if ctx.function(fault.made.site) is not None else fault.operand
-        if site not in found and not _is_by_design(function, fault, places, ctx):
+        plain = function.owner is not None and not places.objects.is_module(function.owner)
+        kept = plain and fault.made.kept_by_init  # nothing moves it: where it is used is the place to
+        site = fault.made.site if not kept and ctx.function(fault.made.site) is not None else fault.operand
+        known = _is_known(fault, ctx) or _is_by_design(function, fault, places, ctx)
+        if site not in found and not known:
             tensors = places.summary(ctx.function(site) or function.node).tensors
-            found[site] = Apart(function, fault, site, tensors)
+            found[site] = Apart(function, fault, site, tensors, plain)
     return found.values()
+
+
+def _is_known(fault: Fault, ctx: Context) -> bool:
+    """Say whether both devices are known by name: then DG201 and DG205 tell of them."""
+    if all(chosen_device(root) is None for root in fault.roots):
+        return False
+    met = [ctx.quantity(node) for node in (fault.operand, fault.other)]
+    return all(isinstance(value, (Tensor, Quantity)) and value.device is not None for value in met)
 
 
 def _is_program_of_cpu(ctx: Context) -> bool:
@@ -96,9 +122,10 @@ def _runs(statement: ast.stmt) -> bool:
 def _is_by_design(function: Function, fault: Fault, places: Places, ctx: Context) -> bool:
     """Say whether a function works on the CPU by what it is for, or by how the file calls it."""
     maker = None if fault.made.kept_by_init else ctx.function(fault.made.site)
+    minds = all(chosen_device(root) is not None for root in fault.roots)  # then arrays are no sign, but a fault
     for node in (function.node, ctx.function(fault.node), maker):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (
-            _works_on_cpu(node, ctx) or _is_for_beginning(node, ctx) or _serves_cpu(node, ctx)
+            _works_on_cpu(node, ctx, minds=minds) or _is_for_beginning(node, ctx) or _serves_cpu(node, ctx)
         ):
             return True
     if is_expected(fault.node, ctx):
@@ -106,7 +133,8 @@ def _is_by_design(function: Function, fault: Fault, places: Places, ctx: Context
     return not _is_forward(function) and _is_placed_here(function, fault, places, ctx)
 
 
-def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) -> bool:
+def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context, *, minds: bool = False) -> bool:
+    """Say whether a function works on the CPU: by its name or class, or by arrays unless it ``minds`` devices."""
     if _ON_CPU.match(node.name.lstrip("_")) or _ON_CPU.match(node.name):
         return True
     cls = ctx.parent(node)
@@ -116,7 +144,7 @@ def _works_on_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) ->
             return True
     if isinstance(cls, ast.ClassDef) and not cls.bases and any(_is_call(member) for member in cls.body):
         return True  # a transform: loaders call it
-    returns_arrays = node.name not in _FORWARD and any(map(_is_array_of_tensor, walk(node)))
+    returns_arrays = not minds and node.name not in _FORWARD and any(map(_is_array_of_tensor, walk(node)))
     return returns_arrays or any(_is_of_images(n, ctx) for n in walk(node))
 
 
@@ -137,7 +165,17 @@ def _is_for_beginning(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context
     """Say whether only methods that make their object name a function: nobody has moved a module then."""
     named = [n for n in ctx.nodes(ast.Attribute) if n.attr == node.name]
     named += [n for n in ctx.nodes(ast.Name) if n.id == node.name]
-    return bool(named) and all(_is_in_beginning(n, ctx) for n in named)
+    return bool(named) and all(_is_in_beginning(n, ctx) and not _is_handed_on(n, ctx) for n in named)
+
+
+def _is_handed_on(node: ast.expr, ctx: Context) -> bool:
+    """Say whether an attribute keeps a function itself, which others then call later."""
+    called = any(isinstance(a, ast.Call) for a in ctx.ancestors(node))
+    match ctx.statement(node):
+        case ast.Assign(targets=[ast.Attribute(), *_]):
+            return not called
+        case _:
+            return False
 
 
 def _serves_cpu(node: ast.FunctionDef | ast.AsyncFunctionDef, ctx: Context) -> bool:
@@ -189,9 +227,15 @@ def _gives_cpu(call: ast.Call, ctx: Context) -> bool:
     return bool(known) and all(device == "cpu" for device in known)
 
 
+def called_model(found: Apart) -> ast.expr | None:
+    """Return the model that is given both, where it is not known what it does with them; None where torch says."""
+    node = found.fault.node
+    return node.func if isinstance(node, ast.Call) and is_model(node.func) else None
+
+
 def by_init(found: Apart) -> ast.Assign | ast.AnnAssign | None:
     """Return the statement of ``__init__`` that keeps the tensor; None where it is made later on."""
-    stored = found.fault.made.stored
+    stored = None if found.plain else found.fault.made.stored
     return stored if found.fault.made.kept_by_init and isinstance(stored, (ast.Assign, ast.AnnAssign)) else None
 
 
@@ -200,15 +244,23 @@ def by_init(found: Apart) -> ast.Assign | ast.AnnAssign | None:
 
 def repaired(found: Apart, ctx: Context) -> Fix | None:
     """Return the fix that makes the tensor where what it meets is, or moves it there."""
-    owner, certain = _owner(found, ctx)
-    if owner is None:
+    if found.plain and found.fault.made.stored is not None and found.fault.roots != frozenset({GROUPS}):
         return None
-    edit = _placed(found, f"{owner}.device", ctx)
-    title = "the module" if owner.startswith("next(") else owner
+    device = _device(found)
+    owner, certain = _owner(found, ctx) if device is None else (None, True)
+    if device is None and owner is not None:
+        device = f"{owner}.device"
+    elif device is not None and ctx.function(found.site) is not ctx.function(found.fault.node):
+        device = None
+    if device is None:
+        return None
+    edit = _placed(found, device, ctx)
+    title = "the module" if device.startswith("next(") else owner
     made_here = found.site is found.fault.made.factory and (ctx.name(found.fault.made.factory.func) or "")
     verb = "Make it on" if made_here and made_here.startswith("torch.") else "Move it to"
     safe = certain and found.fault.made.device == "cpu"  # where there is no GPU, other code runs on than before
-    return ctx.fix(f"{verb} the device of {title}", edit, safety="safe" if safe else "unsafe")
+    where = f"the device of {title}" if title else f"`{device}`"
+    return ctx.fix(f"{verb} {where}", edit, safety="safe" if safe else "unsafe")
 
 
 def _placed(found: Apart, device: str, ctx: Context) -> Edit | None:
@@ -235,6 +287,12 @@ def _sent_elsewhere(call: ast.Call, device: str, ctx: Context) -> Edit | None:
     )
 
 
+def _device(found: Apart) -> str | None:
+    """Return the device that the text has chosen for what the tensor meets."""
+    texts = {chosen_device(root) for root in found.fault.roots}
+    return next(iter(texts)) if len(texts) == 1 else None
+
+
 def _owner(found: Apart, ctx: Context) -> tuple[str | None, bool]:
     """Return what knows the device at the site, and whether it surely is a tensor there."""
     here = ctx.function(found.site)
@@ -244,18 +302,30 @@ def _owner(found: Apart, ctx: Context) -> tuple[str | None, bool]:
         names = [other.id] if isinstance(other, ast.Name) else []
     else:
         names = [*found.fault.made.owners]
+    names = [name for name in names if here is not None and _is_bound_before(name, found.site, here)]
     parameters = [name for name in names if here is not None and name in parameter_names(here)]
     tensors = [name for name in parameters if name in found.tensors and not _is_gone_through(name, here)]
     beside = [name for name in met if name in names and (name in tensors or name not in parameters)]
     ordered = [*(name for name in beside if name in tensors), *tensors, *beside]
-    if ordered:
-        return ordered[0], True
+    optimized = _optimized(found, ctx)
+    if ordered or optimized is not None:
+        return ordered[0] if ordered else optimized, True
     if _is_own_parameter(found, ctx):
         return ctx.text(other), True
     kept = _replaced_buffer(found.site, ctx) if isinstance(found.site, ast.Call) else None
     if kept is not None:
         return kept, True
     return ("next(self.parameters())", False) if _has_parameters(here, ctx) else (None, False)
+
+
+def _is_bound_before(name: str, site: ast.expr, function: ast.AST) -> bool:
+    """Say whether a name is a parameter or is bound above a place, and not merely further down in a loop."""
+    bound = (n.lineno for n in walk(function) if isinstance(n, ast.Name) and n.id == name and _is_store(n))
+    return name in parameter_names(function) or min(bound, default=site.lineno) < site.lineno
+
+
+def _is_store(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 def _is_gone_through(name: str, function: ast.AST | None) -> bool:
@@ -272,6 +342,16 @@ def _gone_through(iterated: ast.expr) -> list[ast.expr]:
             return [held]
         case _:
             return [iterated]
+
+
+def _optimized(found: Apart, ctx: Context) -> str | None:
+    """Return the parameter of the optimizer that the site is within the loop of."""
+    if found.fault.roots != frozenset({GROUPS}):
+        return None
+    for loop in ctx.loops(found.site):
+        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and "params" in ast.unparse(loop.iter):
+            return loop.target.id
+    return None
 
 
 def _is_own_parameter(found: Apart, ctx: Context) -> bool:
@@ -329,8 +409,15 @@ def _may_register(node: ast.AST, ctx: Context) -> bool:
 
 def whose(found: Apart, ctx: Context) -> str:
     """Say who places what the tensor meets."""
+    device = _device(found)
+    if device is not None:
+        return f"`{device}` says"
+    if found.fault.roots == frozenset({GROUPS}):
+        return "its parameter is"
     if found.fault.roots == frozenset({MODULE}):
         return "the parameters of the module are"
+    if all(root.startswith(OWN) for root in found.fault.roots):
+        return "whoever made the object has it"
     cls = ctx.parent(found.function.node)
     in_module = isinstance(cls, ast.ClassDef) and ctx.is_module_class(cls)
     return "the module's inputs and parameters are" if in_module else "its caller has it"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Rule
 from drygrad.static.context import Context
-from drygrad.static.rules.device.apart import apart, by_init, repaired, whose
+from drygrad.static.rules.device.apart import apart, by_init, called_model, repaired, whose
 from drygrad.static.rules.device.factory_examples import INVALID, VALID
 
 
@@ -51,12 +51,14 @@ class FactoryWithoutDeviceInForward(Rule):
             if by_init(found) is not None:
                 continue
             other = ctx.source_of(found.fault.other)
-            made = found.fault.made
+            made, model = found.fault.made, called_model(found)
+            raises = f"`{ctx.source_of(model)}` is given both" if model is not None else "the operation on both raises"
             yield ctx.finding(
                 self,
                 found.site,
                 f"`{ctx.source_of(made.factory.func)}` creates its tensor on the CPU; `{other}` is where "
-                f"{whose(found, ctx)}, so on a GPU the operation on both raises",
+                f"{whose(found, ctx)}, so on a GPU {raises}",
+                severity="info" if model is not None else None,
                 related=[("the two meet here", found.fault.node)],
                 fixes=[repaired(found, ctx)],
             )

@@ -9,6 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.facts.places.flow import tests_device
+from drygrad.static.facts.values import Device
 from drygrad.static.rules.device.placement import device_expression, device_of
 from drygrad.static.syntax import calls_in, follows, rebound_between
 from drygrad.static.tree import walk
@@ -70,6 +71,26 @@ class LoadWithoutMapLocation(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Predictor:
+                def __init__(self):
+                    self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+                def restore(self, model, path):
+                    model.load_state_dict(torch.load(path))
+                    return model.to(self.device)
+            """,
+            """
+            class Predictor:
+                def __init__(self):
+                    self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+                def restore(self, model, path):
+                    model.load_state_dict(torch.load(path, map_location="cpu"))
+                    return model.to(self.device)
+            """,
+        ),
         Invalid(
             """
             def worker(rank, args):
@@ -145,17 +166,21 @@ class LoadWithoutMapLocation(Rule):
         device = '"cpu"' if moved else device_expression("auto", node, ctx)
         beside = None if device is not None else _beside(node, ctx)
         device = device or beside
-        if device is None:
+        if device is None and _own_gpu(node, ctx) is not None:
             yield from self._of_one_gpu(node, ctx)
+            return
+        elsewhere = _chosen_elsewhere(node, ctx) if device is None else None
+        if device is None and elsewhere is None:
             return
         meant = "it is moved to the CPU afterwards" if moved else f"`{device}` may be the CPU"
         meant = meant if beside is None else f"another checkpoint is loaded to `{beside}` here"
+        meant = meant if elsewhere is None else f"this file runs without a GPU as well (`{elsewhere}`)"
         yield ctx.finding(
             self,
             node.func,
             f"torch.load restores tensors to the device they were saved from; {meant}, and a GPU checkpoint raises "
             "without a GPU",
-            fixes=[_fix(node, device, ctx)],
+            fixes=[_fix(node, device or '"cpu"', ctx)],
         )
 
     def _of_one_gpu(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
@@ -166,6 +191,14 @@ class LoadWithoutMapLocation(Rule):
                 f"torch.load restores tensors to the GPU they were saved from, not to `{gpu}`; each process fills it"
             )
             yield ctx.finding(self, node.func, message, fixes=[_fix(node, '"cpu"', ctx)])
+
+
+def _chosen_elsewhere(node: ast.Call, ctx: Context) -> str | None:
+    """Return where the file chooses the CPU for want of a GPU; None where it does not, or chose before this load."""
+    if any(isinstance(a, (ast.If, ast.IfExp)) and tests_device(a.test) for a in ctx.ancestors(node)):
+        return None
+    chosen = next((n for n in ctx.nodes(ast.IfExp) if ctx.value(n) == Device("auto")), None)
+    return ctx.source_of(chosen) if chosen is not None else None
 
 
 def _own_gpu(node: ast.Call, ctx: Context) -> str | None:

@@ -9,6 +9,7 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Span, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Tensor
+from drygrad.static.rules.device.apart import arrays_of_chosen
 from drygrad.static.rules.device.placement import is_accelerator, is_chosen, name_span, spoken
 
 _NUMPY = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarray", "numpy.asanyarray"})
@@ -48,6 +49,29 @@ class NumpyOnCudaTensor(Rule):
         Valid("import numpy as np\nimport torch\nx = torch.ones(3, device='cuda')\na = np.asarray(x.tolist())"),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Predictor:
+                def __init__(self, model, device):
+                    self.model, self.device = model, device
+
+                @torch.no_grad()
+                def predict(self, images):
+                    scores = self.model(images.to(self.device))
+                    return scores.argmax(dim=1).numpy()
+            """,
+            """
+            class Predictor:
+                def __init__(self, model, device):
+                    self.model, self.device = model, device
+
+                @torch.no_grad()
+                def predict(self, images):
+                    scores = self.model(images.to(self.device))
+                    return scores.argmax(dim=1).cpu().numpy()
+            """,
+            severity="warning",
+        ),
         Invalid(
             "x = torch.ones(3, device='cuda')\na = (x * 2).numpy()",
             "x = torch.ones(3, device='cuda')\na = (x * 2).cpu().numpy()",
@@ -103,6 +127,22 @@ class NumpyOnCudaTensor(Rule):
             severity=None if certain else "warning",
             fixes=[_fix(given, tensor, method, ctx)],
         )
+
+    def visit_file(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        """What a model computes of inputs on a device that is chosen at run time."""
+        for call, device in ctx.derived(arrays_of_chosen):
+            method = call.func
+            tensor = ctx.tensor(method.value) if isinstance(method, ast.Attribute) else None
+            if not isinstance(method, ast.Attribute) or (tensor is not None and tensor.device is not None):
+                continue  # where its device is known, the call tells of it
+            yield ctx.finding(
+                self,
+                method.value,
+                f".numpy() accepts CPU tensors only, but this one is where `{device}` says",
+                span=name_span(method, ctx),
+                severity="warning",
+                fixes=[_fix(method.value, tensor or Tensor(), method, ctx)],
+            )
 
 
 def _fix(given: ast.expr, tensor: Tensor, method: ast.Attribute | None, ctx: Context) -> Fix | None:
