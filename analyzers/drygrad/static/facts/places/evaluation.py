@@ -250,8 +250,9 @@ class Scope:
         """Assign to an item of what may be a dictionary."""
         entry = entries.entry(target)
         before = self.names.get(entry) if entry is not None and entries.is_one_of_many(target) else None
-        self._item(target)
-        if entry is not None:
+        if entry is None:
+            self._item(target)
+        else:
             self.names[entry] = place if before is None else join(before, place)
 
     def written(self, target: ast.Subscript, value: ast.expr, place: Place) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from drygrad.model import Edit, Fix
-from drygrad.static.context import Context
+from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import with_keyword
 from drygrad.static.expected_errors import is_expected
 from drygrad.static.facts.places.chosen import chosen_device
@@ -96,7 +96,8 @@ def _unplanned(ctx: Context, faults: Callable[[Places], list[tuple[Function, Fau
 
 def _is_known(fault: Fault, ctx: Context) -> bool:
     """Say whether both devices are known by name: then DG201 and DG205 tell of them."""
-    if all(chosen_device(root) is None for root in fault.roots):
+    of_model = isinstance(fault.node, ast.Call) and is_model(fault.node.func)  # of which neither rule tells
+    if of_model or all(chosen_device(root) is None for root in fault.roots):
         return False
     met = [ctx.quantity(node) for node in (fault.operand, fault.other)]
     return all(isinstance(value, (Tensor, Quantity)) and value.device is not None for value in met)
@@ -318,7 +319,7 @@ def _owner(found: Apart, ctx: Context) -> tuple[str | None, bool]:
     return ("next(self.parameters())", False) if _has_parameters(here, ctx) else (None, False)
 
 
-def _is_bound_before(name: str, site: ast.expr, function: ast.AST) -> bool:
+def _is_bound_before(name: str, site: ast.expr, function: FunctionNode) -> bool:
     """Say whether a name is a parameter or is bound above a place, and not merely further down in a loop."""
     bound = (n.lineno for n in walk(function) if isinstance(n, ast.Name) and n.id == name and _is_store(n))
     return name in parameter_names(function) or min(bound, default=site.lineno) < site.lineno

@@ -16,7 +16,10 @@ class FactoryWithoutDeviceInForward(Rule):
     ## What it does
     Finds `torch.zeros`, `torch.arange`, `torch.tensor([...])` and the like without `device=` in a function or method,
     where the new tensor meets an argument or a parameter of the module: directly, through other names or functions of
-    the file, or later, if `forward` stores it on `self` (such as a table that grows with the input).
+    the file, or later, if `forward` stores it on `self` (such as a table that grows with the input). The same holds for
+    what was moved to a device chosen at run time (`self.device`) and what a model computes of it, for the parameters of
+    an optimizer and the state that it keeps of them, and for tensors that an object was given when it was made. A model
+    whose code is not known (`self.model(x, mask)`) may move its inputs itself, so that is an info.
 
     ## Why is this bad?
     The new tensor is on the CPU; arguments and parameters are wherever the caller puts them. On a GPU the first

@@ -18,7 +18,8 @@ _NUMPY = frozenset({"numpy.asarray", "numpy.array", "numpy.ascontiguousarray", "
 class NumpyOnCudaTensor(Rule):
     """
     ## What it does
-    Finds `.numpy()`, `np.asarray` and `np.array` on a GPU tensor.
+    Finds `.numpy()`, `np.asarray` and `np.array` on a GPU tensor, and `.numpy()` on what a model or an operation
+    computes of inputs on a device chosen at run time (`self.device`).
 
     ## Why is this bad?
     NumPy arrays live in host memory, and torch does not copy implicitly: it raises "can't convert cuda:0 device type
