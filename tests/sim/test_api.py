@@ -41,6 +41,7 @@ __import__("copy").deepcopy(x).is_cuda and __import__("copy").deepcopy(nn.Linear
 __import__("pickle").loads(__import__("pickle").dumps(x)).device == x.device
 x.share_memory_() is x and x.is_shared() and x.untyped_storage().device.type == "cuda"
 x.untyped_storage().cpu().device.type == "cpu" and x.cpu().untyped_storage().cuda().device.type == "cuda"
+torch.cuda.is_current_stream_capturing() is False and torch.cuda.graphs.is_current_stream_capturing() is False
 x.cpu().pin_memory().is_pinned() and not x.cpu().is_pinned() and not x.is_pinned()
 x.data_ptr() > 0 and x.__cuda_array_interface__["shape"] == (3,) and torch.from_dlpack(x).device == x.device
 nn.Linear(3, 2, device="cuda")(x).shape == (2,) and next(nn.Linear(3, 2).to("cuda").parameters()).is_cuda

@@ -77,7 +77,8 @@ REPLICATED = """\
 from torch.nn.parallel import DistributedDataParallel
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 for hook in (None, default_hooks.fp16_compress_hook):
-    model = DistributedDataParallel(torch.nn.Linear(4, 1).to(DEVICE))
+    options = {} if hook is None else {"find_unused_parameters": True}
+    model = DistributedDataParallel(torch.nn.Linear(4, 1).to(DEVICE), **options)
     if hook is not None:
         model.register_comm_hook(None, hook)
     with model.no_sync():

@@ -30,6 +30,7 @@ _EXACT = (torch.Tensor, torch.nn.Parameter)
 _HIGHER: Any = _HigherOrderOperator
 _NOTHING: dict[str, Any] = {}
 _KERNELS = "drygrad.worker.devices.sim.registration"
+_PINNING = "drygrad.worker.devices.sim.cuda_api.pinning"
 
 
 class Op:
@@ -201,7 +202,10 @@ class Watch(TorchDispatchMode):
             )
             simulation: Any = sys.modules.get(_KERNELS) if self._run.device == "sim" else None
             kernel = simulation.KERNELS.get(func) if simulation is not None else None
-            heard = _Heard(func, name, before, after, kernel, func._op if type(func) is _OpOverload else func, None)
+            call = func._op if type(func) is _OpOverload else func
+            if simulation is not None and any(argument.name == "pin_memory" for argument in func._schema.arguments):
+                call = sys.modules[_PINNING].remembering(call)
+            heard = _Heard(func, name, before, after, kernel, call, None)
         self._heard[phase][id(func)] = heard
         return heard
 

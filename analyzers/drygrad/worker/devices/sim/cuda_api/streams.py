@@ -127,6 +127,12 @@ def current_stream(device: Any = None) -> Any:
     return found
 
 
+def number(index: int) -> int:
+    """Return the number of a device's current stream: 0 where it is the default one."""
+    found = _current.get(index)
+    return found.stream_id if found is not None else 0
+
+
 def set_stream(stream: Any) -> None:
     """``torch.cuda.set_stream``."""
     if stream is not None:
