@@ -101,6 +101,18 @@ def test_a_remainder_of_a_mebibyte_is_not_split_from_a_large_block() -> None:
     assert allocator.allocated == 12 * MIB
 
 
+def test_a_stream_does_not_use_what_another_has_freed() -> None:
+    allocator = CachingAllocator(100 * MIB)
+    allocator.free(allocator.malloc(30 * MIB))
+    allocator.malloc(30 * MIB, 1)
+    assert (allocator.allocated, allocator.reserved) == (30 * MIB, 60 * MIB)
+    allocator.malloc(30 * MIB)
+    assert allocator.reserved == 60 * MIB
+    allocator.free(allocator.malloc(20 * MIB, 1))
+    allocator.malloc(40 * MIB)
+    assert (allocator.refused, allocator.reserved) == (None, 100 * MIB), "what any stream has freed is given back"
+
+
 def test_what_is_cached_is_given_back_before_a_request_is_refused() -> None:
     allocator = CachingAllocator(100 * MIB)
     allocator.free(allocator.malloc(60 * MIB))

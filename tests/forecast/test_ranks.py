@@ -20,9 +20,10 @@ from torch.distributed.device_mesh import init_device_mesh
 dist.init_process_group("fake", store=dist.HashStore(), rank=0, world_size=8)
 
 class Block(nn.Module):
-    def __init__(self, width=256):
+    def __init__(self, width=256, norm=True):
         super().__init__()
-        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.norm = nn.LayerNorm(width) if norm else nn.Identity()
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
     def forward(self, x):
         return x + self.down(F.gelu(self.up(self.norm(x))))
 
@@ -48,6 +49,45 @@ model = nn.Sequential(*[Block() for _ in range(4)]).cuda()
 for block in model:
     fully_shard(block, reshard_after_forward=False)
 fully_shard(model, reshard_after_forward=False)
+train(model, model.parameters())
+""",
+    "mixed precision, prefetched, made without memory first": """
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+mesh, policy = init_device_mesh("cuda", (8,)), MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+with torch.device("meta"):
+    model = nn.Sequential(*[Block(norm=False) for _ in range(4)])  # a GPU has a norm's statistics in float32
+for block in model:
+    fully_shard(block, mesh=mesh, mp_policy=policy)
+fully_shard(model, mesh=mesh, mp_policy=policy)
+for block, following in zip(model, list(model)[1:]):
+    block.set_modules_to_forward_prefetch([following])
+model.to_empty(device="cuda")
+for parameter in model.parameters():
+    nn.init.normal_(parameter)
+train(model, model.parameters(), fused=True)
+""",
+    "copies of shards": """
+from torch.distributed.fsdp import fully_shard
+mesh = init_device_mesh("cuda", (2, 4), mesh_dim_names=("copies", "shards"))
+model = nn.Sequential(*[Block() for _ in range(4)]).cuda()
+for block in model:
+    fully_shard(block, mesh=mesh)
+train(fully_shard(model, mesh=mesh), model.parameters())
+""",
+    "shards on the host": """
+from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
+model = nn.Sequential(*[Block() for _ in range(4)])
+for block in model:
+    fully_shard(block, offload_policy=CPUOffloadPolicy())
+train(fully_shard(model, offload_policy=CPUOffloadPolicy()), model.parameters())
+""",
+    "FullyShardedDataParallel in mixed precision": """
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision, ShardingStrategy
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+blocks = nn.Sequential(*[Block(norm=False) for _ in range(4)]).cuda()
+model = FSDP(blocks, auto_wrap_policy=ModuleWrapPolicy({Block}),
+             mixed_precision=MixedPrecision(torch.bfloat16, torch.bfloat16), use_orig_params=True,
+             forward_prefetch=True, sharding_strategy=ShardingStrategy.SHARD_GRAD_OP)
 train(model, model.parameters())
 """,
     "FullyShardedDataParallel": """
@@ -99,9 +139,18 @@ def shards():
 
 def copies():
     train(DistributedDataParallel(begun()))
+
+def sliced():
+    model = nn.ModuleDict({"layers": nn.ModuleList([*begun()])})
+    rest = model["layers"][1:]
+    train(nn.Sequential(model["layers"][0], *rest))
 """
 WEIGHTS = 4 * 4 * 1024 * 1024
 MIB = 1 << 20
+LLAMA = (Path(__file__).parents[1] / "data" / "forecast" / "llama.py").read_text()
+TOLD_AT_END = (
+    "\nimport resource, time\nprint(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +190,7 @@ def forecasts(tmp_path_factory: pytest.TempPathFactory) -> Any:
     asked: dict[str, Any] = {"gpu": gpu_named("h100").as_wire(), "ranks": 8}
     told: dict[str, Any] = {}
     with WorkerClient() as worker:
-        for name in ("shards", "copies"):
+        for name in ("shards", "copies", "sliced"):
             result = worker.run(plan(Path(folder), TRAINED, target=name, device="sim", forecast=asked))
             assert result["outcome"] == "passed", result["error"]
             told[name] = result["forecast"]
@@ -154,6 +203,51 @@ def test_shards(forecasts: Any) -> None:
     assert told["kinds"]["states"] == pytest.approx(2 * WEIGHTS / 8, rel=0.01)
     gathered = told["kinds"]["parameters"] - WEIGHTS / 8
     assert 0 < gathered <= WEIGHTS / 2  # that of the next layer is there, too
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The result of 70 billion parameters over 64 ranks."""
+    folder = tmp_path_factory.mktemp("llama")
+    asked: dict[str, Any] = {"gpu": gpu_named("h100").as_wire()}
+    with WorkerClient() as worker:
+        result = worker.run(plan(folder, LLAMA + TOLD_AT_END, device="sim", forecast=asked, timeout=600.0))
+    assert result["outcome"] == "passed", result["error"]
+    return result
+
+
+def test_a_rank_of_many_has_its_share_and_what_it_gathers(llama: Any) -> None:
+    told = llama["forecast"]
+    hidden, wide, small, vocabulary = 8192, 28672, 1024, 128256
+    block = 2 * hidden * hidden + 2 * hidden * small + 3 * hidden * wide + 2 * hidden
+    ends = 2 * vocabulary * hidden + hidden
+    share = 4 * (80 * block + ends) / 64
+    assert told["ranks"] == 64
+    assert told["kinds"]["states"] == pytest.approx(2 * share, rel=0.01)
+    # In bfloat16: the ends from forward on, the block that is computed, and the next one as it arrives.
+    assert told["kinds"]["parameters"] == pytest.approx(share + 2 * ends + 2 * 2 * block, rel=0.01)
+    # In float32: the gradients of a whole block, before they are spread.
+    assert told["kinds"]["gradients"] == pytest.approx(4 * block, rel=0.03)
+    assert told["phases"]["optimizer"] < 4 * share + 2 * ends + 2 * 2 * block
+    assert not any(row["kind"] == "inputs" and row["bytes"] > MIB for row in told["by_line"])
+
+
+def test_tensors_of_shards_are_named(llama: Any) -> None:
+    names = {tensor["name"] for tensor in llama["forecast"]["tensors"]}
+    assert {"tok.weight", "out.weight", "gradients on their way to other ranks"} < names
+    assert "parameters on their way from other ranks" in names
+
+
+def test_many_parameters_take_little_time_and_memory(llama: Any) -> None:
+    seconds, kibibytes = map(float, llama["output"]["text"].split()[-2:])
+    assert seconds < 60
+    assert kibibytes < 1 << 20
+
+
+def test_what_is_sliced_keeps_its_name(forecasts: Any) -> None:
+    tensors: list[dict[str, Any]] = forecasts["sliced"]["tensors"]
+    weights = {tensor["name"] for tensor in tensors if tensor["kind"] == "parameters"}
+    assert weights == {f"layers.{place}.weight" for place in range(4)}
 
 
 def test_buckets(forecasts: Any) -> None:

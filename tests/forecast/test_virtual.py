@@ -83,6 +83,21 @@ model, x = model.cuda(), images.cuda().requires_grad_()
 (slope,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
 slope.pow(2).mean().backward()
 """,
+    "functions that operators take": """
+from torch.nn.attention.flex_attention import flex_attention
+q = torch.randn(2, 4, 256, 32, device="cuda", requires_grad=True)
+flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score + i - j).square().mean().backward()
+""",
+    "kernels beside what they could be made of": """
+F.silu(F.silu(torch.randn(64, 4096, device="cuda", requires_grad=True))).sum().backward()
+""",
+    "inference": """
+layer = nn.MultiheadAttention(256, 4, batch_first=True, device="cuda").eval()
+with torch.inference_mode():
+    x = torch.randn(8, 300, 256, device="cuda")
+    split = x.unflatten(2, (4, 64)).transpose(1, 2)
+    layer(x, x, x)[0].transpose(1, 2).reshape(-1), split @ split.transpose(-1, -2)
+""",
     "kept on the host": BLOCK
     + """
 x = torch.randn(8, 256, 128, device="cuda")
@@ -233,11 +248,49 @@ result = [list(doubled(x).shape), list(logits.grad.shape), list(packed.data.shap
 
 def test_what_cannot_be_followed_is_named(device: Simulated) -> None:
     higher = """
-from torch.nn.attention.flex_attention import flex_attention
-q = torch.randn(2, 8, 256, 64, device="cuda")
-flex_attention(q, q, q)
+from torch._higher_order_ops.utils import autograd_not_implemented
+from torch._ops import HigherOrderOperator
+class Unwritten(HigherOrderOperator):
+    def __call__(self, *args):
+        return super().__call__(*args)
+op = Unwritten("unwritten")
+op.py_impl(torch._C.DispatchKey.Autograd)(autograd_not_implemented(op, deferred_error=True))
+op(lambda x: x, torch.randn(2, 8, 256, 64, device="cuda"))
 """
-    assert "Missing: a forecast does not follow flex_attention" in device.refusal(without_memory(higher))
+    assert "Missing: a forecast does not follow unwritten" in device.refusal(without_memory(higher))
+
+
+def test_operators_that_take_functions_are_followed_inside(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+import warnings
+from torch._higher_order_ops.cond import cond_op
+from torch.nn.attention.flex_attention import flex_attention
+warnings.simplefilter("ignore")
+q = torch.randn(2, 8, 256, 64, device="cuda", requires_grad=True)
+flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score + i - j).sum().backward()
+x = torch.randn(300, 1000, device="cuda")
+result = [list(q.grad.shape), list(cond_op(x.sum() > 0, lambda x: x.sum(1), lambda x: x.sum(0), (x,)).shape)]
+""")
+    )
+    assert told["result"] == [[2, 8, 256, 64], [1000]]
+    assert told["assumed"] == ["a condition on values was taken to be false"]
+    assert told["peak"] > 4 * 2 * 8 * 256 * 256, "where it is not compiled it has its scores in memory"
+
+
+def test_what_gets_memory_only_now_has_none_either(device: Simulated) -> None:
+    told = device.run(
+        without_memory("""
+with torch.device("meta"):
+    model = nn.Linear(1 << 20, 1 << 20)
+model.to_empty(device="cuda")
+nn.init.normal_(model.weight)
+back = [torch.empty_like(model.weight, device="meta"), model.weight.to("meta"), torch.ones(3, device="meta") + 1]
+result = [model.weight.device.type, *(tensor.device.type for tensor in back)]
+""")
+    )
+    assert told["result"] == ["cuda", "meta", "meta", "meta"]
+    assert told["peak"] == 4 * ((1 << 40) + (1 << 20))
 
 
 def test_checks_of_the_program_hold(device: Simulated) -> None:

@@ -1,8 +1,8 @@
 """A model of torch's caching allocator for CUDA: what a sequence of allocations takes from the GPU.
 
-It follows ``c10/cuda/CUDACachingAllocator.cpp`` (its native backend) for one device and one stream: the same rounding,
-pools, best fit, splitting and merging, the same release of what is cached before it gives up. Private pools of CUDA
-graphs and garbage collection are left out.
+It follows ``c10/cuda/CUDACachingAllocator.cpp`` (its native backend) for one device: the same rounding, pools for each
+stream, best fit, splitting and merging, the same release of what is cached before it gives up. Waiting for other
+streams (``record_stream``), private pools of CUDA graphs and garbage collection are left out.
 """
 
 from __future__ import annotations
@@ -50,16 +50,17 @@ class CachingAllocator:
         self.peak_allocated = self.peak_reserved = self.peak_requested = 0
         self.segments = self.retries = 0
         self.refused: Refusal | None = None
-        self._small, self._large = Pool(small=True), Pool(small=False)
+        self._pools: dict[tuple[bool, int], Pool] = {}
+        """By whether they are for small requests, and the stream that uses their memory first."""
         self._used: dict[int, tuple[Block, int]] = {}
         self._next = _BEGINNING
 
-    def malloc(self, requested: int) -> int:
-        """Return the address of new memory; 0 for none at all."""
+    def malloc(self, requested: int, stream: int = 0) -> int:
+        """Return the address of new memory for a stream; 0 for none at all."""
         if requested <= 0:
             return 0
         size = self.rounded(requested)
-        pool = self._small if size <= _SMALL else self._large
+        pool = self._pool(size <= _SMALL, stream)
         block = self._cached(pool, size) or self._obtained(pool, size, requested)
         if self._splits(block, size):
             pool.add(block.split(size))
@@ -89,7 +90,7 @@ class CachingAllocator:
 
     def empty_cache(self) -> None:
         """Give back to the GPU what no block in use holds on to."""
-        for pool in (self._large, self._small):
+        for pool in self._pools.values():
             for block in pool:
                 if block.expandable:
                     self._unmap(block)
@@ -110,6 +111,12 @@ class CachingAllocator:
         power = 1 << (size.bit_length() - 1)
         part = power >> (divisions.bit_length() - 1)
         return _up(size, part) if part else power << 1
+
+    def _pool(self, small: bool, stream: int) -> Pool:
+        found = self._pools.get((small, stream))
+        if found is None:
+            found = self._pools[small, stream] = Pool(small=small)
+        return found
 
     def _splits(self, block: Block, size: int) -> bool:
         rest = block.size - size

@@ -39,6 +39,8 @@ class Allocation(NamedTuple):
     phase: str
     operation: str
     device: int = 0
+    stream: int = 0
+    """The stream that is current then: the allocator keeps what is free for each apart."""
 
 
 class Release(NamedTuple):

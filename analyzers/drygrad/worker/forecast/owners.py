@@ -63,11 +63,11 @@ class Owners:
 
     @contextmanager
     def watching(
-        self, settle: Callable[[Iterable[Owned]], None], number_of: NumberOf, *, always: bool
+        self, settle: Callable[[Iterable[Owned]], None], number_of: NumberOf, always: Callable[[], bool]
     ) -> Generator[None]:
         """Hear of modules that are made or called inside the block; ``settle`` is told what has changed before a call.
 
-        With ``always`` it is told after each call: where parameters are in shards, others stand for them meanwhile.
+        While ``always()`` it is told after each call: where parameters are in shards, others stand for them meanwhile.
         What a call keeps for backward is learned at its end, since no backward may ever follow.
         """
         kind: Any = torch.nn.Module
@@ -88,12 +88,13 @@ class Owners:
                 settle(self._of_modules(changed))
 
         def ends(module: Any, args: Any, output: Any) -> None:
-            if always:
+            if always():
                 settle(self._of_modules([module]))
             self._keep_new(tensors_in(output), number_of)
 
         def contains(module: Any, name: str, child: Any) -> None:
-            if child is not None:
+            # A slice of a list, and what wraps a module to shard it, hold what already has its place in the model.
+            if child is not None and (child not in self._parents or self._parents[child][0]() is None):
                 self._parents[child] = weakref.ref(module), name
 
         with ExitStack() as left:

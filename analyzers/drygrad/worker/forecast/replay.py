@@ -85,7 +85,7 @@ class Replay:
     def _allocated(self, at: int, event: Allocation) -> None:
         allocator, kind = self.allocator, self._kind(event)
         most = allocator.peak_allocated
-        address = allocator.malloc(event.size)
+        address = allocator.malloc(event.size, event.stream)
         self._addresses[event.id] = address, kind
         size = self.sizes[event.id] = allocator.size_at(address)
         self._kinds[kind] += size

@@ -9,11 +9,11 @@ import sys
 import weakref
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, ClassVar
+from typing import Any, Callable, ClassVar
 
 import torch
 
-from drygrad.worker.forecast import columns, report
+from drygrad.worker.forecast import columns, in_flight, report
 from drygrad.worker.forecast.changes import applied
 from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.seen import Seen
@@ -46,6 +46,8 @@ from drygrad.worker.run import Instrument, Place, Run
 HOST = -1
 """The device of what is allocated on the host: it counts where a program keeps nothing on a GPU."""
 _SIMULATION = "drygrad.worker.devices.sim.memory"
+_STREAMS = "drygrad.worker.devices.sim.cuda_api.streams"
+_BUCKET = GRADIENTS, "a bucket of DistributedDataParallel"
 _TO_DEVICE = ("aten::_to_copy", "aten::copy_")
 _current_node: Any = torch._C._current_autograd_node
 
@@ -85,6 +87,7 @@ class Tracing(Instrument):
         self._next = 0
         self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._sites: dict[Instruction, Site | None] = {}
+        self._stream_of: Callable[[int], int] = lambda _: 0
 
     @contextmanager
     def virtually(self) -> Generator[None]:
@@ -95,12 +98,16 @@ class Tracing(Instrument):
             if simulated is not None and self.run.device == "sim":
                 simulated.watcher = self
                 left.callback(setattr, simulated, "watcher", None)
+                self._stream_of = sys.modules[_STREAMS].number
             left.enter_context(patched(self.virtual, self.unknown))
-            left.enter_context(self.owners.watching(self._settle, self._number_of, always=self.run.world > 1))
+            left.enter_context(self.owners.watching(self._settle, self._number_of, self._has_ranks))
             self.changes = left.enter_context(applied([Seen.word, *self.run.plan["forecast"].get("changes", ())]))
             left.enter_context(self.virtual)
             left.callback(self._leave)
             yield
+
+    def _has_ranks(self) -> bool:
+        return self.run.world > 1
 
     def _leave(self) -> None:
         """Keep what the process is told while the program runs: settings of the allocator among it."""
@@ -150,9 +157,11 @@ class Tracing(Instrument):
         self._next += 1
         phase, name = self._phase(), self.virtual.name or "resize_"
         self._at[address] = number
-        self.trace.events.append(Allocation(number, size, self._site(), phase, name, device))
-        if self.run.bucketing:
-            self.trace.kinds[number], self.owners.names[number] = GRADIENTS, "a bucket of DistributedDataParallel"
+        stream = self._stream_of(device) if device != HOST else 0
+        self.trace.events.append(Allocation(number, size, self._site(), phase, name, device, stream))
+        known = _BUCKET if self.run.bucketing else in_flight.buffer() if self._has_ranks() else None
+        if known is not None:
+            self.trace.kinds[number], self.owners.names[number] = known
         elif phase == FORWARD and self.virtual.name and self._is_given():
             self.trace.kinds[number] = INPUTS
 
@@ -187,6 +196,9 @@ class Tracing(Instrument):
     def _site(self) -> Site | None:
         op = self.run.op
         instruction = op.instruction if op is not None and self.virtual.name else self.run.lines.here(2)
+        if instruction is None:
+            node = _current_node()  # what hooks of a backward pass gather belongs to where it has come to
+            instruction = self.run.lines.of_node(node) if node is not None else None
         if instruction is None:
             return None
         if instruction not in self._sites:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import importlib
 import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple, cast
 
 import torch
@@ -26,6 +28,10 @@ _SEQUENCES: Any = (list, tuple)
 _VIEWS = frozenset({"aten::_unsafe_view", "aten::lift_fresh", "aten::lift", "aten::set_"})
 """What touches no values, though its schema does not say so."""
 _HIGHER: Any = _HigherOrderOperator
+_CURRENT_MODE = "_get_current_dispatch_mode"
+_key: Any = torch._C.DispatchKey
+_ON_DEVICE = (_key.CUDA, _key.CompositeExplicitAutograd)
+_ON_HOST = (_key.CPU, _key.CompositeExplicitAutograd)
 
 
 class _Form(NamedTuple):
@@ -35,6 +41,8 @@ class _Form(NamedTuple):
     """Kept, so that its identity stays its own."""
     name: str
     is_view: bool
+    is_composite: bool
+    """Whether it consists of others, which is how it is executed where autograd has not done so: in inference."""
     family: Callable[[Any, Any, dict[str, Any]], Any] | None
     """What executes all operations of its namespace, but for those that it hands back."""
     written: tuple[tuple[int, str], ...]
@@ -95,6 +103,9 @@ class Virtual(TorchDispatchMode):
         if isinstance(func, _HIGHER):
             return self._higher(func, args, named)
         form = self._forms.get(id(func)) or self._form(func)
+        if form.is_composite:
+            with self:
+                return func.decompose(*args, **named)
         if form.is_view:
             return func(*args, **named)
         around, self.name = self.name, form.name
@@ -125,10 +136,16 @@ class Virtual(TorchDispatchMode):
         return self._executed(form, args, kwargs, tensors)
 
     def _higher(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Execute an operation that takes functions; what these do happens beneath this mode."""
-        if any(map(self.is_unknown, [*_tensors(args), *_tensors(kwargs.values())])):
+        """Execute an operation that takes functions: as torch has written it in Python, or beneath this mode."""
+        tensors = [*_tensors(args), *_tensors(kwargs.values())]
+        if not any(map(self.is_unknown, tensors)):
+            return func(*args, **kwargs)
+        keys = _ON_DEVICE if any(tensor.is_cuda for tensor in tensors) else _ON_HOST
+        kernel = next((func.py_kernels[key] for key in keys if key in func.py_kernels), None)
+        if kernel is None:
             raise Missing(f"a forecast does not follow {func.name()}")
-        return func(*args, **kwargs)
+        with self, _unaware_of_modes(kernel):
+            return kernel(*args, **kwargs)
 
     def is_unknown(self, tensor: torch.Tensor) -> bool:
         """Say whether nothing is known of the values of a tensor; sparse ones are made of known values only."""
@@ -140,10 +157,10 @@ class Virtual(TorchDispatchMode):
 
     def _is_known(self, form: _Form, tensors: list[Any], func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
         """Say whether an operation is to be computed: of known values, and few enough."""
+        if _is_of_meta(tensors, kwargs):
+            return True
         if any(map(self.is_unknown, tensors)):
             return False
-        if all(tensor.device.type == "meta" for tensor in tensors) and (tensors or _device_in(kwargs) == "meta"):
-            return True
         if None not in form.returns or form.tells:
             return True
         try:
@@ -278,12 +295,29 @@ class Virtual(TorchDispatchMode):
         where = tuple((k, a.name) for k, a in written)
         outputs = tuple((k, a.name) for k, a in written if a.is_out)
         tells = bool(schema.returns) and not any("Tensor" in str(result.type) for result in schema.returns)
-        what = (func, name, is_view, self._family(name), where, outputs, tuple(returns), is_custom(name), tells)
+        family = self._family(name)
+        is_composite = _is_composite(func) and family is None and name not in self.special
+        what = (func, name, is_view, is_composite, family, where, outputs, tuple(returns), is_custom(name), tells)
         made = self._forms[id(func)] = _Form(*what)
         return made
 
     def _family(self, name: str) -> Callable[[Any, Any, dict[str, Any]], Any] | None:
         return next((answer for start, answer in self.families.items() if name.startswith(start)), None)
+
+
+@contextmanager
+def _unaware_of_modes(kernel: Any) -> Generator[None]:
+    """Let a kernel in Python find no mode above itself: some make sure that they are executed on a GPU."""
+    names: dict[str, Any] = getattr(kernel, "__globals__", {})
+    own = names.get(_CURRENT_MODE)
+    if own is None:
+        yield
+        return
+    names[_CURRENT_MODE] = lambda: None
+    try:
+        yield
+    finally:
+        names[_CURRENT_MODE] = own
 
 
 def _fakes() -> bool:
@@ -323,9 +357,18 @@ def _shapes(result: Any) -> list[Shape]:
     return []
 
 
-def _device_in(kwargs: dict[str, Any]) -> str | None:
+def _is_composite(func: Any) -> bool:
+    """Say whether an operation has no kernels of its own: beside those, some have one made of others."""
+    has: Any = torch._C._dispatch_has_kernel_for_dispatch_key
+    return has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CPU")
+
+
+def _is_of_meta(tensors: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Say whether the results have no memory anyway: those of an ``empty_like`` for another device have some."""
     device = kwargs.get("device")
-    return torch.device(device).type if device is not None else None
+    if device is not None:
+        return torch.device(device).type == "meta"
+    return bool(tensors) and all(tensor.device.type == "meta" for tensor in tensors)
 
 
 def _device_of(form: _Form, args: Any, kwargs: dict[str, Any], tensors: list[Any]) -> torch.device:
