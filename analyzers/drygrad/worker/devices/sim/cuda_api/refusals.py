@@ -30,8 +30,6 @@ def patch() -> None:
     for name in ("CUDAGraph", "graph", "make_graphed_callables"):
         for module in (cuda, cuda.graphs):
             setattr(module, name, _refused_class(name))
-    for module in (cuda, cuda.graphs):  # optimizers ask at each step, where torch was built for CUDA
-        module.is_current_stream_capturing = always(False)
     cuda.nvtx._nvtx = SimpleNamespace(
         rangePushA=always(0),
         rangePop=always(0),
