@@ -44,6 +44,23 @@ def has_fields(cls: Class) -> bool:
     ) or cls.derives_from("typing.NamedTuple")
 
 
+def field(owner: Object, name: str) -> Value | None:
+    """Return what an object of a dataclass or named tuple was given for a field; None where nothing tells."""
+    fields = _fields(owner.cls) if owner.cls is not None and has_fields(owner.cls) else ()
+    return owner.arguments.get(name, fields.index(name)) if name in fields else None
+
+
+def _fields(cls: Class) -> tuple[str, ...]:
+    """Return the parameters that a dataclass or named tuple makes of its fields; () where it has its own way."""
+    if any(cls.member(name) is not None for name in ("__init__", "__new__", "__post_init__")):
+        return ()
+    statements = [s for each in reversed([*cls.lineage()]) for s in each.node.body if isinstance(s, ast.AnnAssign)]
+    texts = [ast.unparse(statement) for statement in statements]
+    if any(word in text for text in texts for word in ("ClassVar", "InitVar", "KW_ONLY", "init=")):
+        return ()
+    return tuple(dict.fromkeys(s.target.id for s in statements if isinstance(s.target, ast.Name)))
+
+
 def _somewhere(held: Value) -> Value:
     """Return what an attribute is if its owner may be a module: wherever that is."""
     if isinstance(held, Object) and held.is_module:

@@ -13,6 +13,7 @@ from drygrad.static.facts.values import (
     UNKNOWN,
     Arguments,
     Constant,
+    Mapped,
     Number,
     Object,
     ParameterList,
@@ -120,3 +121,13 @@ def sequence_method(frame: Frame, expression: ast.expr, sequence: Sequence, name
     elif name == "copy":
         return sequence
     return UNKNOWN
+
+
+def dict_method(frame: Frame, expression: ast.expr, mapped: Mapped, name: str, arguments: Arguments) -> Value:
+    """Return the value of a dict's method; what may change the dict makes its entries unknown."""
+    key = arguments.positional[0] if arguments.positional else UNKNOWN
+    if name == "get" and isinstance(key, Constant) and isinstance(key.value, str) and key.value in mapped.entries:
+        return mapped.entries[key.value]
+    if name not in ("get", "keys", "values", "items", "copy"):
+        forget_items(frame, expression)
+    return mapped if name == "copy" else UNKNOWN

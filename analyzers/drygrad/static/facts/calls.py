@@ -19,9 +19,11 @@ from drygrad.static.facts.values import (
     Device,
     Dtype,
     Function,
+    Mapped,
     Method,
     Number,
     Object,
+    Partial,
     Quantity,
     Reference,
     Sequence,
@@ -82,9 +84,21 @@ def apply(frame: Frame, node: ast.Call, target: Value, arguments: Arguments) -> 
             return old_constructors.typed_tensor(node, arguments, name, frame.module.default_device)
         case Choice(options=options):
             return _of_each(frame, node, options, lambda option: apply(frame, node, option, arguments))
+        case Partial(function=function, arguments=given) if _takes(function, given):
+            return apply(frame, node, function, _together(given, arguments))
         case _:
             forget_mutable(frame, node)
             return UNKNOWN
+
+
+def _takes(function: Value, given: Arguments) -> bool:
+    """Say whether a call that adds to given arguments can be read: torch's are read where the call writes them."""
+    return not given.positional or isinstance(function, (Function, Class))
+
+
+def _together(given: Arguments, added: Arguments) -> Arguments:
+    keywords = {**given.keywords, **added.keywords}
+    return Arguments((*given.positional, *added.positional), keywords, given.complete and added.complete)
 
 
 def _of_each(frame: Frame, node: ast.Call, options: tuple[Value, ...], call_it: Callable[[Value], Value]) -> Value:
@@ -125,6 +139,8 @@ def _call_reference(frame: Frame, node: ast.Call, name: str, arguments: Argument
     if name == "copy.deepcopy" and arguments.positional:
         original = arguments.positional[0]
         return replace(original, node=node) if isinstance(original, Object) and original.is_module else original
+    if name == "functools.partial" and arguments.positional:
+        return Partial(arguments.positional[0], replace(arguments, positional=arguments.positional[1:]))
     linked = frame.module.linked(name)
     if linked is not None:
         return apply(frame, node, linked, arguments)
@@ -152,6 +168,8 @@ def _call_method(frame: Frame, node: ast.Call, receiver: Value, name: str, argum
             return torch_calls.call_object_method(frame, node, receiver, name, arguments)
         case Sequence():
             return builtin_calls.sequence_method(frame, expression, receiver, name, arguments)
+        case Mapped():
+            return builtin_calls.dict_method(frame, expression, receiver, name, arguments)
         case Super():
             return UNKNOWN
         case Choice(options=options):

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from drygrad.static.facts.frame import Frame, dotted_text
 from drygrad.static.facts.transfer import tensors_in
-from drygrad.static.facts.values import UNKNOWN, Arguments, Object, Sequence, Tensor, Value
+from drygrad.static.facts.values import UNKNOWN, Arguments, Mapped, Object, Sequence, Tensor, Value
 
 
 def forget_mutable(frame: Frame, node: ast.Call) -> None:
-    """What unknown code is given it may change: a list's items, a module's device and mode.
+    """What unknown code is given it may change: the items of a list or dict, a module's device and mode.
 
     Code named as what works in place (``quantize_``) may replace or freeze parameters, too.
     """
@@ -21,7 +21,7 @@ def forget_mutable(frame: Frame, node: ast.Call) -> None:
         value = frame.look_up(name) if name and "." not in name else UNKNOWN
         if name is None or value is UNKNOWN:
             continue
-        if isinstance(value, Sequence) and value.kind == "list":
+        if isinstance(value, Mapped) or (isinstance(value, Sequence) and value.kind == "list"):
             frame.bind(name, UNKNOWN)
         elif isinstance(value, Object) and value.is_module:
             changed = called.endswith("_") or value.frozen

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from drygrad.static.facts import calls, contexts, expressions, iteration, modules
-from drygrad.static.facts.attributes import given_device, has_fields, moved_with
+from drygrad.static.facts.attributes import field, given_device, has_fields, moved_with
 from drygrad.static.facts.calls import join_arguments
 from drygrad.static.facts.effects import given_back
 from drygrad.static.facts.frame import Frame, Recording
@@ -223,7 +223,7 @@ class ModuleFacts:
             return bound(member, owner)
         if self._is_reassigned(name, owner.cls):
             return UNKNOWN
-        held = self.attributes(owner).get(name)
+        held = self.attributes(owner).get(name) or field(owner, name)
         if held is None:
             return None if has_fields(owner.cls) else member
         if isinstance(held, Sequence) and self._is_reassigned(f"{name}[]", owner.cls):

@@ -15,6 +15,7 @@ from drygrad.static.facts.values import (
     Constant,
     Device,
     Dtype,
+    Mapped,
     Method,
     Number,
     Origin,
@@ -166,11 +167,14 @@ def widen_items(frame: Frame, target: ast.Subscript, item: Tensor) -> None:
 
 
 def assign_item(frame: Frame, target: ast.Subscript, value: Value) -> None:
-    """``x[i] = v``: a write in place where x is a tensor."""
-    base = frame.evaluate(target.value)
-    frame.evaluate(target.slice)
+    """``x[i] = v``: a write in place where x is a tensor, another entry where it is a dict."""
+    base, key = frame.evaluate(target.value), frame.evaluate(target.slice)
     if isinstance(base, Tensor):
         write(frame, target, target.value, "setitem", base, (value,))
+        return
+    name = dotted_text(target.value)
+    if isinstance(base, Mapped) and isinstance(key, Constant) and isinstance(key.value, str) and name is not None:
+        frame.state.names[name] = Mapped({**base.entries, key.value: value})
         return
     forget_items(frame, target.value)
 

@@ -302,6 +302,14 @@ class Method(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Partial(Value):
+    """What ``functools.partial`` returns: something to be called, with some of its arguments."""
+
+    function: Value
+    arguments: Arguments
+
+
+@dataclass(frozen=True, slots=True)
 class Super(Value):
     """What ``super()`` returns in a method of a class of the file."""
 

@@ -9,33 +9,14 @@ from drygrad.model import Edit, Fix, Position, Span
 from drygrad.static.context import Context
 from drygrad.static.editing import ATOMS, binds_itself
 from drygrad.static.facts.values import Object, Origin, TorchCall
-from drygrad.static.rules.loss.origins import maker
 from drygrad.static.rules.loss.readers import holds, is_shared, undone, with_own_name
 from drygrad.static.tree import walk
 
 
-def applied(ctx: Context, call: TorchCall, operations: frozenset[str], argument: str = "input") -> Origin | None:
-    """Return the operation that made a loss's argument where it is one of these."""
-    origin = maker(ctx.tensor(call.operand(argument)))
-    return origin if origin is not None and origin.operation in operations else None
-
-
-def related(ctx: Context, given: ast.expr, origin: Origin) -> list[tuple[str, ast.expr]]:
+def related(ctx: Context, given: ast.expr, origin: Origin, name: str) -> list[tuple[str, ast.expr]]:
     """Point at the operation where it does not stand in the loss's own argument."""
     place = layer_of(ctx, origin) or origin.node
-    return [] if holds(ctx, given, place) else [(f"{origin.operation} is applied here", place)]
-
-
-def blamed(
-    ctx: Context, loss: str, given: ast.expr, origin: Origin
-) -> tuple[ast.expr, str, list[tuple[str, ast.expr]]]:
-    """Return what has to change, what the loss gets in words, and the places that explain it.
-
-    An activation that stands in another function, a model's forward for instance, has to go from there.
-    """
-    if layer_of(ctx, origin) is None and ctx.function(origin.node) is not ctx.function(given):
-        return origin.node, f"it gets the result of this {origin.operation}", [(f"passed to {loss} here", given)]
-    return given, f"here it gets the result of {origin.operation}", related(ctx, given, origin)
+    return [] if holds(ctx, given, place) else [(f"{name} is applied here", place)]
 
 
 def layer_of(ctx: Context, origin: Origin) -> ast.Call | None:
@@ -54,6 +35,12 @@ def logits_passed(ctx: Context, given: ast.expr, origin: Origin) -> Fix | None:
     fix = ctx.fix(f"Remove `{origin.operation}` and pass the logits", *without(ctx, given, origin))
     own = ctx.fix("Pass the logits under their own name", *with_own_name(ctx, given, origin))
     return fix or own or ctx.fix("Convert the input back to logits", undone(ctx, given, origin))
+
+
+def logits_named(ctx: Context, given: ast.expr, origin: Origin) -> list[Edit | None]:
+    """Return the edits that give a loss the logits within the function that it stands in; [None] where none can."""
+    is_here = ctx.function(origin.node) is ctx.function(given)
+    return ((without(ctx, given, origin) or with_own_name(ctx, given, origin)) if is_here else []) or [None]
 
 
 def without(ctx: Context, given: ast.expr, origin: Origin) -> list[Edit | None]:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+from drygrad.model import Invalid, Valid
+from drygrad.static.rules.loss.asking import Asked, DomainRule, without
 
-from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context
-from drygrad.static.facts.values import Origin, Tensor, TorchCall
-from drygrad.static.rules.loss.activations import applied, blamed, logits_passed
-from drygrad.static.rules.loss.origins import maker
-
+_LOSSES = "cross_entropy binary_cross_entropy_with_logits"
 _POSITIVE = frozenset({"relu", "relu6", "softplus"})
 _BOUNDED = frozenset({"tanh", "hardtanh", "softsign", "hardsigmoid"})
-_BEFORE = {
-    "cross_entropy": _POSITIVE | _BOUNDED | {"sigmoid", "dropout"},
-    "binary_cross_entropy_with_logits": _POSITIVE | _BOUNDED | {"softmax", "dropout"},
-}
-_WHY = {
-    **dict.fromkeys(_POSITIVE, "no logit can be negative, and units that are off get no gradient"),
-    **dict.fromkeys(_BOUNDED | {"sigmoid"}, "the logits stay in a small interval, so no class can become likely"),
-    "dropout": "some logits are set to 0 before the loss",
-    "softmax": "the logits lie between 0 and 1, so every class counts as likely",
-}
+_OF = "{reader} of the result of {made};"
+_NEVER_NEGATIVE = f"{_OF} no logit can be negative, and units that are off get no gradient"
+_SMALL = f"{_OF} the logits stay in a small interval, so no class can become likely"
+_BETWEEN = f"{_OF} the logits lie between 0 and 1, so every class counts as likely"
 
 
-class CutOffLogits(Rule):
+class CutOffLogits(DomainRule):
     """
     ## What it does
     Finds `cross_entropy` on the result of `relu`, `sigmoid`, `tanh` or `dropout`; `binary_cross_entropy_with_logits` on
@@ -54,7 +43,14 @@ class CutOffLogits(Rule):
 
     code, name, since = "DG328", "cut-off-logits", "0.1"
     severity = "warning"
-    calls = frozenset({*_BEFORE, "binary_cross_entropy"})
+    asked = (
+        Asked(_LOSSES, _POSITIVE, _NEVER_NEGATIVE, without),
+        Asked("binary_cross_entropy", _POSITIVE, _NEVER_NEGATIVE, without, then=frozenset({"sigmoid"})),
+        Asked(_LOSSES, _BOUNDED, _SMALL, without),
+        Asked("cross_entropy", frozenset({"sigmoid"}), _SMALL, without),
+        Asked("binary_cross_entropy_with_logits", frozenset({"softmax"}), _BETWEEN, without),
+        Asked(_LOSSES, frozenset({"dropout"}), f"{_OF} some logits are set to 0 before the loss", without),
+    )
     VALID = [
         Valid("def f(x, y):\n    return F.cross_entropy(10 * torch.tanh(x), y)"),
         Valid("def f(x, y):\n    return F.cross_entropy(F.avg_pool2d(F.relu(x), 7).flatten(1), y)"),
@@ -118,28 +114,3 @@ class CutOffLogits(Rule):
             """,
         ),
     ]
-
-    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        given = call.operand("input") if call is not None else None
-        origin = _cut(ctx, call) if call is not None else None
-        if call is None or given is None or origin is None:
-            return
-        place, _, elsewhere = blamed(ctx, call.operation, given, origin)
-        yield ctx.finding(
-            self,
-            place,
-            f"{call.operation} of the result of {origin.operation}; {_WHY[origin.operation]}",
-            related=elsewhere,
-            fixes=[logits_passed(ctx, given, origin)],
-        )
-
-
-def _cut(ctx: Context, call: TorchCall) -> Origin | None:
-    """Return the operation before a loss that cuts the logits off."""
-    if call.operation != "binary_cross_entropy":
-        return applied(ctx, call, _BEFORE[call.operation])
-    squashed = applied(ctx, call, frozenset({"sigmoid"}))
-    inner = squashed.operands[0] if squashed is not None and squashed.operands else None
-    made = maker(inner) if isinstance(inner, Tensor) else None
-    return made if made is not None and made.operation in _POSITIVE else None

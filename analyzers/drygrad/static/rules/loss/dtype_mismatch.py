@@ -46,6 +46,7 @@ class DtypeMismatch(Rule):
     code, name, since = "DG317", "dtype-mismatch", "0.1"
     severity = "error"
     VALID = [
+        Valid("ids = [torch.arange(3)]\ny = nn.Embedding(4, 5)(*ids)"),
         Valid("accuracy = (torch.rand(8) > 0.5).float().mean()"),
         Valid("counts = torch.tensor([1, 2, 3])\ntotal, mean = counts.sum(), counts.mean(dtype=torch.float32)"),
         Valid("def f(x: torch.Tensor):\n    return x.argmax(1).double().std(), x.mean()"),
@@ -77,8 +78,8 @@ class DtypeMismatch(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node)
-        if call is None or not call.receiver_known or not call.values:
-            return
+        if call is None or not call.receiver_known or not call.operands:
+            return  # within a Sequential, the text does not show the operand
         operand = call.values[0]
         if not isinstance(operand, Tensor) or operand.dtype not in _REFUSED or ctx.tensor(call.operands[0]) is None:
             return

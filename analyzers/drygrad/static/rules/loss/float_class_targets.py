@@ -7,20 +7,19 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import FLOATING, INTEGERS, Tensor, TorchCall
-from drygrad.static.rules.loss.dtypes import cast
-
-_ACCEPTED = frozenset({"int64", "uint8"})
+from drygrad.static.rules.loss.dtypes import OF_CLASSES, told
 
 
 class FloatClassTargets(Rule):
     """
     ## What it does
-    Finds targets of `cross_entropy` and `nll_loss` that contain class indices as floats or small integers.
+    Finds targets of `cross_entropy` and `nll_loss` that contain class indices as floats or small integers, or the
+    integers of `one_hot`.
 
     ## Why is this bad?
     Class indices must be int64 (or uint8). Anything else raises "expected target dtype to be Long or Byte". Floats are
-    only valid as probabilities, in a target with the shape of the input.
+    only valid as probabilities, in a target with the shape of the input. There, integers are not: `one_hot` returns
+    int64, which `cross_entropy` reads as class indices.
 
     ## Example
     ```python
@@ -39,7 +38,7 @@ class FloatClassTargets(Rule):
 
     code, name, since = "DG309", "float-class-targets", "0.1"
     severity = "error"
-    calls = frozenset({"cross_entropy", "nll_loss"})
+    calls = OF_CLASSES
     VALID = [
         Valid("loss = F.cross_entropy(torch.randn(3, 4), torch.tensor([0, 2, 1]))"),
         Valid("loss = F.cross_entropy(torch.randn(3, 4), torch.rand(3, 4))"),
@@ -49,6 +48,10 @@ class FloatClassTargets(Rule):
         Valid("def f(x, n):\n    y = x.new_zeros(n)\n    return F.cross_entropy(x, F.one_hot(y.long(), 4).float())"),
     ]
     INVALID = [
+        Invalid(
+            "def f(net, x, y):\n    target = F.one_hot(y, 5)\n    return F.cross_entropy(net(x), target)",
+            "def f(net, x, y):\n    target = F.one_hot(y, 5)\n    return F.cross_entropy(net(x), target.float())",
+        ),
         Invalid(
             "loss = F.cross_entropy(torch.randn(3, 4), torch.tensor([0.0, 2.0, 1.0]))",
             "loss = F.cross_entropy(torch.randn(3, 4), torch.tensor([0.0, 2.0, 1.0]).long())",
@@ -87,28 +90,4 @@ class FloatClassTargets(Rule):
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        expression = call.operand("target") if call else None
-        target = ctx.tensor(expression)
-        if call is None or expression is None or target is None or not _is_refused(ctx, call, target):
-            return
-        yield ctx.finding(
-            self,
-            expression,
-            f"{call.operation} raises for class indices that are not int64; here they are {target.dtype}",
-            fixes=[cast(ctx, expression, "long")],
-        )
-
-
-def _is_refused(ctx: Context, call: TorchCall, target: Tensor) -> bool:
-    """Say whether the target holds class indices for certain, and of a dtype that raises."""
-    if target.dtype is None or target.dtype in _ACCEPTED:
-        return False
-    if target.dtype not in FLOATING:
-        return target.dtype in INTEGERS or target.dtype == "bool"
-    given = ctx.tensor(call.operand("input"))
-    if call.operation == "nll_loss":
-        return True
-    if given is None or given.shape is None or target.shape is None:
-        return False
-    return len(target.shape) == len(given.shape) - 1
+        yield from told(self, node, ctx)

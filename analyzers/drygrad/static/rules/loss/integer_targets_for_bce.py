@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.values import INTEGERS
-from drygrad.static.rules.loss.dtypes import cast
-
-_CASTS = {"float64": "double", "float16": "half", "bfloat16": "bfloat16"}
+from drygrad.static.rules.loss.dtypes import OF_LABELS, told
 
 
 class IntegerTargetsForBce(Rule):
@@ -39,7 +36,7 @@ class IntegerTargetsForBce(Rule):
 
     code, name, since = "DG310", "integer-targets-for-bce", "0.1"
     severity = "error"
-    calls = frozenset({"binary_cross_entropy", "binary_cross_entropy_with_logits"})
+    calls = OF_LABELS
     VALID = [
         Valid("loss = F.binary_cross_entropy_with_logits(torch.randn(8), torch.ones(8))"),
         Valid("loss = F.binary_cross_entropy(torch.rand(8), torch.randint(0, 2, (8,)).float())"),
@@ -87,18 +84,4 @@ class IntegerTargetsForBce(Rule):
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        expression = call.operand("target") if call else None
-        target = ctx.tensor(expression)
-        if call is None or expression is None or target is None:
-            return
-        if target.dtype not in INTEGERS and target.dtype != "bool":
-            return
-        given = ctx.tensor(call.operand("input"))
-        method = _CASTS.get(given.dtype or "", "float") if given is not None else "float"
-        yield ctx.finding(
-            self,
-            expression,
-            f"{call.operation} requires float targets; this one is {target.dtype}, which raises",
-            fixes=[cast(ctx, expression, method)],
-        )
+        yield from told(self, node, ctx)

@@ -5,16 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.model import Finding, Invalid, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.facts.shapes.losses import is_bare
-from drygrad.static.facts.values import TorchCall
-from drygrad.static.rules.loss.activations import applied, is_assigned_for, logarithm_passed, related
+from drygrad.static.rules.loss.asking import Asked, DomainRule, as_logarithm, optioned
 from drygrad.static.rules.loss.origins import LOGITS
 
+_INPUT = "kl_div expects log-probabilities as its input; {what}"
+_TARGET = "kl_div with log_target={} gets the result of {} as its target"
 
-class KlDivInputNotLog(Rule):
+
+def _target(made_by: str, in_logs: bool) -> Asked:
+    repair, option = optioned("Use", "log_target", not in_logs), ("log_target", False, in_logs)
+    message = _TARGET.format(in_logs, made_by)
+    return Asked("kl_div", frozenset({made_by}), message, repair, "target", option=option, there=False)
+
+
+class KlDivInputNotLog(DomainRule):
     """
     ## What it does
     Finds `kl_div` whose input is not a log-probability, whose target does not match `log_target`, or which uses the
@@ -40,7 +48,12 @@ class KlDivInputNotLog(Rule):
 
     code, name, since = "DG311", "kl-div-input-not-log", "0.1"
     severity = "warning"
-    calls = frozenset({"kl_div"})
+    asked = (
+        Asked("kl_div", LOGITS, _INPUT),
+        Asked("kl_div", frozenset({"softmax"}), _INPUT, as_logarithm, there="assigned"),
+        _target("log_softmax", False),
+        _target("softmax", True),
+    )
     VALID = [
         Valid("def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), reduction='batchmean')"),
         Valid(
@@ -111,55 +124,14 @@ class KlDivInputNotLog(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node)
-        if call is None or any(keyword.arg is None for keyword in node.keywords):
+        yield from super().visit_call(node, ctx)
+        if call is None or is_bare(call) or any(map(call.value, ("reduction", "reduce", "size_average"))):
             return
-        yield from self._input(ctx, call)
-        yield from self._target(ctx, call)
-        if (
-            not is_bare(call)
-            and call.value("reduction") is None
-            and call.value("reduce") is None
-            and call.value("size_average") is None
-        ):
-            place = call.module.node if call.module is not None else node
-            yield ctx.finding(
-                self,
-                node.func,
-                'reduction="mean" also divides by the number of classes; use "batchmean" for the KL divergence',
-                severity="hint",
-                fixes=[ctx.fix('Use `reduction="batchmean"`', with_keyword(ctx, place, "reduction", '"batchmean"'))],
-            )
-
-    def _input(self, ctx: Context, call: TorchCall) -> Iterator[Finding]:
-        given = call.operand("input")
-        origin = applied(ctx, call, LOGITS | {"softmax"})
-        if given is None or origin is None:
-            return
-        fix = logarithm_passed(ctx, given, origin) if origin.operation == "softmax" else None
-        place, elsewhere = given, related(ctx, given, origin)
-        if origin.operation == "softmax" and is_assigned_for(ctx, given, origin):
-            place, elsewhere = origin.node, [("passed to kl_div here", given)]
+        place = call.module.node if call.module is not None else node
         yield ctx.finding(
             self,
-            place,
-            f"kl_div expects log-probabilities as its input; here it gets the result of {origin.operation}",
-            related=elsewhere,
-            fixes=[fix],
-        )
-
-    def _target(self, ctx: Context, call: TorchCall) -> Iterator[Finding]:
-        target, in_logs = call.operand("target"), call.constant("log_target", False)
-        wrong = {False: "log_softmax", True: "softmax"}.get(in_logs) if isinstance(in_logs, bool) else None
-        origin = applied(ctx, call, frozenset({wrong or ""}), "target")
-        if target is None or origin is None:
-            return
-        place = call.module.node if call.module is not None else call.node
-        yield ctx.finding(
-            self,
-            target,
-            f"kl_div with log_target={in_logs} gets the result of {origin.operation} as its target",
-            related=related(ctx, target, origin),
-            fixes=[
-                ctx.fix(f"Use `log_target={not in_logs}`", with_keyword(ctx, place, "log_target", str(not in_logs)))
-            ],
+            node.func,
+            'reduction="mean" also divides by the number of classes; use "batchmean" for the KL divergence',
+            severity="hint",
+            fixes=[ctx.fix('Use `reduction="batchmean"`', with_keyword(ctx, place, "reduction", '"batchmean"'))],
         )

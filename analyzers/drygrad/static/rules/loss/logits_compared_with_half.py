@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand
-from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import Constant, Tensor
-
-_WITH_LOGITS = "binary_cross_entropy_with_logits"
-_KEEPS = VIEWS | {"to", "float", "cpu"}
+from drygrad.static.facts.values import Constant
+from drygrad.static.rules.loss.domains import made
+from drygrad.static.rules.loss.origins import LOGITS
 
 
 class LogitsComparedWithHalf(Rule):
     """
     ## What it does
-    Finds `output > 0.5` where `output` comes straight from a linear layer, in a file that trains with
+    Finds `output > 0.5` where `output` is the raw output of a linear layer or a convolution, in a file that trains with
     `binary_cross_entropy_with_logits` or `BCEWithLogitsLoss`.
 
     ## Why is this bad?
@@ -42,6 +40,7 @@ class LogitsComparedWithHalf(Rule):
 
     code, name, since = "DG323", "logits-compared-with-half", "0.1"
     severity = "warning"
+    calls = frozenset({"gt", "ge", "lt", "le"})
     VALID = [
         Valid(
             """
@@ -72,30 +71,24 @@ class LogitsComparedWithHalf(Rule):
     ]
 
     def visit_compare(self, node: ast.Compare, ctx: Context) -> Iterator[Finding]:
-        match node:
-            case ast.Compare(ops=[ast.Gt() | ast.GtE() | ast.Lt() | ast.LtE()], comparators=[half]):
-                pass
-            case _:
-                return
-        if ctx.value(half) != Constant(0.5) or not _is_raw(ctx.tensor(node.left)) or not _trains_with_logits(ctx):
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Gt, ast.GtE, ast.Lt, ast.LtE)):
+            yield from self._judge(node, (node.left, node.comparators[0]), ctx)
+
+    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        call = ctx.call(node)
+        if call is not None:
+            yield from self._judge(node, call.operands, ctx)
+
+    def _judge(self, node: ast.expr, operands: tuple[ast.expr, ...], ctx: Context) -> Iterator[Finding]:
+        compared = [operand for operand in operands if ctx.value(operand) != Constant(0.5)]
+        found = made(ctx.tensor(compared[0])) if len(operands) == 2 and len(compared) == 1 else None
+        if found is None or found.operation not in LOGITS or not ctx.derived(_trains_with_logits):
             return
         message = "these are logits, where 0.5 means a probability of 62%; compare with 0, or apply sigmoid first"
-        fix = ctx.fix("Apply `sigmoid`", ctx.replace(node.left, f"{as_operand(ctx, node.left)}.sigmoid()"))
+        fix = ctx.fix("Apply `sigmoid`", ctx.replace(compared[0], f"{as_operand(ctx, compared[0])}.sigmoid()"))
         yield ctx.finding(self, node, message, fixes=[fix])
 
 
-def _is_raw(tensor: Tensor | None) -> bool:
-    """Say whether a tensor is the output of a linear layer, at most laid out anew."""
-    origin = tensor.origin if tensor is not None else None
-    while origin is not None and origin.operation in _KEEPS and origin.operands:
-        inner = origin.operands[0]
-        origin = inner.origin if isinstance(inner, Tensor) else None
-    return origin is not None and origin.operation == "linear"
-
-
 def _trains_with_logits(ctx: Context) -> bool:
-    return ctx.derived(_uses_the_loss)
-
-
-def _uses_the_loss(ctx: Context) -> bool:
-    return any((call := ctx.call(node)) is not None and call.operation == _WITH_LOGITS for node in ctx.nodes(ast.Call))
+    calls = map(ctx.call, ctx.nodes(ast.Call))
+    return any(call is not None and call.operation == "binary_cross_entropy_with_logits" for call in calls)

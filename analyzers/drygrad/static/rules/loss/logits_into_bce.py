@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-
-from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import applied, loss_renamed, related
+from drygrad.model import Invalid, Valid
+from drygrad.static.rules.loss.asking import Asked, DomainRule, with_logits
+from drygrad.static.rules.loss.domains import LOGARITHMS
 from drygrad.static.rules.loss.origins import LOGITS
 
+_MESSAGE = "{reader} raises for values outside [0, 1]; {what}"
 
-class LogitsIntoBce(Rule):
+
+class LogitsIntoBce(DomainRule):
     """
     ## What it does
-    Finds the output of a linear layer or a convolution passed to `binary_cross_entropy`.
+    Finds the output of a linear layer or a convolution, or the `tanh` or `log_softmax` of one, passed to
+    `binary_cross_entropy`.
 
     ## Why is this bad?
     `binary_cross_entropy` needs probabilities. A layer returns arbitrary numbers; the first one below 0 or above 1
@@ -36,16 +36,25 @@ class LogitsIntoBce(Rule):
 
     code, name, since = "DG307", "logits-into-bce", "0.1"
     severity = "error"
-    calls = frozenset({"binary_cross_entropy"})
+    asked = (
+        Asked("binary_cross_entropy", LOGITS, _MESSAGE, with_logits),
+        Asked(
+            "binary_cross_entropy", frozenset({"tanh", "hardtanh", "softsign"}), _MESSAGE, before=LOGITS, there=False
+        ),
+        Asked("binary_cross_entropy", LOGARITHMS, _MESSAGE, there=False),
+    )
     VALID = [
         Valid("def f(x, w, y):\n    return F.binary_cross_entropy_with_logits(F.linear(x, w), y)"),
         Valid("def f(model, x, y):\n    return F.binary_cross_entropy(model(x), y)"),
         Valid("def f(x, w, y):\n    return F.binary_cross_entropy(F.linear(x, w).clamp(0, 1), y)"),
+        Valid("def f(x, y):\n    # a tanh of what is never negative\n    return F.binary_cross_entropy(x.tanh(), y)"),
+        Valid("def f(x, w, y):\n    return F.binary_cross_entropy((F.linear(x, w).tanh() + 1) / 2, y)"),
         Valid(
             "net = nn.Sequential(nn.Linear(4, 1), nn.Hardsigmoid())\ndef f(x, y):\n    return nn.BCELoss()(net(x), y)"
         ),
     ]
     INVALID = [
+        Invalid("def f(x, w, y):\n    return F.binary_cross_entropy(torch.tanh(F.linear(x, w)), y)", at=(2, 34, 2, 60)),
         Invalid(
             "def f(x, w, y):\n    return F.binary_cross_entropy(F.linear(x, w).squeeze(1), y)",
             "def f(x, w, y):\n    return F.binary_cross_entropy_with_logits(F.linear(x, w).squeeze(1), y)",
@@ -100,18 +109,3 @@ class LogitsIntoBce(Rule):
             count=2,
         ),
     ]
-
-    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        given = call.operand("input") if call else None
-        origin = applied(ctx, call, LOGITS) if call else None
-        if call is None or given is None or origin is None:
-            return
-        renamed = loss_renamed(ctx, call, "binary_cross_entropy_with_logits", "BCEWithLogitsLoss")
-        yield ctx.finding(
-            self,
-            given,
-            f"binary_cross_entropy raises for values outside [0, 1]; here it gets the raw output of {origin.operation}",
-            related=related(ctx, given, origin),
-            fixes=[ctx.fix("Use `binary_cross_entropy_with_logits`", renamed)],
-        )

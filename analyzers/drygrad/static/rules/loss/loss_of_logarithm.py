@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Fix, Invalid, Valid
 from drygrad.static.context import Context
-from drygrad.static.editing import as_operand, with_keyword
-from drygrad.static.facts.values import Constant, Origin, TorchCall
-from drygrad.static.rules.loss.activations import related
-from drygrad.static.rules.loss.origins import LOGITS, maker
+from drygrad.static.editing import as_operand
+from drygrad.static.facts.values import Origin, TorchCall
+from drygrad.static.rules.loss.asking import Asked, DomainRule, optioned
+from drygrad.static.rules.loss.origins import LOGITS
 
 _RATES = frozenset({"softplus", "relu", "exp", "sigmoid", "square", "abs", "elu"})
+_RATE = optioned("Pass", "log_input", False)
+_MESSAGE = "poisson_nll_loss expects the log of the rate; {what}"
 
 
-class LossOfLogarithm(Rule):
+def _log_softmax(ctx: Context, call: TorchCall, given: ast.expr, origin: Origin) -> Fix | None:
+    text = f"{as_operand(ctx, given)}.log_softmax(dim=-1)"
+    return ctx.fix("Apply `log_softmax`", ctx.replace(given, text)) if origin.operation in LOGITS else None
+
+
+class LossOfLogarithm(DomainRule):
     """
     ## What it does
     Finds `ctc_loss` on the raw output of a layer or on a `softmax`, and `poisson_nll_loss` with its default
@@ -41,7 +47,12 @@ class LossOfLogarithm(Rule):
 
     code, name, since = "DG330", "loss-of-logarithm", "0.1"
     severity = "warning"
-    calls = frozenset({"ctc_loss", "poisson_nll_loss"})
+    asked = (
+        Asked(
+            "ctc_loss", LOGITS | {"softmax"}, "ctc_loss expects log-probabilities; {what}", _log_softmax, "log_probs"
+        ),
+        Asked("poisson_nll_loss", _RATES, _MESSAGE, _RATE, option=("log_input", True, True), there=False),
+    )
     VALID = [
         Valid("def f(x: torch.Tensor, t, a, b):\n    return F.ctc_loss(nn.Linear(8, 5)(x).log_softmax(-1), t, a, b)"),
         Valid("def f(x, y):\n    return F.poisson_nll_loss(nn.Linear(8, 1)(x), y)"),
@@ -65,37 +76,3 @@ class LossOfLogarithm(Rule):
             "def f(x, y):\n    rate = torch.exp(x)\n    return F.poisson_nll_loss(rate, y, log_input=False)",
         ),
     ]
-
-    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        name = "log_probs" if call is not None and call.operation == "ctc_loss" else "input"
-        given = (call.keywords.get(name) or next(iter(call.operands), None)) if call is not None else None
-        made = maker(ctx.tensor(given)) if given is not None else None
-        if call is None or given is None or made is None:
-            return
-        if call.operation == "ctc_loss" and made.operation in LOGITS | {"softmax"}:
-            yield from self._scores(given, made, ctx)
-        elif call.operation == "poisson_nll_loss" and made.operation in _RATES and _takes_logarithm(call):
-            message = f"poisson_nll_loss expects the log of the rate; here it gets the result of {made.operation}"
-            fix = ctx.fix("Pass `log_input=False`", _told(call, ctx))
-            yield ctx.finding(self, given, message, related=related(ctx, given, made), fixes=[fix])
-
-    def _scores(self, given: ast.expr, made: Origin, ctx: Context) -> Iterator[Finding]:
-        what = "the result of softmax" if made.operation == "softmax" else f"the raw output of {made.operation}"
-        fix: Fix | None = None
-        if made.operation != "softmax":
-            fix = ctx.fix("Apply `log_softmax`", ctx.replace(given, f"{as_operand(ctx, given)}.log_softmax(dim=-1)"))
-        message = f"ctc_loss expects log-probabilities; here it gets {what}"
-        yield ctx.finding(self, given, message, related=related(ctx, given, made), fixes=[fix])
-
-
-def _takes_logarithm(call: TorchCall) -> bool:
-    if call.module is not None:
-        value = call.module.arguments.get("log_input", 0)
-    else:
-        value = call.keyword_values.get("log_input") or (call.values[2] if len(call.values) > 2 else None)
-    return value in (None, Constant(True))
-
-
-def _told(call: TorchCall, ctx: Context) -> Edit | None:
-    return with_keyword(ctx, call.module.node if call.module is not None else call.node, "log_input", "False")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Fix, Invalid, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Origin, TorchCall
-from drygrad.static.rules.loss.activations import applied, blamed, logarithm_passed, loss_renamed, related
+from drygrad.static.rules.loss.activations import loss_renamed
+from drygrad.static.rules.loss.asking import Asked, DomainRule, as_logarithm
 from drygrad.static.rules.loss.origins import LOGITS
 
+_MESSAGE = "nll_loss expects log-probabilities; {what}, and the loss drops below 0"
 
-class NllWithoutLogSoftmax(Rule):
+
+def _cross_entropy(ctx: Context, call: TorchCall, given: ast.expr, origin: Origin) -> Fix | None:
+    edit = loss_renamed(ctx, call, "cross_entropy", "CrossEntropyLoss")
+    return ctx.fix("Use `cross_entropy`, which takes logits", edit)
+
+
+class NllWithoutLogSoftmax(DomainRule):
     """
     ## What it does
     Finds `nll_loss` applied to probabilities (the result of `softmax`) or to the raw output of a layer.
@@ -37,7 +44,10 @@ class NllWithoutLogSoftmax(Rule):
 
     code, name, since = "DG308", "nll-without-log-softmax", "0.1"
     severity = "warning"
-    calls = frozenset({"nll_loss"})
+    asked = (
+        Asked("nll_loss", frozenset({"softmax"}), _MESSAGE, as_logarithm),
+        Asked("nll_loss", LOGITS, _MESSAGE, _cross_entropy),
+    )
     VALID = [
         Valid("def f(x, y):\n    return F.nll_loss(F.log_softmax(x, dim=1), y)"),
         Valid("def f(x, y):\n    p = F.softmax(x, dim=1)\n    return F.nll_loss(torch.log(p + 1e-8), y)"),
@@ -111,30 +121,3 @@ class NllWithoutLogSoftmax(Rule):
             """,
         ),
     ]
-
-    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        given = call.operand("input") if call else None
-        origin = applied(ctx, call, LOGITS | {"softmax"}) if call else None
-        if call is None or given is None or origin is None:
-            return
-        place, what, elsewhere = (
-            given,
-            f"here it gets the raw output of {origin.operation}",
-            related(ctx, given, origin),
-        )
-        if origin.operation == "softmax":
-            place, what, elsewhere = blamed(ctx, "nll_loss", given, origin)
-        yield ctx.finding(
-            self,
-            place,
-            f"nll_loss expects log-probabilities; {what}, and the loss drops below 0",
-            related=elsewhere,
-            fixes=[self._remedy(ctx, call, given, origin)],
-        )
-
-    def _remedy(self, ctx: Context, call: TorchCall, given: ast.expr, origin: Origin) -> Fix | None:
-        if origin.operation == "softmax":
-            return logarithm_passed(ctx, given, origin)
-        edit = loss_renamed(ctx, call, "cross_entropy", "CrossEntropyLoss")
-        return ctx.fix("Use `cross_entropy`, which takes logits", edit)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from drygrad.model import Finding, Fix, Invalid, Rule, Valid
+from drygrad.model import Fix, Invalid, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.operations import VIEWS
-from drygrad.static.facts.values import Tensor
-from drygrad.static.syntax import argument
+from drygrad.static.facts.values import Origin, TorchCall
+from drygrad.static.rules.loss.asking import Asked, DomainRule
 
-_DISTRIBUTIONS = {
-    "Categorical": "softmax",
-    "OneHotCategorical": "softmax",
-    "Multinomial": "softmax",
-    "Bernoulli": "sigmoid",
-    "ContinuousBernoulli": "sigmoid",
-    "Binomial": "sigmoid",
-}
+_OF_CLASSES = "gumbel_softmax Categorical OneHotCategorical Multinomial"
+_OF_LABELS = "Bernoulli ContinuousBernoulli Binomial"
+_MESSAGE = "{made} was already applied; these are probabilities, not logits, and the result is nearly uniform"
 
 
-class ProbabilitiesAsLogits(Rule):
+def _as_probabilities(ctx: Context, call: TorchCall, given: ast.expr, origin: Origin) -> Fix | None:
+    """Give them as what they are, where the distribution takes probabilities, too."""
+    keyword = next((k for k in call.node.keywords if k.arg == "logits"), None)
+    if keyword is None or call.operation == "gumbel_softmax":
+        return None
+    return ctx.fix("Pass them as `probs`", ctx.replace(keyword, f"probs={ctx.source_of(given)}"))
+
+
+class ProbabilitiesAsLogits(DomainRule):
     """
     ## What it does
     Finds the result of `softmax` or `sigmoid` passed as `logits=` to a distribution, or to `gumbel_softmax`.
@@ -46,6 +47,10 @@ class ProbabilitiesAsLogits(Rule):
 
     code, name, since = "DG322", "probabilities-as-logits", "0.1"
     severity = "warning"
+    asked = (
+        Asked(_OF_CLASSES, frozenset({"softmax"}), _MESSAGE, _as_probabilities, "logits", there=False),
+        Asked(_OF_LABELS, frozenset({"sigmoid"}), _MESSAGE, _as_probabilities, "logits", there=False),
+    )
     VALID = [
         Valid(
             """
@@ -87,37 +92,3 @@ class ProbabilitiesAsLogits(Rule):
             "def choose(scores: torch.Tensor):\n    p = scores.softmax(-1)\n    return F.gumbel_softmax(p, hard=True)",
         ),
     ]
-
-    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        name = ctx.name(node.func) or ""
-        if name == "torch.nn.functional.gumbel_softmax":
-            given, applied = argument(node, "logits", 0), "softmax"
-        elif name.startswith("torch.distributions."):
-            given, applied = argument(node, "logits"), _DISTRIBUTIONS.get(name.rpartition(".")[2], "")
-        else:
-            return
-        activation = _activation(ctx.tensor(given), applied) if applied else None
-        if given is None or activation is None:
-            return
-        message = (
-            f"{applied} was already applied; these are probabilities, not logits, and the result is nearly uniform"
-        )
-        related = [(f"{applied} is applied here", activation)] if activation is not given else []
-        yield ctx.finding(self, given, message, related=related, fixes=[_as_probabilities(node, ctx)])
-
-
-def _activation(tensor: Tensor | None, operation: str) -> ast.expr | None:
-    """Return where an activation was applied to a tensor that was only laid out anew since."""
-    origin = tensor.origin if tensor is not None else None
-    while origin is not None and origin.operation in VIEWS and origin.operands:
-        inner = origin.operands[0]
-        origin = inner.origin if isinstance(inner, Tensor) else None
-    return origin.node if origin is not None and origin.operation == operation else None
-
-
-def _as_probabilities(node: ast.Call, ctx: Context) -> Fix | None:
-    """Give them as what they are, where the distribution takes probabilities, too."""
-    keyword = next((k for k in node.keywords if k.arg == "logits"), None)
-    if keyword is None or (ctx.name(node.func) or "").endswith("gumbel_softmax"):
-        return None
-    return ctx.fix("Pass them as `probs`", ctx.replace(keyword, f"probs={ctx.source_of(keyword.value)}"))

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-
-from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import applied, blamed, logits_passed
+from drygrad.model import Invalid, Valid
+from drygrad.static.rules.loss.asking import Asked, DomainRule, without
 
 
-class SigmoidBeforeBceWithLogits(Rule):
+class SigmoidBeforeBceWithLogits(DomainRule):
     """
     ## What it does
     Finds probabilities (the result of `sigmoid`) passed to `binary_cross_entropy_with_logits`.
@@ -36,7 +32,14 @@ class SigmoidBeforeBceWithLogits(Rule):
 
     code, name, since = "DG305", "sigmoid-before-bce-with-logits", "0.1"
     severity = "warning"
-    calls = frozenset({"binary_cross_entropy_with_logits"})
+    asked = (
+        Asked(
+            "binary_cross_entropy_with_logits",
+            frozenset({"sigmoid"}),
+            "{reader} applies sigmoid itself; {what}",
+            without,
+        ),
+    )
     VALID = [
         Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, y)"),
         Valid("def f(x, y):\n    p = x.sigmoid()\n    return F.binary_cross_entropy_with_logits(x, y), p.round()"),
@@ -148,18 +151,3 @@ class SigmoidBeforeBceWithLogits(Rule):
             """,
         ),
     ]
-
-    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        given = call.operand("input") if call else None
-        origin = applied(ctx, call, frozenset({"sigmoid"})) if call else None
-        if given is None or origin is None:
-            return
-        place, what, elsewhere = blamed(ctx, "binary_cross_entropy_with_logits", given, origin)
-        yield ctx.finding(
-            self,
-            place,
-            f"binary_cross_entropy_with_logits applies sigmoid itself; {what}",
-            related=elsewhere,
-            fixes=[logits_passed(ctx, given, origin)],
-        )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+from drygrad.model import Invalid, Valid
+from drygrad.static.rules.loss.asking import Asked, DomainRule, with_logits
 
-from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import applied, loss_renamed, related, without
-from drygrad.static.rules.loss.readers import with_own_name
+_MESSAGE = "{reader} has no gradient where sigmoid rounds to 0 or 1; {reader}_with_logits computes both safely"
 
 
-class SigmoidThenBce(Rule):
+class SigmoidThenBce(DomainRule):
     """
     ## What it does
     Finds `binary_cross_entropy` applied to the result of `sigmoid` in the same function.
@@ -37,7 +34,7 @@ class SigmoidThenBce(Rule):
 
     code, name, since = "DG306", "sigmoid-then-bce", "0.1"
     severity = "hint"
-    calls = frozenset({"binary_cross_entropy"})
+    asked = (Asked("binary_cross_entropy", frozenset({"sigmoid"}), _MESSAGE, with_logits, direct=True, there=False),)
     VALID = [
         Valid("def f(x, y):\n    return F.binary_cross_entropy_with_logits(x, y)"),
         Valid("def f(p, y):\n    return F.binary_cross_entropy(p, y)"),
@@ -92,24 +89,3 @@ class SigmoidThenBce(Rule):
             at=(17, 21, 17, 46),
         ),
     ]
-
-    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        given = call.operand("input") if call else None
-        origin = applied(ctx, call, frozenset({"sigmoid"})) if call else None
-        if call is None or given is None or origin is None:
-            return
-        is_here = ctx.function(origin.node) is ctx.function(given)
-        logits = (without(ctx, given, origin) or with_own_name(ctx, given, origin)) if is_here else []
-        both = [
-            *(logits or [None]),
-            loss_renamed(ctx, call, "binary_cross_entropy_with_logits", "BCEWithLogitsLoss"),
-        ]
-        yield ctx.finding(
-            self,
-            given,
-            "binary_cross_entropy has no gradient where sigmoid rounds to 0 or 1; binary_cross_entropy_with_logits "
-            "computes both safely",
-            related=related(ctx, given, origin),
-            fixes=[ctx.fix("Use `binary_cross_entropy_with_logits`", *both)],
-        )

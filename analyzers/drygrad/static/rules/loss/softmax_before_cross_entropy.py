@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-
-from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context
-from drygrad.static.rules.loss.activations import applied, blamed, logits_passed
+from drygrad.model import Invalid, Valid
+from drygrad.static.rules.loss.asking import Asked, DomainRule, without
 
 
-class SoftmaxBeforeCrossEntropy(Rule):
+class SoftmaxBeforeCrossEntropy(DomainRule):
     """
     ## What it does
     Finds probabilities (the result of `softmax`) passed to `cross_entropy`.
@@ -35,7 +31,9 @@ class SoftmaxBeforeCrossEntropy(Rule):
 
     code, name, since = "DG304", "softmax-before-cross-entropy", "0.1"
     severity = "warning"
-    calls = frozenset({"cross_entropy"})
+    asked = (
+        Asked("cross_entropy", frozenset({"softmax"}), "cross_entropy applies log_softmax itself; {what}", without),
+    )
     VALID = [
         Valid("def f(x, y):\n    return F.cross_entropy(x, y)"),
         Valid(
@@ -182,18 +180,3 @@ class SoftmaxBeforeCrossEntropy(Rule):
             """,
         ),
     ]
-
-    def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        call = ctx.call(node)
-        given = call.operand("input") if call else None
-        origin = applied(ctx, call, frozenset({"softmax"})) if call else None
-        if given is None or origin is None:
-            return
-        place, what, elsewhere = blamed(ctx, "cross_entropy", given, origin)
-        yield ctx.finding(
-            self,
-            place,
-            f"cross_entropy applies log_softmax itself; {what}",
-            related=elsewhere,
-            fixes=[logits_passed(ctx, given, origin)],
-        )
