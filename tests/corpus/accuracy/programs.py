@@ -11,7 +11,7 @@ CORPUS = Path(__file__).resolve().parents[1]
 HELD_OUT = "heldout"
 SETS = ("blind", "informed", HELD_OUT)
 
-HEADER = re.compile(r"^# (?P<key>target|gpu-memory|truth): (?P<value>.*)$")
+HEADER = re.compile(r"^# (?P<key>target|gpu-memory|source|truth): (?P<value>.*)$")
 CONTINUED = re.compile(r"^#   (?P<value>\S.*)$")
 TRUTH = re.compile(r"\s*# (?:error: (?P<codes>DG\d{3}(?:\|DG\d{3})*)|fault: no rule)$")
 ALLOWED = re.compile(r"\s*# allowed: (?P<codes>DG\d{3}(?:, DG\d{3})*)(?: \(.+\))?$")
