@@ -48,8 +48,8 @@ FILES = {
     "nested/deep/only.py": "",
     "other/train.py": "",
     "docs/notes.md": "```sh\npython deep/only.py\npython wrong/only.py\npython setup.py install\n```\n\n"
-    "    $ python train.py --indented \\\n      --more\n    python train.py --next\n\n- run\n    python train.py --text\n\n"
-    "    then see\n    python train.py --prose\n\n\tpython train.py --last",
+    "    $ python train.py --indented \\\n      --more\n    python train.py --next\n\n"
+    "- run\n    python train.py --text\n\n    then see\n    python train.py --prose\n\n\tpython train.py --last",
     "setup.py": "",
     "docs/usage.rst": "Usage::\n\n    python train.py --rst\n\n.. code-block:: python\n\n    python train.py --py\n",
     "docker/Dockerfile": 'FROM x\nRUN pip install y\nCMD ["python", "train.py", "--docker", "a b"]\n',
