@@ -104,13 +104,12 @@ FAULTY = {
         """,
         ".to(self.device)",
     ),
-    "gradients that become an array": (
+    "results of a model that become an array": (
         """
-        class Forces:
+        class Energies:
             def of(self, positions):
-                x = torch.tensor(positions, requires_grad=True, device=self.device)
-                energy = self.model(x)
-                return torch.autograd.grad(energy, x)[0]{}.numpy()
+                x = torch.tensor(positions, device=self.device)
+                return self.model(x).sum(dim=-1).detach(){}.numpy()
         """,
         ".cpu()",
     ),
