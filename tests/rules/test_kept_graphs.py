@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import cycle
 
+import pytest
 from kept_graphs import Program, programs, what_is_kept
+from rule_harness import Example
 
 from drygrad.settings import Settings
 from drygrad.static.engine import Analyzer
@@ -39,3 +41,43 @@ def test_what_is_said_is_what_torch_keeps() -> None:
     assert {truth for truth, _ in kept} == {"graphs", "nodes", "nothing"}
     wrong = [f"{truth}, not {_said(program)}: {program}" for truth, program in kept if truth != _said(program)]
     assert wrong == []
+
+
+GRADIENT = """
+def attack(model, x, y, total=0.0):
+    x.requires_grad_()
+    for _ in range(500):
+        loss = F.cross_entropy(model(x), y)
+        (g,) = torch.autograd.grad(loss, x{})
+        x.data.add_(g.sign(), alpha=0.01)
+        total = total + loss{}
+    return total
+"""
+REPLAY = """
+from collections import deque
+
+memory = deque(maxlen={})
+net = nn.Linear(4, 2)
+
+def play(env, state):
+    for _ in range(1000):
+        scores = net(state)
+        state = env.step(scores.argmax().item())
+        memory.append((state, scores))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GRADIENT.format("", ""), "DG502 info"),
+        (GRADIENT.format("", ".detach()"), ""),
+        (GRADIENT.format(", create_graph=True", ""), ""),
+        (REPLAY.format("100_000"), "DG501 warning"),
+        (REPLAY.format("16"), ""),
+    ],
+    ids=["gradient", "gradient detached", "gradient of a gradient", "replay buffer", "window"],
+)
+def test_what_frees_and_what_keeps(text: str, expected: str) -> None:
+    found = {f"{f.code} {f.severity}" for f in Example.of(text).findings() if f.code in CODES}
+    assert " ".join(found) == expected

@@ -59,8 +59,21 @@ def backward_of(call: ast.Call, ctx: Context) -> Backward | None:
     roots = (*(() if isinstance(receiver, ast.Name) and call.args else (receiver,)), *call.args[:1])
     if isinstance(ctx.value(receiver), Tensor) or _is_computed(receiver, ctx):
         roots = (receiver,)
-    retain = next((k.value for k in call.keywords if k.arg in ("retain_graph", "create_graph")), None)
-    keeps = retain is not None and not (isinstance(retain, ast.Constant) and not retain.value)
+    return _through(call, roots)
+
+
+def gradients_in(scope: ast.AST, ctx: Context) -> Iterator[Backward]:
+    """Yield the calls of ``torch.autograd.grad`` in a body, which run through a graph as a backward does."""
+    for call in calls_in(scope):
+        known = ctx.call(call) if called(call) == "grad" else None
+        if known is not None and known.target == "torch.autograd.grad" and known.operands:
+            given = known.operands[0]
+            yield _through(call, tuple(given.elts) if isinstance(given, (ast.List, ast.Tuple)) else (given,))
+
+
+def _through(call: ast.Call, roots: tuple[ast.expr, ...]) -> Backward:
+    retain = [k.value for k in call.keywords if k.arg in ("retain_graph", "create_graph")]
+    keeps = any(not (isinstance(value, ast.Constant) and not value.value) for value in retain)
     return Backward(call, roots, frozenset(name for root in roots for name in _carriers(root)), keeps)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from drygrad.static.facts import quantities, transfer
 from drygrad.static.facts.effects import forget_items, forget_mutable
 from drygrad.static.facts.frame import Frame, dotted_text
-from drygrad.static.facts.iteration import element
+from drygrad.static.facts.iteration import element, unpacked
 from drygrad.static.facts.values import (
     UNKNOWN,
     Arguments,
@@ -53,6 +53,8 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value
             return replace(transfer.make(frame, node, name, (first,), (first,)), shape=first.shape)
         case "abs" | "max" | "min" if (found := quantities.of_builtin(node, name, arguments.positional)) is not UNKNOWN:
             return found
+        case "sum" if isinstance(first, (Sequence, Tensor)):
+            return _total(frame, node, first, arguments)
         case "int" | "float" | "round" | "abs" | "bool":
             number = _number(first)
             return number if name in ("float", "abs") else replace(number, range=None)
@@ -83,6 +85,14 @@ def _length(value: Value) -> Value:
     if isinstance(value, Tensor) and value.shape and isinstance(value.shape[0], int):
         return Constant(value.shape[0])
     return Number()
+
+
+def _total(frame: Frame, node: ast.Call, terms: Value, arguments: Arguments) -> Value:
+    """``sum(losses)`` adds tensors to 0, one after another."""
+    term = element_of(terms) if isinstance(terms, Sequence) else unpacked(terms)
+    if not isinstance(term, Tensor) or arguments.get("start", 1) not in (None, Constant(0)):
+        return UNKNOWN
+    return replace(transfer.make(frame, node, "add", (term,), (term, Constant(0))), shape=term.shape, range=None)
 
 
 def _as_sequence(name: str, value: Value) -> Value:

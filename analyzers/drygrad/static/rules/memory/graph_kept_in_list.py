@@ -417,7 +417,7 @@ class GraphKeptInList(Rule):
 
 
 def _is_container(keeping: Keeping, ctx: Context) -> bool:
-    """Say whether a name is bound to lists and dicts without bounds only, as far as the file shows."""
+    """Say whether a name is bound only to lists and dicts that grow and grow, as far as the file shows."""
     value = ctx.value(root_of(keeping.owner))
     if isinstance(value, Sequence):
         return value.kind == "list"
@@ -444,11 +444,16 @@ def _makes_container(value: ast.expr, ctx: Context) -> bool:
             return True
         case ast.Call(func=ast.Name(id="list" | "dict")):
             return True
-        case ast.Call(args=args, keywords=[]):
-            made = ctx.name(value.func)
-            return made in _CONTAINERS or (made == "collections.deque" and len(args) < 2)
+        case ast.Call(args=args, keywords=keywords) if ctx.name(value.func) == "collections.deque":
+            bounds = [*args[1:2], *(k.value for k in keywords if k.arg == "maxlen")]
+            lengths = [bound.value if isinstance(bound, ast.Constant) else 0 for bound in bounds]
+            return all(isinstance(length, int) and length >= _LONG for length in lengths)
+        case ast.Call(keywords=[]):
+            return ctx.name(value.func) in _CONTAINERS
         case _:
             return False
 
 
 _CONTAINERS = frozenset({"collections.defaultdict", "collections.OrderedDict"})
+_LONG = 1000
+"""A deque of fewer items is a window over the last steps, whose memory is small; a longer one is a replay buffer."""

@@ -13,7 +13,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.saving import keeps_tensors
 from drygrad.static.facts.values import Constant, Number, Origin, Tensor, Value
-from drygrad.static.loops import Backward, backwards_in, trains
+from drygrad.static.loops import Backward, backwards_in, gradients_in, trains
 from drygrad.static.roles import role_of
 from drygrad.static.rules.autograd.graph import recorded
 from drygrad.static.rules.memory.reading import COMBINES, is_only_read
@@ -59,7 +59,8 @@ def graph_of(node: ast.expr, step: Step, ctx: Context, depth: int = _DEPTH) -> G
         return None  # a gradient has a graph only where create_graph asked for it, and a conversion saves nothing
     if not isinstance(node, (ast.Name, ast.Attribute)) and recorded(ctx, node) is False:
         return None
-    roots = [backward for backward in backwards_in(step, ctx) if not backward.keeps_graph]
+    ways = (*backwards_in(step, ctx), *gradients_in(step, ctx))
+    roots = [backward for backward in ways if not backward.keeps_graph]
     if _is_part_of(node, roots, step, ctx):
         return Graph("freed")
     found = [graph for graph in _graphs_below(node, step, ctx, depth) if graph is not None]
