@@ -293,3 +293,8 @@ def test_a_loss_that_refuses_nan_ends_what_began_where_it_was_born(tmp_path: Pat
     run = watch(tmp_path, LEAF + text, Births)
     the_fault(run, "DG410", 2, "binary_cross_entropy refuses it")
     assert related(run.faults[0]) == {"binary_cross_entropy refuses it": 4}
+
+
+def test_an_index_out_of_range_is_no_matter_of_nan(tmp_path: Path) -> None:
+    text = "spread = torch.sqrt(w - 5)\nspread.gather(0, torch.tensor([7]))"
+    assert "DG410" not in [code for code, _ in spots(watch(tmp_path, LEAF + text, Births))]

@@ -21,7 +21,6 @@ from drygrad.worker import graphs
 from drygrad.worker.bounding import Rule, rule_of
 from drygrad.worker.bounds import LIMITS, UNKNOWN, Bounds
 from drygrad.worker.explain.births import HALF, OTHER, Reason, backward_reason, came_in, forward_reason, kind_of
-from drygrad.worker.explain.ranges import CHECKED
 from drygrad.worker.infinities import WRITING, Infinities
 from drygrad.worker.lines import Instruction
 from drygrad.worker.listening import Heard, Listening
@@ -33,6 +32,8 @@ from drygrad.worker.watch import Op
 
 _FINITE, _INFINITE, _NAN = 0, 1, 2
 _BIRTHS = 100
+_REFUSING = frozenset(f"aten::{name}" for name in "binary_cross_entropy multinomial bernoulli".split())
+"""Operations that want probabilities, and raise where their first operand is not finite."""
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
 _CLIP = "aten::_foreach_mul_"
 _PASS_ON = frozenset(
@@ -384,12 +385,12 @@ class Births(Instrument):
         if isinstance(error, ValueError) and "to satisfy the constraint" in str(error) and "nan" in str(error):
             return self._first
         op = self.run.op
-        birth = (
-            self._inherited(op) if isinstance(error, RuntimeError) and op is not None and op.name in CHECKED else None
-        )
-        if birth is None or birth.at is None or place is None:
+        if not isinstance(error, RuntimeError) or op is None or op.name not in _REFUSING or place is None:
             return None
-        refused = f"{op.name.rpartition('::')[2]} refuses it" if op is not None else ""
+        birth = self._births.get(address_of(op.args[0])) if op.args and _is_float(op.args[0]) else None
+        if birth is None or birth.at is None:
+            return None
+        refused = f"{op.name.rpartition('::')[2]} refuses it"
         fault = _fault(birth.reason, refused, self.run.lines.place(birth.at), "error")
         fault.related.append((refused, place))
         return fault
