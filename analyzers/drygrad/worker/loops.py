@@ -46,7 +46,7 @@ class Progress(Instrument):
             return
         leaf, before = next(leaves(roots), None), self._leaf
         now: tuple[Any, float] | None = None
-        if leaf is not None and is_readable(leaf) and leaf.is_floating_point():
+        if leaf is not None and _can_be_summed(leaf):
             now = ref(leaf), at_hand(leaf.detach()).sum().item()
         if now is not None and before is not None and before[0]() is leaf and before[1] != now[1]:
             self.steps += 1
@@ -284,6 +284,11 @@ class Batches:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batches, name)
+
+
+def _can_be_summed(leaf: Any) -> bool:
+    """Say whether a leaf holds real numbers now: FSDP frees the memory of parameters between two uses."""
+    return is_readable(leaf) and leaf.is_floating_point() and leaf.untyped_storage().nbytes() >= leaf.nbytes
 
 
 def _length(iterable: Any) -> int | None:
