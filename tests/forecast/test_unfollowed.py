@@ -76,6 +76,15 @@ scaled.register_autograd(backward, setup_context=lambda ctx, inputs, output: ctx
 def differentiated():
     x = big().requires_grad_()
     torch.utils.checkpoint.checkpoint(lambda y: scaled(y.tanh(), y).exp(), x, use_reentrant=False).sum().backward()
+
+def attended(compiled=False):
+    from torch.nn.attention.flex_attention import flex_attention
+    attend = torch.compile(flex_attention) if compiled else flex_attention
+    q = torch.randn(2, 16, 2048, 64, device="cuda", requires_grad=True)
+    attend(q, q, q).sum().backward()
+
+def compiled():
+    attended(True)
 """
 
 
@@ -91,7 +100,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
             return result
 
         names = ("described", "computed", "refused", "in_python", "quantized", "differentiated")
-        names += ("sized", "rounded", "normalized", "empty")
+        names += ("sized", "rounded", "normalized", "empty", "attended", "compiled")
         yield {name: of(name) for name in names}
 
 
@@ -150,3 +159,14 @@ def test_a_backward_in_python_is_backward_and_a_checkpoint_computes_again(told: 
     assert forecast["peak"]["phase"] == "backward", forecast["peak"]
     keepers = {row["kept_by"]["operation"] for row in forecast["tensors"] if row["kept_by"]}
     assert not [name for name in keepers if "generated" in name]
+
+
+def test_compiled_attention_has_no_scores(told: Any) -> None:
+    written, compiled = (told[name]["forecast"] for name in ("attended", "compiled"))
+    scores, each = 4 * 2 * 16 * 2048 * 2048, 4 * 2 * 16 * 2048 * 64
+    assert written["peak_allocated"] > scores
+    assert 5 * each < compiled["peak_allocated"] < 8 * each, "q, the output, the gradients of all three"
+    assert [*compiled["phases"]] == ["forward", "backward"]
+    assert any(
+        said.endswith("`flex_attention` was taken to be compiled into one kernel") for said in compiled["assumptions"]
+    )

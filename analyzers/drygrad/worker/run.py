@@ -91,6 +91,8 @@ class Run:
     """How many ranks a forecast is of, where no other takes part."""
     bucketing: bool = False
     """Whether ``DistributedDataParallel`` makes the buckets in which gradients are sent."""
+    compiles: bool = False
+    """Whether the program has asked torch's compiler for something."""
     ranks: Groups | None = None
     """Makes the process groups, where this process is one of several ranks."""
     test: str | None = None

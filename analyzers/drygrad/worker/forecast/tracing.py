@@ -71,6 +71,7 @@ class Tracing(Instrument):
         self.unknown = Unknown(self._site, self._text)
         self.virtual = Virtual(self._made, self._computed)
         self.unknown.serve(self.virtual)
+        self.virtual.compiled = self._is_compiled
         run.rises = lambda: rises(self.trace)
         self.collectives = Collectives(self.virtual)
         self.collectives.serve()
@@ -105,6 +106,11 @@ class Tracing(Instrument):
             left.enter_context(self.virtual)
             left.callback(self._leave)
             yield
+
+    def _is_compiled(self, name: str) -> bool:
+        if self.run.compiles and name == "flex_attention":
+            self.unknown.assume(f"`{name}` was taken to be compiled into one kernel")
+        return self.run.compiles
 
     def _has_ranks(self) -> bool:
         return self.run.world > 1
@@ -188,6 +194,8 @@ class Tracing(Instrument):
 
     def _phase(self) -> str:
         op = self.run.op
+        if op is None and self.run.phase == FORWARD and _current_node() is not None:
+            return RECOMPUTE if torch.is_grad_enabled() else BACKWARD
         if op is not None and op.phase in PHASES:
             # A checkpoint records what it calls again; the code of a custom backward is part of the backward pass.
             return BACKWARD if op.phase == RECOMPUTE and not torch.is_grad_enabled() else op.phase

@@ -15,6 +15,7 @@ from torch._ops import HigherOrderOperator as _HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from drygrad.worker.forecast.custom import is_custom, is_described, python_of
+from drygrad.worker.forecast.fused import results_of
 from drygrad.worker.forecast.results import Known, Missing, Results, Shape
 from drygrad.worker.forecast.space import the_space
 from drygrad.worker.forecast.sums import Sums
@@ -82,6 +83,8 @@ class Virtual(TorchDispatchMode):
         self._forms: dict[int, _Form] = {}
         self.unfollowed: Callable[[str], None] = lambda _: None
         """Hears of custom operators of which only the results are known."""
+        self.compiled: Callable[[str], bool] = lambda _: False
+        """Says of an operator that takes functions whether the program has compiled it."""
         self.emptied: Callable[[], None] = lambda: None
         """Hears of tensors without elements that are made by nothing but numbers."""
         self.truths: dict[int, str] = {}
@@ -141,7 +144,8 @@ class Virtual(TorchDispatchMode):
         if not any(map(self.is_unknown, tensors)):
             return func(*args, **kwargs)
         keys = _ON_DEVICE if any(tensor.is_cuda for tensor in tensors) else _ON_HOST
-        kernel = next((func.py_kernels[key] for key in keys if key in func.py_kernels), None)
+        kernel = results_of(func) if self.compiled(func.name()) else None
+        kernel = kernel or next((func.py_kernels[key] for key in keys if key in func.py_kernels), None)
         if kernel is None:
             raise Missing(f"a forecast does not follow {func.name()}")
         with self, _unaware_of_modes(kernel):
