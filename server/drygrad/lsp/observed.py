@@ -56,8 +56,9 @@ def hints(view: View) -> Iterator[Hint]:
     for shape in view.shapes:
         lines.setdefault(shape.line, {})[shape.name] = shape
     for line, shapes in sorted(lines.items()):
-        alone = len(shapes) == 1
-        labels = [f"{'' if alone else name}: {_short(shape)}" for name, shape in shapes.items()]
+        named = {name: shape for name, shape in shapes.items() if name != "_"} or shapes
+        alone = len(named) == 1
+        labels = [f"{'' if alone else name}: {_short(shape)}" for name, shape in named.items()]
         yield Hint(line, ", ".join(labels), "\n".join(f"{s.name}: {described(s)}" for s in shapes.values()))
 
 
