@@ -45,7 +45,7 @@ The result panel lists what held, what is broken and where, and what was not tri
 <picture>
 <source media="(prefers-color-scheme: dark)" srcset="../images/relations_dark.png">
 <img src="../images/relations_light.png" width="845" alt="The relations of a run: samples stand alone is
-broken at line 15; ten held; padding is silent was not tried: none of its inputs are marked as padded.">
+broken at line 15; fourteen held; padding is silent was not tried: none of its inputs are marked as padded.">
 </picture>"""
 MANIFEST = Path("editor-client", "vscode", "package.json")
 NAMES = MANIFEST.with_name("package.nls.json")
