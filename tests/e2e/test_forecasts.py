@@ -181,7 +181,7 @@ def test_a_change_is_applied_by_its_name(lab: Lab) -> None:
     assert lab.client.command("drygrad.applyChange", argument) is None
     (asked,) = lab.client.sent("workspace/applyEdit")
     assert asked["edit"]["documentChanges"][0]["edits"]
-    assert "make it again" in lab.client.command("drygrad.applyChange", {**argument, "change": "nothing of it"})
+    assert "forecast again" in lab.client.command("drygrad.applyChange", {**argument, "change": "nothing of it"})
 
 
 def test_a_forecast_that_cannot_be_made_says_why(lab: Lab) -> None:
