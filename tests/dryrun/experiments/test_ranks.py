@@ -212,7 +212,7 @@ def test_what_is_right_holds(lab: Lab) -> None:
 def test_what_fails_only_alone_is_not_told(lab: Lab) -> None:
     record = tried(lab, dedent(ALONE))
     assert (outcome(record), list(record.findings)) == ("held", [])
-    assert "needs more ranks" in str(record.result.reason)
+    assert "needs more than one rank" in str(record.result.reason)
 
 
 def test_an_error_of_one_alone_is_a_hint_where_ranks_cannot_be_followed(lab: Lab) -> None:
