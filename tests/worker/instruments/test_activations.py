@@ -30,6 +30,8 @@ FAULTS = {
     "F.cross_entropy(scores.softmax(1).reshape(2, 4, 4).reshape(8, 4), y)": "DG304",
     "F.binary_cross_entropy_with_logits(scores.sigmoid(), q)": "DG305",
     "nn.BCEWithLogitsLoss()(torch.sigmoid(scores), q)": "DG305",
+    "F.cross_entropy(scores.softmax(1) @ torch.eye(4), y)": "DG304",
+    "F.cross_entropy(scores.exp() / scores.exp().sum(1, keepdim=True), y)": "DG304",
     "F.cross_entropy(scores.sigmoid(), y)": "DG328",
     "F.cross_entropy(scores.relu(), y)": "DG328",
     "F.binary_cross_entropy_with_logits(scores.tanh(), q)": "DG328",
@@ -37,11 +39,14 @@ FAULTS = {
     "F.nll_loss(scores.softmax(1), y)": "DG308",
     "F.nll_loss(scores.log_softmax(0), y)": "DG334",
     "F.kl_div(scores.softmax(1), q)": "DG311",
+    "F.kl_div(scores.log_softmax(1).exp(), q)": "DG311",
 }
 
 MEANT = [
     "F.cross_entropy(scores, y)",
     "F.cross_entropy(scores.log_softmax(1), y)",
+    "F.cross_entropy(F.one_hot(y, 4).float(), y)",
+    "F.cross_entropy(scores.softmax(1) @ torch.randn(4, 4), y)",
     "F.cross_entropy(scores, scores.softmax(1).detach())",
     "F.cross_entropy(scores.softmax(1) * 30, y)",
     "F.cross_entropy(10 * scores.tanh(), y)",

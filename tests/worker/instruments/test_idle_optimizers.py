@@ -24,6 +24,12 @@ def test_an_optimizer_of_another_instance(tmp_path: Path) -> None:
     the_fault(run, "DG738", 3, "none of this optimizer's 2 parameters got a gradient in any of 3 steps")
 
 
+def test_an_optimizer_whose_parameters_are_frozen_after_it_was_made(tmp_path: Path) -> None:
+    program = SETUP + "optimizer = torch.optim.SGD(encoder.parameters(), 0.1)\nencoder.requires_grad_(False)\n"
+    run = watch(tmp_path, program + LOOP.format("head(encoder(x))"), Graph, IdleOptimizers)
+    the_fault(run, "DG738", 3, "all parameters of this optimizer are frozen, so step() has no effect")
+
+
 def test_an_output_that_was_detached(tmp_path: Path) -> None:
     program = SETUP + "optimizer = torch.optim.SGD(encoder.parameters(), 0.1)\n"
     body = "made = encoder(x).detach()\nhead(made).sum().backward()\noptimizer.step()\n"
@@ -48,6 +54,8 @@ def test_an_encoder_that_was_left_out(tmp_path: Path) -> None:
         "optimizer = torch.optim.SGD([*head.parameters(), *encoder.parameters()], 0.1)\nfor _ in range(3):\n"
         "    optimizer.zero_grad()\n    def closure():\n        loss = head(encoder(x)).sum()\n"
         "        loss.backward()\n        return loss\n    optimizer.step(closure)\n",
+        "encoder.requires_grad_(False)\noptimizer = torch.optim.SGD(encoder.parameters(), 0.1)\nfor _ in range(3):\n"
+        "    encoder.weight.grad = torch.ones(3, 3)\n    optimizer.step()\n",
         "other = torch.optim.SGD(encoder.parameters(), 0.1)\noptimizer = torch.optim.SGD(head.parameters(), 0.1)\n"
         + LOOP,
     ],

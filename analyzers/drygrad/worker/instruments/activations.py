@@ -80,6 +80,9 @@ class Activations(Instrument):
             self._report_over_batch(call, origin)
         if origin is not None and activation in loss.activations and _are_results(given, activation):
             self._report(loss, activation, call, origin)
+        elif op.name != _PROBABILITIES and "softmax" in loss.activations and _are_distributions(given):
+            what = "values between 0 and 1 that sum to 1 over the classes: probabilities"
+            self.run.report(Fault(loss.activations["softmax"], f"{loss.why}; here it gets {what}", call.place))
 
     def _report_over_batch(self, call: Call, origin: Origin) -> None:
         """Report probabilities that sum to one over the batch where they were made, if that is known."""
@@ -107,6 +110,17 @@ def _are_results(tensor: torch.Tensor, activation: str) -> bool:
     """Say whether all values lie where an activation puts them: nothing was written in place since."""
     found, (low, high) = extremes(tensor), _BOUNDS.get(activation, (0.0, 1.0))
     return found is not None and found[0] >= low and found[1] <= high
+
+
+def _are_distributions(tensor: torch.Tensor) -> bool:
+    """Say whether what a model computed are probabilities of the classes, whatever operation made them so."""
+    classes = 1 if tensor.dim() > 1 else 0
+    if not tensor.requires_grad or not tensor.dim() or tensor.shape[classes] < 2 or not is_readable(tensor):
+        return False
+    if not _are_results(tensor, "softmax"):
+        return False
+    with quietly():
+        return bool((at_hand(tensor).double().sum(classes) - 1).abs().max() < _NEAR)
 
 
 def _several_labels(found: list[Any]) -> bool:

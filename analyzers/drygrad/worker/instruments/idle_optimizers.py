@@ -25,7 +25,7 @@ class _Steps:
     def __init__(self, made: Place | None, parameters: list[Any]) -> None:
         self.made = made
         self.parameters = [id(parameter) for parameter in parameters]
-        self.taken = self.idle = self.backwards = 0
+        self.taken = self.idle = self.frozen = self.backwards = 0
         self.place: Place | None = None
         self.counted = False
 
@@ -93,6 +93,9 @@ class IdleOptimizers(Ownership):
         if applied or steps.counted:
             steps.taken += 1
             steps.idle += not applied and bool(parameters)
+            steps.frozen += not any(
+                p.requires_grad or p.grad is not None for g in optimizer.param_groups for p in g["params"]
+            )
 
     def finish(self) -> None:
         """Report what has never met."""
@@ -102,6 +105,8 @@ class IdleOptimizers(Ownership):
         for steps in self._steps.values():
             if steps.idle == steps.taken >= _ENOUGH:
                 self.run.report(self._idle(steps))
+            if steps.frozen == steps.taken >= _ENOUGH:
+                self.run.report(_all_frozen(steps))
         lacking = [key for key, count in self._unheld.items() if count == self._trained and key not in self._held]
         if lacking and self._trained >= _ENOUGH:
             self.run.report(self._left_out(lacking))
@@ -129,3 +134,9 @@ class IdleOptimizers(Ownership):
         there = self.run.lines.place(at) if at is not None else None
         related = [("the first of them is created here", there)] if there is not None else []
         return Fault("DG739", message, made, related=related)
+
+
+def _all_frozen(steps: _Steps) -> Fault:
+    message = "all parameters of this optimizer are frozen, so step() has no effect"
+    related = [("it steps here", steps.place)] if steps.place is not None else []
+    return Fault("DG738", message, steps.made or steps.place, related=related)

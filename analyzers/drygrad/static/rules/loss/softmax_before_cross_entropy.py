@@ -9,7 +9,8 @@ from drygrad.static.rules.loss.asking import Asked, DomainRule, without
 class SoftmaxBeforeCrossEntropy(DomainRule):
     """
     ## What it does
-    Finds probabilities (the result of `softmax`) passed to `cross_entropy`.
+    Finds probabilities (the result of `softmax`) passed to `cross_entropy`. A dry run also finds probabilities that
+    were computed in any other way.
 
     ## Why is this bad?
     `cross_entropy` applies `log_softmax` itself. Probabilities lie between 0 and 1, so as logits they hardly differ: a
