@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.quantities import as_tensor
-from drygrad.static.facts.values import UNKNOWN, Constant, Tensor, TorchCall, Value
+from drygrad.static.facts.values import UNKNOWN, Constant, Quantity, Tensor, TorchCall, Value
 from drygrad.static.rules.numerics.guards import ends_gradient, is_called_in_training, names_in, records_gradient
 from drygrad.static.tree import walk
 
@@ -73,9 +73,30 @@ class WhereMasksNan(Rule):
         Valid("def loss(x: torch.Tensor):\n    return torch.where(x < 1, x.log(), 0.0).sum()"),
         Valid("def loss(x: torch.Tensor):\n    return torch.where(x > 2, x.square(), 1 / x).sum()"),
         Valid("def report(x: torch.Tensor):\n    return torch.where(x > 0, x.log(), 0.0)"),
+        Valid(
+            """
+            def density(x):
+                return torch.log(x) / x
+
+            def profile_loss(x: torch.Tensor, y: torch.Tensor):
+                inner = torch.where(x > 0, x, 1.0)
+                return torch.where(x > 0, density(inner), 0.0) + torch.where(y > 0, density(x), 0.0)
+            """
+        ),
         Valid("def feature_loss(x: torch.Tensor):\n    return torch.where(x > 0, x + 1, x.exp())"),
     ]
     INVALID = [
+        Invalid(
+            """
+            def outer(x):
+                root = torch.sqrt(x ** 2 - 1)
+                return torch.atan(x) / root
+
+            def profile_loss(x: torch.Tensor):
+                return torch.where(x > 1, 1 - outer(x), 0.0).mean()
+            """,
+            at=(6, 11, 6, 48),
+        ),
         Invalid(
             """
             def ratio_loss(x: torch.Tensor, y: torch.Tensor):
@@ -157,7 +178,7 @@ class WhereMasksNan(Rule):
                 argument = _singular_argument(tensor, ctx) or _overflowing_argument(tensor, condition, ctx)
                 if argument is None or _keeps_singular(call, name, tensor, argument, condition, ctx):
                     continue
-                if call.operation == "nan_to_num" or _reads(condition, argument, ctx):
+                if call.operation == "nan_to_num" or _is_about(condition, tensor, argument, ctx):
                     yield from self._report(node, call, tensor, argument, name, ctx)
                     break
 
@@ -169,13 +190,16 @@ class WhereMasksNan(Rule):
             return
         severity: Severity = "warning" if recorded == "yes" else "info"
         operation = "the division" if tensor.origin.operation == "div" else tensor.origin.operation
+        is_apart = ctx.function(tensor.origin.node) is not ctx.function(node)  # what it is given has to change
         yield ctx.finding(
             self,
-            tensor.origin.node,
+            node if is_apart else tensor.origin.node,
             f"{call.operation} replaces the value of {operation}, not its gradient; where "
             f"`{ctx.source_of(argument)}` is singular, 0 * inf makes the gradient NaN",
             severity=severity,
-            related=[(f"{call.operation} replaces the result here", node)],
+            related=[("it is computed here", tensor.origin.node)]
+            if is_apart
+            else [(f"{call.operation} replaces the result here", node)],
             fixes=[self._fix(call, tensor, argument, branch, ctx)],
         )
 
@@ -287,8 +311,34 @@ def _is_singular_power(exponents: tuple[object, ...]) -> bool:
     return isinstance(number, (int, float)) and number < 1 and number != 0
 
 
-def _reads(condition: ast.expr | None, argument: ast.expr, ctx: Context) -> bool:
-    """Say whether the condition is about the argument: it names one of the argument's names."""
+def _is_about(condition: ast.expr | None, tensor: Tensor, argument: ast.expr, ctx: Context) -> bool:
+    """Say whether the condition is about the argument: it names it, or the argument is computed from what it names."""
     if condition is None:
         return False
-    return not set(names_in(condition, ctx)).isdisjoint(names_in(argument, ctx))
+    if ctx.function(argument) is ctx.function(condition):
+        return not set(names_in(condition, ctx)).isdisjoint(names_in(argument, ctx))
+    index = 1 if tensor.origin is not None and tensor.origin.operation == "div" else 0
+    operands = tensor.origin.operands if tensor.origin is not None else ()
+    tested = [ctx.quantity(n) for n in walk(condition) if isinstance(n, ast.Name)]
+    return len(operands) > index and any(_comes_from(operands[index], value) for value in tested)
+
+
+def _comes_from(value: Value, source: Value, depth: int = 12) -> bool:
+    """Say whether a value was computed from another one, and nothing replaced its elements on the way."""
+    if not depth or not isinstance(value, (Tensor, Quantity)) or not isinstance(source, (Tensor, Quantity)):
+        return False
+    if _identity(value) == _identity(source) is not None:
+        return True
+    if value.origin is None or value.origin.operation in _REPLACING:
+        return False
+    return any(_comes_from(operand, source, depth - 1) for operand in value.origin.operands)
+
+
+def _identity(value: Tensor | Quantity) -> object:
+    """Return what tells a value from others: the operation that made it, or the parameter that it came by."""
+    if value.origin is not None:
+        return value.origin
+    return value.storage if isinstance(value.storage, ast.arg) else None
+
+
+_REPLACING = frozenset({"where", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "masked_fill", "nan_to_num"})
