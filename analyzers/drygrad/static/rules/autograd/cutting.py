@@ -263,9 +263,31 @@ def idle_leaf(node: ast.expr, ctx: Context, depth: int = _DEPTH) -> ast.expr | N
         case ast.Call(args=[given, *_], keywords=keywords) if any(_asks(k) for k in keywords):
             call = ctx.call(node)
             copies = call is not None and call.operation in COPIES | {"Variable"}
-            return node if copies and (_is_cut(given, ctx) or _reads_computed(node, ctx)) else None
+            is_loss = _is_cut(given, ctx) or _reads_computed(node, ctx) or number_behind(node, ctx) is not None
+            return node if copies and is_loss else None
         case _:
             return None
+
+
+def number_behind(leaf: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return what took numbers out of a graph that were then summed, elsewhere in the function, for a copy of the sum.
+
+    ``total += loss.item() * weight`` is one, whatever the weight is.
+    """
+    names = {n.id for n in walk(leaf) if isinstance(n, ast.Name)}
+    for statement in nodes_within(scope_of(leaf, ctx)):
+        match statement:
+            case (
+                ast.AugAssign(target=ast.Name(id=name), value=value)
+                | ast.Assign(targets=[ast.Name(id=name)], value=value)
+            ) if name in names and statement is not ctx.statement(leaf):
+                calls = ((call, ctx.value(call)) for call in walk(value) if isinstance(call, ast.Call))
+                taken = next((call for call, v in calls if isinstance(v, Number) and v.cut is call), None)
+                if taken is not None:
+                    return taken
+            case _:
+                pass
+    return None
 
 
 def _asks(keyword: ast.keyword) -> bool:

@@ -9,7 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Sequence, Tensor
-from drygrad.static.rules.autograd.cutting import cut_of, idle_leaf, roots_of
+from drygrad.static.rules.autograd.cutting import cut_of, idle_leaf, number_behind, roots_of
 from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded
 from drygrad.static.syntax import nodes_within, scope_of
 from drygrad.static.tree import walk
@@ -18,8 +18,9 @@ from drygrad.static.tree import walk
 class GraphCutByCopy(Rule):
     """
     ## What it does
-    Finds `torch.tensor(...)`, `torch.FloatTensor(...)` and the like applied to tensors that require grad, if the copy
-    is then used as the loss.
+    Finds `torch.tensor(...)`, `torch.FloatTensor(...)` and the like applied to tensors that require grad, or to numbers
+    taken from them by `item()`, if the copy is then used as the loss. If such numbers are summed first, the finding is
+    on the line that takes them.
 
     ## Why is this bad?
     The copy has the values but not the graph. `backward()` on it raises `element 0 of tensors does not require grad`;
@@ -43,6 +44,17 @@ class GraphCutByCopy(Rule):
     code, name, since = "DG105", "graph-cut-by-copy", "0.1"
     severity = "error"
     VALID = [
+        Valid(
+            """
+            model = nn.Linear(8, 3)
+            total = 0
+            for x, y, weight in loader:
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                total += loss.item() * weight
+            print(torch.tensor(total / len(loader), requires_grad=True))
+            """
+        ),
         Valid("""
             def attack(net, crit, x, y, eps):
                 x = x.detach().clone().requires_grad_(True)
@@ -60,6 +72,20 @@ class GraphCutByCopy(Rule):
         Valid("class Best(nn.Module):\n    def forward(self, x):\n        return torch.tensor([s.max() for s in x])"),
     ]
     INVALID = [
+        Invalid(
+            """
+            model = nn.Linear(8, 3)
+            optimizer = torch.optim.Adam(model.parameters())
+            total = 0
+            for x, y, weight in loader:
+                total += F.cross_entropy(model(x), y).item() * weight
+            loss = torch.tensor(total / len(loader), requires_grad=True)
+            loss.backward()
+            optimizer.step()
+            """,
+            at=(5, 13, 5, 48),
+            severity="warning",
+        ),
         Invalid(
             """
             def step(net, crit, opt, x, y):
@@ -186,7 +212,18 @@ class GraphCutByCopy(Rule):
                     cut.at, f"backward() on line {node.lineno} raises", "error" if cut.certain else "warning", ctx
                 )
             elif leaf is not None:
-                yield self._told(leaf, "backward() stops here and reaches no parameter", "warning", ctx)
+                yield self._leaf(leaf, ctx)
+
+    def _leaf(self, leaf: ast.expr, ctx: Context) -> Finding:
+        """Blame the copy, or what took the numbers out of the graph that it was made of."""
+        number = number_behind(leaf, ctx)
+        if number is None:
+            return self._told(leaf, "backward() stops here and reaches no parameter", "warning", ctx)
+        message = (
+            f"`{ctx.source_of(number)}` leaves the graph; backward() on the sum of such numbers reaches no parameter"
+        )
+        related = [("a tensor is made of the sum here", leaf)]
+        return ctx.finding(self, number, message, severity="warning", related=related)
 
     def _told(self, at: ast.expr, outcome: str, severity: Severity, ctx: Context) -> Finding:
         message = f"`{ctx.source_of(at)}` copies the values but not the graph; {outcome}"

@@ -10,7 +10,7 @@ from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Severity, Valid
 from drygrad.static.context import Context, Loop
 from drygrad.static.facts.values import UNKNOWN, Sequence, Tensor, Value
 from drygrad.static.rules.autograd.graph import recorded
-from drygrad.static.rules.autograd.kept_between_calls import kept_graph
+from drygrad.static.rules.autograd.kept_between_calls import carried_graph, kept_graph
 from drygrad.static.syntax import nodes_within
 
 _RECURRENT = frozenset({"lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_cell"})
@@ -22,13 +22,15 @@ class HiddenStateNotDetached(Rule):
     """
     ## What it does
     Finds a hidden state that a training loop passes from one iteration to the next without detaching it, with a
-    backward in each iteration; and an attribute that a module's `forward` computes once, with its graph, and keeps for
-    later calls.
+    backward in each iteration; an attribute that a module's `forward` computes once, with its graph, and keeps for
+    later calls; and an attribute that a method passes to a network and takes back from it in every call, as a monitor
+    does that feeds a recurrent network chunk by chunk.
 
     ## Why is this bad?
     The second `backward()` runs into the graph of the first iteration, which has been freed: `Trying to backward
     through the graph a second time`. `retain_graph=True` does not help: after `optimizer.step()` the error becomes
-    `modified by an inplace operation`, and every iteration backpropagates through all earlier ones.
+    `modified by an inplace operation`, and every iteration backpropagates through all earlier ones. Where nothing runs
+    backward, each call keeps the graphs of all earlier ones, and memory grows without bound.
 
     A network that the file does not show is recognized by its name (`model`, `rnn` ...) and by that of the state
     (`hidden`, `state` ...); such a network may detach the state itself.
@@ -77,6 +79,50 @@ class HiddenStateNotDetached(Rule):
         Valid(
             "def play(env, state, agent):\n    for _ in range(3):\n        state, gain = env.step(0, state)\n"
             "        agent.loss(gain).backward()"
+        ),
+        Valid(
+            """
+            class Monitor:
+                def __init__(self):
+                    self.net, self.state = nn.GRU(4, 8), None
+
+                @torch.no_grad()
+                def process(self, chunk: torch.Tensor):
+                    out, self.state = self.net(chunk, self.state)
+                    return out.mean().item()
+
+            class Agent:
+                def __init__(self):
+                    self.net, self.state = nn.GRU(4, 8), None
+
+                def reset(self):
+                    self.state = None
+
+                def act(self, x: torch.Tensor):
+                    out, self.state = self.net(x, self.state)
+                    return out.argmax()
+
+            monitor, agent = Monitor(), Agent()
+            for chunk in torch.randn(9, 5, 2, 4):
+                monitor.process(chunk)
+                agent.act(chunk)
+            """
+        ),
+        Valid(
+            """
+            class Monitor:
+                def __init__(self):
+                    self.net, self.state = nn.GRU(4, 8), None
+
+                def process(self, chunk: torch.Tensor):
+                    out, self.state = self.net(chunk, self.state)
+                    return out.mean().item()
+
+            monitor = Monitor()
+            for chunk in torch.randn(9, 5, 2, 4):
+                with torch.no_grad():
+                    monitor.process(chunk)
+            """
         ),
         Valid(
             """
@@ -223,6 +269,23 @@ class HiddenStateNotDetached(Rule):
         ),
         Invalid(
             """
+            class Monitor:
+                def __init__(self):
+                    self.net, self.state = nn.GRU(4, 8), None
+
+                def process(self, chunk: torch.Tensor):
+                    out, self.state = self.net(chunk, self.state)
+                    return out.mean().item()
+
+            monitor = Monitor()
+            for chunk in torch.randn(9, 5, 2, 4):
+                monitor.process(chunk)
+            """,
+            at=(6, 8, 6, 53),
+            severity="warning",
+        ),
+        Invalid(
+            """
             class Labels(nn.Module):
                 def __init__(self, tokens):
                     super().__init__()
@@ -248,6 +311,15 @@ class HiddenStateNotDetached(Rule):
                 node,
                 f"`{kept}` is computed once; its graph is freed by the first backward(), and the second one needs it "
                 "again",
+                severity="warning",
+            )
+        carried = carried_graph(node, ctx)
+        if carried is not None:
+            yield ctx.finding(
+                self,
+                node,
+                f"`{carried}` carries its graph from call to call; memory grows with every call, and a second "
+                "backward() fails",
                 severity="warning",
             )
         if not isinstance(node.value, ast.Call) or recorded(ctx, node) is False:

@@ -1,4 +1,4 @@
-"""Attributes of a module that are computed once, with their graph, and kept for later calls."""
+"""Attributes that carry a graph from one call of a method to the next: computed once, or handed on each time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.static.context import Context, FunctionNode
+from drygrad.static.facts.transfer import tensors_in
 from drygrad.static.facts.values import Tensor
 from drygrad.static.parameters import has_parameters
 from drygrad.static.rules.autograd.graph import recorded
@@ -33,6 +34,53 @@ def kept_graph(node: ast.Assign, ctx: Context) -> str | None:
     if _is_cared_for(cls) or not _has_graph(node.value, ctx) or any(_other_stores(attribute, node, ctx)):
         return None
     return target
+
+
+def carried_graph(node: ast.Assign, ctx: Context) -> str | None:
+    """Return ``self.x`` where ``y, self.x = self.net(y, self.x)`` extends one graph in every call of a method.
+
+    Known callers record gradients and call it again and again, and no code of the file touches the state otherwise.
+    """
+    method = ctx.function(node)
+    cls = ctx.parent(method) if method is not None else None
+    if method is None or not isinstance(cls, ast.ClassDef) or not isinstance(node.value, ast.Call):
+        return None
+    given = {ctx.text(a) for a in (*node.value.args, *(k.value for k in node.value.keywords))}
+    target = next((t for t in _targets(node) if ctx.text(t) in given and _is_own(t)), None)
+    if target is None or recorded(ctx, node) is not True or not _is_repeated(method, ctx):
+        return None
+    held = list(tensors_in([ctx.value(target)]))
+    if not held or not all(tensor.requires_grad for tensor in held) or _is_cared_for(cls):
+        return None
+    return ctx.text(target) if not _is_touched(target.attr, node, cls, ctx) else None
+
+
+def _targets(node: ast.Assign) -> Iterator[ast.Attribute]:
+    for target in node.targets:
+        parts = target.elts if isinstance(target, ast.Tuple) else [target]
+        yield from (part for part in parts if isinstance(part, ast.Attribute))
+
+
+def _is_own(target: ast.Attribute) -> bool:
+    return isinstance(target.value, ast.Name) and target.value.id == "self"
+
+
+def _is_repeated(method: FunctionNode, ctx: Context) -> bool:
+    """Say whether the file calls a method more than once with gradients recorded, and never otherwise."""
+    sites = ctx.callers(method)
+    return all(site.grad for site in sites) and (len(sites) > 1 or any(ctx.loops(site.node) for site in sites))
+
+
+def _is_touched(attribute: str, node: ast.Assign, cls: ast.ClassDef, ctx: Context) -> bool:
+    """Say whether something may start the state anew or detach it: a store elsewhere, or code outside of the class."""
+    for found in ctx.nodes(ast.Attribute):
+        function = ctx.function(found)
+        if found.attr != attribute or ctx.statement(found) is node:
+            continue
+        in_class = any(ancestor is cls for ancestor in ctx.ancestors(found))
+        if not in_class or (isinstance(found.ctx, ast.Store) and (function is None or function.name != "__init__")):
+            return True
+    return False
 
 
 def _is_missing(test: ast.expr, attribute: str) -> bool:

@@ -23,9 +23,10 @@ _NUMBERS = frozenset({"int", "float", "bool", "round"})
 class LoopOverElements(Rule):
     """
     ## What it does
-    Finds `for` loops over the elements of a tensor that use each as an index or convert it to a number, Python's `sum`,
-    `max` or `sorted` on a tensor, nested loops over ranges that write one tensor element per iteration, and loops that
-    fill the rows of a mask up to a length (`mask[i, : lengths[i]] = 1`).
+    Finds `for` loops over the elements of a tensor that use each as an index or convert it to a number (also `for i in
+    range(n)` with `lengths[i].item()`), Python's `sum`, `max` or `sorted` on a tensor, nested loops over ranges that
+    write one tensor element per iteration, and loops that fill the rows of a mask up to a length
+    (`mask[i, : lengths[i]] = 1`).
 
     ## Why is this bad?
     Each iteration creates zero-dimensional tensors and runs operations on single elements: a few microseconds each,
@@ -53,6 +54,29 @@ class LoopOverElements(Rule):
     code, name, since = "DG607", "loop-over-elements", "0.1"
     severity = "info"
     VALID = [
+        Valid(
+            """
+            def cut(x: torch.Tensor, lengths: torch.Tensor):
+                lengths = lengths.tolist()
+                return [x[i, : lengths[i]].mean() for i in range(len(lengths))]
+            """
+        ),
+        Valid(
+            """
+            def decode(model, steps):
+                tokens = torch.zeros(steps, dtype=torch.long, device="cuda")
+                for i in range(1, steps):
+                    tokens[i] = model(tokens[:i], tokens[i - 1].item())
+                return tokens
+            """
+        ),
+        Valid(
+            """
+            def report(losses: torch.Tensor):
+                for i in range(3):
+                    print(losses[i].item())
+            """
+        ),
         Valid(
             """
             def accumulate(matrix, target: torch.Tensor, prediction: torch.Tensor):
@@ -104,6 +128,29 @@ class LoopOverElements(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            def cut(x: torch.Tensor, lengths: torch.Tensor):
+                parts = []
+                for i in range(len(lengths)):
+                    parts.append(x[i, : lengths[i].item()].mean())
+                return torch.stack(parts)
+            """,
+            at=(3, 13, 3, 32),
+        ),
+        Invalid(
+            """
+            def spans(x: torch.Tensor, offsets: torch.Tensor, batch):
+                return [x[int(offsets[i]) : int(offsets[i + 1])].sum() for i in range(batch)]
+
+            def total(x: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, batch):
+                out = 0
+                for i in range(batch):
+                    out = out + x[int(starts[i]) : int(ends[i])].sum()
+                return out
+            """,
+            at=(6, 13, 6, 25),
+        ),
         Invalid(
             """
             def length_mask(lengths: torch.Tensor, longest):
@@ -237,6 +284,26 @@ class LoopOverElements(Rule):
                 fixes=[counted(node, ctx)],
             )
 
+    def visit_counted(self, node: ast.For, ctx: Context) -> Iterator[Finding]:
+        """``lengths[i].item()`` in a loop over ``i`` reads one element after the other."""
+        counters = _counted(node, ctx)
+        changed = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} | {
+            n.value.id
+            for n in walk(node)
+            if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)
+        }
+        parts = (part for statement in node.body for part in walk(statement) if isinstance(part, ast.expr))
+        for part in parts if counters else ():
+            read = _element_read(part, counters, ctx)
+            if read is not None and read.id not in changed:
+                message = (
+                    f"each iteration reads one element of {read.id}, on a GPU with a sync; {read.id}.tolist() before "
+                    "the loop reads all of them at once"
+                )
+                severity, related = _severity(read, ctx), [("each element is read here", part)]
+                yield ctx.finding(self, node.iter, message, severity=severity, related=related)
+                return
+
     def visit_builtin(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         """``sum(x)``, ``max(x)`` and ``sorted(x)`` of Python's take a tensor element by element."""
         match node:
@@ -344,6 +411,24 @@ def _takes_number(node: ast.AST, names: set[str], ctx: Context) -> bool:
             return given in names
         case _:
             return False
+
+
+def _element_read(node: ast.expr, counters: set[str], ctx: Context) -> ast.Name | None:
+    """Return the tensor of which an expression converts the element at a counter to a number."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[ast.Subscript() as element]):
+            if name not in _NUMBERS or not isinstance(ctx.value(node.func), Reference):
+                return None
+        case ast.Call(func=ast.Attribute(value=ast.Subscript() as element, attr="item"), args=[]):
+            pass
+        case _:
+            return None
+    match element:
+        case ast.Subscript(value=ast.Name() as owner, slice=ast.Name(id=index)) if index in counters:
+            tensor = ctx.tensor(owner)
+            return owner if tensor is not None and tensor.device != "cpu" else None
+        case _:
+            return None
 
 
 def _counted(loop: ast.AST, ctx: Context) -> set[str]:

@@ -23,6 +23,7 @@ from drygrad.static.facts.values import (
 from drygrad.static.loops import LOOPS
 from drygrad.static.roles import role_of
 from drygrad.static.syntax import block_of, body_nodes, called, follows, own_nodes, parameter_names, rebound_between
+from drygrad.static.tree import walk
 
 _CLOCKS = frozenset(
     [f"time.{name}{suffix}" for name in ("time", "perf_counter", "monotonic") for suffix in ("", "_ns")]
@@ -97,6 +98,15 @@ class TimingWithoutSynchronize(Rule):
             start = time.time()
             total = (x @ x).sum().item()
             print(total, time.time() - start)
+        """),
+        Valid("""
+            import time
+            import torch
+
+            x = torch.randn(1000, 1000, device="cuda")
+            start = time.time()
+            total = (x @ x).sum()
+            print(f"{total.item():.3f} after {time.time() - start:.1f} s")
         """),
         Valid("""
             import time
@@ -260,6 +270,7 @@ class TimingWithoutSynchronize(Rule):
             return
         last = ctx.statement(end)
         region = [n for n in body_nodes(scope) if follows(n, start) and follows(last, n)]
+        region += [n for n in own_nodes(last) if follows(end, n) and not _holds(n, end)]  # evaluated before the reading
         work = _gpu_work(region, ctx)
         if work is None or any(_may_wait(n, ctx) for n in region):
             return
@@ -270,6 +281,10 @@ class TimingWithoutSynchronize(Rule):
         )
         related = [("launched here", place)]
         yield ctx.finding(self, end, message, related=related, fixes=[_fix(start, end, device, ctx)])
+
+
+def _holds(node: ast.AST, part: ast.AST) -> bool:
+    return any(inner is part for inner in walk(node))
 
 
 def _reads_clock(node: ast.expr, ctx: Context) -> bool:

@@ -19,8 +19,9 @@ from drygrad.static.tree import walk
 class LayerReplacedAfterOptimizer(Rule):
     """
     ## What it does
-    Finds layers of a model that are replaced after an optimizer got the model's parameters: directly, by a function
-    called later, or by another method of the class whose `__init__` creates the optimizer.
+    Finds layers of a model that are replaced, by an assignment or `setattr`, after an optimizer got the model's
+    parameters: directly, by a function called later, or by another method of the class whose `__init__` creates the
+    optimizer.
 
     ## Why is this bad?
     The optimizer holds the parameters of the old layer. The new ones get gradients but are never updated: the new head
@@ -44,6 +45,24 @@ class LayerReplacedAfterOptimizer(Rule):
     code, name, since = "DG715", "layer-replaced-after-optimizer", "0.1"
     severity = "warning"
     VALID = [
+        Valid(
+            """
+            class Scaled(nn.Module):
+                def __init__(self, inner):
+                    super().__init__()
+                    self.inner = inner
+
+                def forward(self, x):
+                    return 2 * self.inner(x)
+
+            def finetune(model):
+                optimizer = torch.optim.Adam(model.parameters())
+                for block in model.blocks:
+                    setattr(block, "fc", Scaled(block.fc))
+                setattr(model, "name", "scaled")
+                return train(model, optimizer)
+            """
+        ),
         Valid("model.fc = nn.Linear(512, 10)\noptimizer = torch.optim.Adam(model.parameters())"),
         Valid("optimizer = torch.optim.Adam(model.parameters())\nmodel.to(device)\nmodel.name = 'a'"),
         Valid(
@@ -104,6 +123,51 @@ class LayerReplacedAfterOptimizer(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Adapter(nn.Module):
+                def __init__(self, inner, rank=4):
+                    super().__init__()
+                    self.inner = inner
+                    self.down = nn.Parameter(torch.zeros(rank, inner.in_features))
+
+                def forward(self, x):
+                    return self.inner(x + x @ self.down.T @ self.down)
+
+            def add_adapters(model):
+                for block in model.blocks:
+                    for name in ("query", "value"):
+                        setattr(block, name, Adapter(getattr(block, name)))
+                return model
+
+            def finetune(model, lr):
+                optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+                model = add_adapters(model)
+                return train(model, optimizer)
+            """,
+            """
+            class Adapter(nn.Module):
+                def __init__(self, inner, rank=4):
+                    super().__init__()
+                    self.inner = inner
+                    self.down = nn.Parameter(torch.zeros(rank, inner.in_features))
+
+                def forward(self, x):
+                    return self.inner(x + x @ self.down.T @ self.down)
+
+            def add_adapters(model):
+                for block in model.blocks:
+                    for name in ("query", "value"):
+                        setattr(block, name, Adapter(getattr(block, name)))
+                return model
+
+            def finetune(model, lr):
+                model = add_adapters(model)
+                optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+                return train(model, optimizer)
+            """,
+            at=(17, 16, 17, 59),
+        ),
         Invalid(
             """
             class Tuner:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from drygrad.static.context import Context, FunctionNode
 from drygrad.static.datasets import called_by
-from drygrad.static.facts.values import UNKNOWN, Class, Function, Method
+from drygrad.static.facts.values import UNKNOWN, Class, Function, Method, Object
 from drygrad.static.parameters import has_parameters
-from drygrad.static.syntax import parameter_names
+from drygrad.static.syntax import bound_names, parameter_names
 from drygrad.static.tree import walk
 
 
@@ -17,12 +17,11 @@ def replacement(ctx: Context, node: ast.stmt, model: str) -> tuple[ast.expr, ast
     """Return where a statement replaces a layer of a model, and the code that does so; None where it replaces none."""
     if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)):
         return None  # what only some paths replace may be meant
-    if _is_replacement(ctx, node, model):
-        assert isinstance(node, ast.Assign)
-        return node.targets[0], node
+    if not isinstance(node, ast.AnnAssign) and _is_replacement(ctx, node, model):
+        return node.targets[0] if isinstance(node, ast.Assign) else node.value, node
     for call in (n for n in walk(node) if isinstance(n, ast.Call)):
         for function, name in _known_inside(ctx, call, model):
-            if any(isinstance(n, ast.Assign) and _is_replacement(ctx, n, name) for n in walk(function)):
+            if any(isinstance(n, ast.stmt) and _is_replacement(ctx, n, name) for n in walk(function)):
                 return call, function
     return None
 
@@ -39,6 +38,11 @@ def grows(node: ast.AST, optimizer: str) -> bool:
 
 def _is_replacement(ctx: Context, node: ast.stmt, model: str) -> bool:
     """Say whether a statement assigns a layer with parameters to an attribute, or item, of the model."""
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[owner, _, layer])):
+            return _is_part(ctx, owner, model) and _adds_parameters(ctx, owner, layer)
+        case _:
+            pass
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
         return False
     target = node.targets[0]
@@ -49,6 +53,27 @@ def _is_replacement(ctx: Context, node: ast.stmt, model: str) -> bool:
     is_layer = name.startswith(f"{model}.") or (name == model and target is not node.targets[0])
     is_tied = (ctx.text(node.value) or "").startswith(f"{model}.")
     return is_layer and not is_tied and not _goes_on(ctx, node) and has_parameters(value, ctx)
+
+
+def _is_part(ctx: Context, owner: ast.expr, model: str) -> bool:
+    """Say whether an expression is the model, a part of it, or what a loop takes from its parts."""
+    text = ctx.text(owner) or ""
+    if text == model or text.startswith(f"{model}."):
+        return True
+    loops = (loop for loop in ctx.loops(owner) if isinstance(loop, ast.For) and text in bound_names(loop.target))
+    parts = (ctx.text(n) or "" for loop in loops for n in walk(loop.iter) if isinstance(n, (ast.Name, ast.Attribute)))
+    return any(part == model or part.startswith(f"{model}.") for part in parts)
+
+
+def _adds_parameters(ctx: Context, owner: ast.expr, layer: ast.expr) -> bool:
+    """Say whether a layer has parameters that are not those of what it replaces, which may be a part of it."""
+    value, name = ctx.value(layer), ctx.text(owner)
+    wraps = any(isinstance(n, ast.Name) and n.id == name for n in walk(layer))
+    if not wraps:
+        return has_parameters(value, ctx)
+    cls = value.cls if isinstance(value, Object) else None
+    made = [n for n in walk(cls.node) if isinstance(n, ast.Call)] if cls is not None else []
+    return any(ctx.name(n.func) == "torch.nn.Parameter" or has_parameters(ctx.value(n), ctx) for n in made)
 
 
 def _goes_on(ctx: Context, node: ast.Assign) -> bool:
