@@ -170,6 +170,7 @@ OWNERS = """
 class Meter:
     def __init__(self):
         self.total, self.kept, self.smooth = 0.0, [], {"loss": 0.0}
+        self.computed, self.entries = [], []
 
     def update(self, value, n):
         self.total += value * n
@@ -180,6 +181,17 @@ class Meter:
     def all(self, n, **values):
         for name, value in values.items():
             self.smooth[name] = self.smooth.get(name, 0.0) + value * n
+
+    def compute(self, value, number):
+        doubled = 2 * value
+        self.computed.append((doubled, number))
+
+    def entry(self, doubled, number):
+        return {"doubled": doubled, "number": number}
+
+    def record(self, value, number):
+        doubled = 2 * value
+        self.entries.append(self.entry(doubled, number))
 
     def average(self, value):
         self.smooth["loss"] = 0.9 * self.smooth["loss"] + 0.1 * value.mean()
@@ -204,6 +216,7 @@ for number in range(5):
         ("meter.average(loss)", "DG502", "meter.average(loss)"),
         ("meter.all(8, mean=loss, half=loss / 2)", "DG502", "+ value * n"),
         ("meter.all(8, mean=loss.detach())", None, ""),
+        ("meter.compute(loss.detach(), number)", None, ""),
         ("meter.update(loss.detach(), 8)", None, ""),
         ("meter.average(loss.detach())", None, ""),
     ],
@@ -217,6 +230,15 @@ def test_what_an_object_holds_is_told_where_it_was_handed_over_or_made(
     for fault in run.faults:
         assert fault.at is not None
         assert line in text.splitlines()[fault.at.line - 4]
+
+
+@pytest.mark.parametrize(("method", "line"), [("compute", "self.computed.append("), ("record", "return {")])
+def test_what_a_method_computes_and_keeps_is_told_where_it_keeps_it(tmp_path: Path, method: str, line: str) -> None:
+    text = OWNERS.replace("    AFTER\n", "") + f"    meter.{method}(loss, number)\n"
+    (fault,) = watch(tmp_path, text, Memory).faults
+    assert fault.code == "DG501"
+    assert fault.at is not None
+    assert line in text.splitlines()[fault.at.line - 4]
 
 
 def test_weights_that_are_averaged_with_their_graph_are_a_chain(tmp_path: Path) -> None:

@@ -58,7 +58,19 @@ def stored_in_method(lines: Lines, frame: FrameType, name: str, function: str | 
     if len(stores) != 1:
         return None
     path, store = stores[0]
-    return _handing_call(lines, frame, name, store) or _place(lines, path, store.statement)
+    record = _record(tree_of(texts[path]), store.stored)
+    return _handing_call(lines, frame, name, store) or _place(lines, path, record or store.statement)
+
+
+def _record(tree: ast.AST, stored: ast.AST) -> ast.Return | None:
+    """Return where a function makes the dict that is stored as it comes: what it puts in there is what is kept."""
+    call = stored.elts[0] if isinstance(stored, ast.Tuple) and len(stored.elts) == 1 else stored
+    if not isinstance(call, ast.Call):
+        return None
+    called = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == called]
+    returns = [n for function in functions for n in ast.walk(function) if isinstance(n, ast.Return)]
+    return returns[0] if len(functions) == len(returns) == 1 and isinstance(returns[0].value, ast.Dict) else None
 
 
 def stored_by_function(lines: Lines, frame: FrameType, name: str) -> Place | None:
@@ -108,7 +120,8 @@ def _handing_call(lines: Lines, frame: FrameType, name: str, store: _Store) -> P
     """Return the call, in the function at hand, that hands a method what it stores as it is given."""
     parameters = {a.arg for a in (*store.function.args.args, *store.function.args.kwonlyargs)} - {"self"}
     used = _used(store.stored)
-    if not used & parameters or used & _parts(store.function) or frame.f_code.co_name == store.function.name:
+    own = _parts(store.function) | _assigned(store.function)
+    if not used & parameters or used & own or frame.f_code.co_name == store.function.name:
         return None
     path, owner = frame.f_code.co_filename, name.rpartition(".")[0]
     source = lines.source(path) or []
@@ -130,6 +143,11 @@ def _parts(function: ast.AST) -> set[str]:
     """Return the names that loops of a function bind: what they stand for no call hands over one by one."""
     loops = (n.target for n in ast.walk(function) if isinstance(n, (ast.For, ast.AsyncFor, ast.comprehension)))
     return {n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def _assigned(function: ast.AST) -> set[str]:
+    """Return the names that a function computes itself."""
+    return {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _calls(node: ast.Call, owner: str, method: str) -> bool:
