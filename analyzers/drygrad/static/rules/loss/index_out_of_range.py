@@ -10,6 +10,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.values import Constant, Dim, Tensor, TorchCall, Value
 from drygrad.static.rules.loss.index_values import IndexValues, index_values
+from drygrad.static.rules.loss.largest import largest_index
 
 _LOSSES = frozenset({"cross_entropy", "nll_loss"})
 _ALONG_DIMENSION = frozenset({"gather", "index_select", "scatter", "scatter_add", "scatter_reduce", "index_add"})
@@ -29,7 +30,8 @@ class IndexOutOfRange(Rule):
     """
     ## What it does
     Finds class indices, token ids and other indices that are negative, or not below the number of classes, the
-    vocabulary size or the size of the dimension, where the source shows both.
+    vocabulary size or the size of the dimension, where the source shows both; and embeddings and `one_hot` whose size
+    is the largest index, `nn.Embedding(max(ids), dim)`, judged by the name of what holds the indices.
 
     ## Why is this bad?
     On the CPU it raises (IndexError: Target 10 is out of bounds). On CUDA a kernel fails with "device-side assert
@@ -48,13 +50,28 @@ class IndexOutOfRange(Rule):
     ```
 
     ## Fix safety
-    Unsafe: offered for `torch.randint` only, it changes the values drawn.
+    Unsafe: it changes the values that `torch.randint` draws, or the size of the embedding.
     """
 
     code, name, since = "DG302", "index-out-of-range", "0.1"
     severity = "error"
     calls = _LOSSES | _ALONG_DIMENSION | {"embedding", "one_hot"}
     VALID = [
+        Valid(
+            """
+            class Users(nn.Module):
+                def __init__(self, user2id, lengths, sizes, dim):
+                    super().__init__()
+                    self.rows = nn.Embedding(max(user2id.values()), dim)
+                    self.positions = nn.Embedding(max(lengths), dim)
+                    self.kinds = nn.Embedding(max(user2id.values()) + 1, dim)
+                    self.sizes = nn.Embedding(max(sizes, 9), dim)
+
+                def forward(self, users, positions):
+                    return self.rows(users - 1) + self.positions(positions) + self.kinds(users) + self.sizes(users)
+            """
+        ),
+        Valid("def hot(labels: torch.Tensor):\n    return F.one_hot(labels - 1, int(labels.max()))"),
         Valid("loss = F.cross_entropy(torch.randn(3, 4), torch.tensor([0, 3, -100]))"),
         Valid("loss = nn.CrossEntropyLoss(ignore_index=-1)(torch.randn(3, 4), torch.tensor([0, 3, -1]))"),
         Valid("loss = F.cross_entropy(torch.randn(8, 10), torch.randint(0, 10, (8,)))"),
@@ -139,11 +156,42 @@ class IndexOutOfRange(Rule):
         ),
         Invalid("picked = torch.randn(3, 4).gather(1, torch.tensor([[0], [4], [1]]))"),
         Invalid("picked = torch.randn(3, 4).index_select(0, torch.tensor([-1]))"),
+        Invalid(
+            """
+            class Users(nn.Module):
+                def __init__(self, user2id, dim):
+                    super().__init__()
+                    rows = max(user2id.values())
+                    self.rows = nn.Embedding(rows, dim)
+
+                def forward(self, users):
+                    return self.rows(users)
+            """,
+            """
+            class Users(nn.Module):
+                def __init__(self, user2id, dim):
+                    super().__init__()
+                    rows = max(user2id.values()) + 1
+                    self.rows = nn.Embedding(rows, dim)
+
+                def forward(self, users):
+                    return self.rows(users)
+            """,
+            at=(4, 15, 4, 36),
+            severity="info",
+        ),
+        Invalid(
+            "def hot(labels: torch.Tensor):\n    return F.one_hot(labels, int(labels.max()))",
+            "def hot(labels: torch.Tensor):\n    return F.one_hot(labels, int(labels.max()) + 1)",
+            severity="info",
+        ),
         Invalid("onehot = F.one_hot(torch.tensor([1, 2, 3]), num_classes=3)"),
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         call = ctx.call(node)
+        if call is not None and call.operation in ("embedding", "one_hot"):
+            yield from self._largest(call, ctx)
         lookup = _lookup(ctx, call) if call else None
         held = index_values(ctx.value(lookup.expression)) if lookup else None
         if lookup is None or held is None or not isinstance(lookup.bound, int):
@@ -162,6 +210,19 @@ class IndexOutOfRange(Rule):
             else [("the indices are created here", held.origin.node)],
             fixes=[_fix(ctx, held, index, lookup.bound)],
         )
+
+    def _largest(self, call: TorchCall, ctx: Context) -> Iterator[Finding]:
+        """Find sizes that are the largest index, which judges by the name of what holds the indices."""
+        size = largest_index(call, ctx)
+        if size is not None:
+            yield ctx.finding(
+                self,
+                size,
+                f"`{ctx.source_of(size)}` is the largest index itself; it needs one row more",
+                severity="info",
+                related=[("the indices are looked up here", call.node)],
+                fixes=[ctx.fix("Add 1", ctx.replace(size, f"{ctx.source_of(size)} + 1"))],
+            )
 
 
 def _fix(ctx: Context, held: IndexValues, index: int, bound: int) -> Fix | None:
