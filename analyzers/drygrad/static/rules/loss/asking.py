@@ -12,7 +12,7 @@ from drygrad.static.context import Context
 from drygrad.static.editing import with_keyword
 from drygrad.static.facts.values import Origin, TorchCall
 from drygrad.static.rules.loss import activations
-from drygrad.static.rules.loss.domains import Made, made
+from drygrad.static.rules.loss.domains import PRODUCTS, Made, made
 from drygrad.static.rules.loss.origins import LOGITS
 
 Repair = Callable[[Context, TorchCall, ast.expr, Origin], Fix | None]
@@ -80,7 +80,8 @@ class DomainRule(Rule):
         assigned = asked.there == "assigned" and activations.is_assigned_for(ctx, given, origin)
         place, text, related = given, f"here it gets {what}", activations.related(ctx, given, origin, found.operation)
         is_layer = found.operation in LOGITS or activations.layer_of(ctx, origin) is not None
-        if asked.there and (elsewhere or assigned) and not is_layer:
+        is_mixture = not known and origin.operation in PRODUCTS  # attention has to stay, the loss has to change
+        if asked.there and (elsewhere or assigned) and not is_layer and not is_mixture:
             place, text = origin.node, f"it gets the result of this {found.operation}"
             related = [(f"passed to {call.operation} here", given)]
         message = asked.message.format(reader=call.operation, made=found.operation, what=text)

@@ -36,6 +36,8 @@ _KEEPS = {
 """What leaves its operands in their domain, and which domains."""
 _POWERS = {"log_softmax": "softmax", "logsigmoid": "sigmoid"}
 _LOGARITHMS = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
+PRODUCTS = frozenset({"matmul", "mm", "bmm"})
+_DISTRIBUTIONS = frozenset({"one_hot", "softmax"})
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ def _by_hand(origin: Origin) -> str | None:
             return (_POWERS if operation == "exp" else _LOGARITHMS).get(first.operation)
         case Origin(operation="div", operands=(above, Tensor() as below)):
             total = maker(below)
+        case Origin(operation=operation, operands=(_, Tensor() as rows)) if operation in PRODUCTS:
+            return "softmax" if first is not None and _is_mixture(first, rows) else None
         case _:
             return None
     match total:
@@ -105,6 +109,13 @@ def _by_hand(origin: Origin) -> str | None:
             return "sigmoid" if above == Constant(1) and _is_negative_power(power) else None
         case _:
             return None
+
+
+def _is_mixture(weights: Made, rows: Tensor) -> bool:
+    """Say whether the weights of a softmax mix rows that are distributions: attention over labelled examples does."""
+    call, mixed = weights.origin.call, made(rows)
+    over_last = call is not None and weights.direct and call.value("dim") in (Constant(-1), Constant(1))
+    return weights.operation == "softmax" and over_last and mixed is not None and mixed.operation in _DISTRIBUTIONS
 
 
 def _is_same(origin: Origin, value: Value) -> bool:

@@ -221,7 +221,7 @@ class IndexOutOfRange(Rule):
                 f"`{ctx.source_of(size)}` is the largest index itself; it needs one row more",
                 severity="info",
                 related=[("the indices are looked up here", call.node)],
-                fixes=[ctx.fix("Add 1", ctx.replace(size, f"{ctx.source_of(size)} + 1"))],
+                fixes=[ctx.fix("Add 1 to the size", ctx.replace(size, f"{ctx.source_of(size)} + 1"))],
             )
 
 

@@ -63,6 +63,15 @@ class SoftmaxBeforeCrossEntropy(DomainRule):
     ]
     INVALID = [
         Invalid(
+            """
+            def episode_loss(similarities: torch.Tensor, support: torch.Tensor, y):
+                onehot = F.one_hot(support, 5).float()
+                preds = torch.softmax(similarities / 0.1, dim=1) @ onehot
+                return F.cross_entropy(preds, y)
+            """,
+            at=(4, 27, 4, 32),
+        ),
+        Invalid(
             "def f(x, y):\n    return F.cross_entropy(x.softmax(-1), y)",
             "def f(x, y):\n    return F.cross_entropy(x, y)",
             at=(2, 27, 2, 40),
