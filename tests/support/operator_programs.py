@@ -1,8 +1,9 @@
-"""Programs of one call each, made of torch's own database of operators."""
+"""Programs of one call each, made of torch's own databases of operators and modules."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -33,13 +34,13 @@ class Program:
 
 @cache
 def programs() -> tuple[Program, ...]:
-    """Return some calls of each operator, on operands of each of the dtypes that it takes; float32 requires grad."""
+    """Return calls of each operator and module, on operands of each dtype that it takes; float32 requires grad."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the operands are tiny: a second thread only waits
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return tuple(_programs())
+            return (*_programs(), *_of_modules())
     finally:
         torch.set_num_threads(threads)
 
@@ -66,7 +67,7 @@ def _of_sample(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     tensors: dict[str, torch.Tensor] = {}
     try:
         given = [_written(value, tensors) for value in args]
-        named = [f"{key}={_written(value, tensors)}" for key, value in kwargs.items()]
+        named = list(_named(kwargs, tensors))
     except TypeError:
         return
     name: str = operator.name
@@ -93,6 +94,39 @@ def _of_sample(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             yield program
     if made is not None:
         yield from _hidden(name, given, args, kwargs, tensors)
+
+
+def _of_modules() -> Iterator[Program]:
+    """Yield calls of each of torch's modules, made as its database makes them."""
+    database = importlib.import_module("torch.testing._internal.common_modules")
+    for module in database.module_db:
+        name: str = module.module_cls.__name__
+        if not hasattr(torch.nn, name):
+            continue
+        for dtype in (torch.float32, torch.float64):
+            kind = {"dtype": dtype} if dtype is torch.float64 else {}
+            samples = module.module_inputs_func(module, "cpu", dtype, requires_grad=False, training=True)
+            for _, sample in zip(range(MAX_SAMPLES), samples, strict=False):
+                yield from _of_module(name, sample.constructor_input, sample.forward_input, kind)
+
+
+def _of_module(name: str, made_of: Any, given: Any, kind: dict[str, Any]) -> Iterator[Program]:
+    tensors: dict[str, torch.Tensor] = {}
+    options = dict(made_of.kwargs)
+    if kind and "dtype" in inspect.signature(getattr(torch.nn, name)).parameters:
+        options |= kind
+    try:
+        constructed = [*(_written(v, tensors) for v in made_of.args), *_named(options, tensors)]
+        passed = [*(_written(v, tensors) for v in given.args), *_named(given.kwargs, tensors)]
+    except TypeError:
+        return
+    program = _tried(f"nn.{name}", f"torch.nn.{name}({', '.join(constructed)})({', '.join(passed)})", tensors, "module")
+    if program is not None:
+        yield program
+
+
+def _named(options: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Iterator[str]:
+    return (f"{key}={_written(value, tensors)}" for key, value in options.items())
 
 
 def _hidden(

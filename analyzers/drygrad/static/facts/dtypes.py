@@ -118,7 +118,8 @@ def _participants(known: Asked, names: str) -> tuple[tuple[Tensor, ...], list[Va
     tensors = tuple(value for value in given if isinstance(value, Tensor))
     if names == "~":
         tensors = tuple(tensor for tensor in tensors if tensor.dtype not in INTEGERS and tensor.dtype != "bool")
-    if any(map(is_unknown, given)) and not {tensor.dtype for tensor in tensors} <= _WIDE:
+    hidden = known.hides_parameters or any(map(is_unknown, given))
+    if hidden and not {tensor.dtype for tensor in tensors} <= _WIDE:
         return None
     return tensors, [v for v in given if _is_number(v)] if names != "*" else []
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from drygrad.static.facts.parameters import has_parameters
 from drygrad.static.facts.values import UNKNOWN, Constant, Dtype, Number, Sequence, Tensor, TorchCall, Value
 from drygrad.torchmodel import operations
 from drygrad.torchmodel.record import Op
@@ -23,6 +24,8 @@ class Asked:
     op: Op
     arguments: Mapping[str, Value]
     form: Mapping[str, str]
+    hides_parameters: bool = False
+    """Whether a module calls it, and may do so with parameters of its own, which are not among the arguments."""
 
     def argument(self, name: str) -> Value | None:
         """Return an argument, or the item of one: ``tensors.1``; None: there is none, UNKNOWN: there may be."""
@@ -45,7 +48,8 @@ def asked(operation: str, values: tuple[Value, ...], call: TorchCall | None) -> 
         return None
     form = {name: kind_of(value) for name, value in arguments.items()}
     form |= {f"#{n}": str(len(v.shape)) if v.shape is not None else "?" for n, v in _tensors(arguments)}
-    return Asked(op, arguments, form) if op.was_tried(form) else None
+    hides = call is not None and call.module is not None and has_parameters(call.module) is not False
+    return Asked(op, arguments, form, hides) if op.was_tried(form) else None
 
 
 def of_hidden_form(operation: str, call: TorchCall) -> Op | None:

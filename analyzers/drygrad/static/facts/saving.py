@@ -7,7 +7,8 @@ import ast
 from drygrad.static.facts.events import Saved
 from drygrad.static.facts.forms import Asked, asked
 from drygrad.static.facts.frame import Frame
-from drygrad.static.facts.operations import PARAMETERLESS, SCATTERS
+from drygrad.static.facts.operations import SCATTERS
+from drygrad.static.facts.parameters import has_parameters
 from drygrad.static.facts.values import Constant, Number, Origin, Sequence, Tensor, TorchCall, Value
 
 _RESULT = "out0"
@@ -67,8 +68,9 @@ def _places(origin: Origin) -> set[str]:
 
 def _learnt(frame: Frame, call: TorchCall | None) -> bool | None:
     """Say whether the weight that a call does not show requires grad: a module's own, where it is not frozen."""
-    if call is None or call.module is None or call.module.type.rpartition(".")[2] in PARAMETERLESS:
-        return False
+    learns = has_parameters(call.module) if call is not None and call.module is not None else False
+    if call is None or call.module is None or not learns:
+        return learns
     return True if frame.state.grad and not call.module.frozen and not frame.module.freezes else None
 
 

@@ -13,10 +13,10 @@ from drygrad.static.facts.forms import Asked, asked, flat, of_hidden_form
 from drygrad.static.facts.frame import Frame
 from drygrad.static.facts.operations import (
     COPIES_IF_SCATTERED,
-    PARAMETERLESS,
     SCATTERS,
     VIEWS,
 )
+from drygrad.static.facts.parameters import has_parameters
 from drygrad.static.facts.quantities import as_tensor
 from drygrad.static.facts.recording import never_recorded, requires_grad
 from drygrad.static.facts.values import (
@@ -302,8 +302,9 @@ def operands_of(node: ast.AST | None) -> tuple[ast.expr, ...]:
 
 def _through_parameters(frame: Frame, made: Tensor, module: Object) -> Tensor:
     """A module's parameters require grad, so what it computes does too, where a graph is recorded."""
-    if module.type.rpartition(".")[2] in PARAMETERLESS or frame.state.grad is False:
+    learns = has_parameters(module)
+    if learns is False or frame.state.grad is False:
         return made
-    if frame.state.grad and not module.frozen and not frame.module.freezes:
+    if learns and frame.state.grad and not module.frozen and not frame.module.freezes:
         return replace(made, requires_grad=True, leaf=False, cut=None)
     return replace(made, requires_grad=made.requires_grad or None)

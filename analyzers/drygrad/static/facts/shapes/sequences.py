@@ -52,6 +52,8 @@ def _multihead(reader: Reader) -> Outputs:
 def _weights(reader: Reader, query: Shape, key: Shape) -> Shape | None:
     if not reader.flag("need_weights", True) or len(query) != len(key):
         return None
+    if reader.flag("add_bias_kv", False) or reader.flag("add_zero_attn", False):
+        return None  # there are more keys than positions
     averaged = reader.flag("average_attn_weights", True)
     heads = () if averaged else (reader.size("num_heads"),)
     if len(query) == 2:
