@@ -33,6 +33,7 @@ from drygrad.static.facts.values import Tensor
         ("torch.zeros(3, dtype=torch.complex64).real", "float32"),
         ("torch.zeros(3).clamp(min=0)", "float32"),
         ("torch.nn.Embedding(10, 4)(torch.arange(3))", None),
+        ("torch.nn.EmbeddingBag(10, 4)(torch.zeros(2, 3, dtype=torch.int64))", None),
         ("torch.max(torch.zeros(3, dtype=torch.float16), torch.zeros(3))", "float32"),
         ("torch.zeros(4).unique(return_counts=True)[1]", "int64"),
         ("torch.bucketize(unseen.float(), torch.zeros(3), out_int32=True)", "int32"),

@@ -47,6 +47,7 @@ class DtypeMismatch(Rule):
     severity = "error"
     VALID = [
         Valid("ids = [torch.arange(3)]\ny = nn.Embedding(4, 5)(*ids)"),
+        Valid("y = nn.Linear(5, 2)(nn.EmbeddingBag(4, 5)(torch.zeros(2, 3, dtype=torch.int64)))"),
         Valid("accuracy = (torch.rand(8) > 0.5).float().mean()"),
         Valid("counts = torch.tensor([1, 2, 3])\ntotal, mean = counts.sum(), counts.mean(dtype=torch.float32)"),
         Valid("def f(x: torch.Tensor):\n    return x.argmax(1).double().std(), x.mean()"),
