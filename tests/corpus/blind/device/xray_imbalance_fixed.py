@@ -39,7 +39,7 @@ def run_epoch(model, loader, criterion, optimizer):
         loss = criterion(model(images), labels)
         loss.backward()
         optimizer.step()
-        running += loss.item() * images.size(0)
+        running += loss.item() * images.size(0)  # allowed: DG601 (a sync in each step, which a run measures)
         seen += images.size(0)
     return running / seen
 
