@@ -200,6 +200,19 @@ for kind, options in [(AdamW, {}), (AdamW, {"foreach": False}), (AdamW, {"fused"
             optimizer.step()
     result.append(torch.allclose(w.cpu(), v, atol=1e-5))
 """,
+    "operators of a library that is loaded late": """
+from drygrad.worker.devices.sim import internals, registration
+library = torch.library.Library("late", "FRAGMENT")
+def load(path):
+    library.define("next(Tensor x) -> Tensor")
+    library.impl("next", lambda x: x + 1, "CPU")
+    library.impl("next", lambda x: 1 / 0, "CUDA")
+internals.ops.load_library = load
+registration._serve_libraries()
+torch.ops.load_library("late.so")
+y = torch.ops.late.next(torch.ones(2, device="cuda"))
+result = [y.is_cuda, y.tolist() == [2.0, 2.0]]
+""",
     "half precision is rounded from single": """
 from drygrad.worker.devices.sim.special.half import in_single_precision
 x = torch.randn(2, 3, 8, 8, device="cuda", dtype=torch.half, requires_grad=True)
