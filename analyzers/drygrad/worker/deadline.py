@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import threading
@@ -24,6 +25,7 @@ _BEFORE = 0.75
 """After this share of the time it is watched where the run stands, to tell in the end whether it has moved."""
 _LOOKS = 12
 _LEAST = 0.001
+_JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
 Standing = tuple[int, tuple[tuple[int, int], ...]]
@@ -34,10 +36,17 @@ def standing(run: Run, main: int) -> Standing:
     """Return where the thread ``main`` stands now."""
     frame = sys._current_frames().get(main)  # pyright: ignore[reportPrivateUsage]
     at: list[tuple[int, int]] = []
+    if frame is not None and _jumps(frame):
+        # The interpreter lets other threads look where a loop begins again: seen there each time, it has still moved.
+        at.append((time.monotonic_ns(), 0))
     while frame is not None:
         at.append((id(frame), frame.f_lasti))
         frame = frame.f_back
     return id(run.op), tuple(at)
+
+
+def _jumps(frame: FrameType) -> bool:
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _JUMPS
 
 
 def report(run: Run, main: int, seconds: float, stands_still: bool) -> None:
