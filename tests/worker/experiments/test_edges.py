@@ -15,6 +15,7 @@ from drygrad.worker.run import Fault
 
 _LABELS = "z=F.normalize(torch.randn(6, 4)), labels=torch.tensor([0, 1, 0, 1, 2, 2])"
 _MASKED = "x=torch.randn(2, 5), keep=torch.tensor([[True, True, True, False, True], [True, False, True, True, False]])"
+_PADDED = "x=torch.randn(2, 5), ids=torch.tensor([[1, 2, 3, 0, 0], [4, 5, 3, 1, 0]])"
 _PAIR = "u=torch.randn(6, 3, requires_grad=True), v=torch.randn(6, 3)"
 
 PAIRS = {
@@ -54,6 +55,24 @@ PAIRS = {
         "weights = x.masked_fill(~keep, -torch.inf).softmax(-1)\nreturn weights",
         "weights = x.masked_fill(~keep, -1e9).softmax(-1)\nreturn weights",
         ("DG922", "info", "if all of `keep[0]` is False, softmax of fully masked rows"),
+    ),
+    "a sample of padding": (
+        _PADDED,
+        "return x.masked_fill(ids == 0, -torch.inf).softmax(-1)",
+        "return x.masked_fill(ids == 0, -1e9).softmax(-1)",
+        ("DG922", "info", "if all of `ids[0]` is 0, which it is compared with, softmax of fully masked rows"),
+    ),
+    "a padding that is a tensor": (
+        _PADDED,
+        "return (x * ids.ne(torch.tensor(3))).sum(1) / ids.ne(torch.tensor(3)).sum(1)",
+        "return (x * ids.ne(torch.tensor(3))).sum(1) / ids.ne(torch.tensor(3)).sum(1).clamp(min=1)",
+        ("DG402", "info", "if all of `ids[0]` is 3, which it is compared with, division by zero"),
+    ),
+    "a length of zero": (
+        "x=torch.randn(2, 5), lengths=torch.tensor([5, 3])",
+        "return x.masked_fill(torch.arange(5) >= lengths[:, None], -torch.inf).softmax(-1)",
+        "return x.masked_fill(torch.arange(5) >= lengths[:, None].clamp(min=1), -torch.inf).softmax(-1)",
+        ("DG922", "info", "if `lengths[0]` is 0, softmax of fully masked rows"),
     ),
     "two equal points, backward": (
         _PAIR,

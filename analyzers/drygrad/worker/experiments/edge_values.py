@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 import torch
 
 from drygrad.worker.experiments.held import Held, Shown
+from drygrad.worker.experiments.singular import Compared
 from drygrad.worker.reading import extremes, quietly
 
 _CLASSES = 8
@@ -142,11 +143,14 @@ def _meetings(held: Held, other: Held) -> Iterator[Edge]:
     yield Edge(f"`{held.name}` equals `{other.name}`", {id(held.tensor): _copy(other.tensor)})
 
 
-def of_selections(known: Known, ignored: set[int]) -> Iterator[Edge]:
+def of_selections(known: Known, ignored: set[int], compared: Sequence[Compared]) -> Iterator[Edge]:
     """Yield masks that select nothing or all, classes that occur once or alone, and single samples."""
     for held, shown in known:
         if shown.mask:
             yield from _masks(held)
+    for held, shown in known:
+        if shown.ids:
+            yield from _masked(held, compared)
     for held, shown in known:
         if shown.ids:
             yield from _classes(held, ignored)
@@ -166,6 +170,26 @@ def _masks(held: Held) -> Iterator[Edge]:
     yield _changed(held, f"all of `{name}` is {no}", lambda t: t.fill_(0), ordinary=True)
     yield _changed(held, f"all of `{name}` is {yes}", lambda t: t.fill_(1), ordinary=True)
     yield _changed(held, f"only one element of `{name}` is {yes}", _single, ordinary=True)
+
+
+def _masked(held: Held, compared: Sequence[Compared]) -> Iterator[Edge]:
+    """Yield a sample of nothing but padding, and a length of 0, where the target makes its mask of them."""
+    tensor, name = held.tensor, held.name
+    if not tensor.dim() or tensor.shape[0] < 2:
+        return
+    with quietly():
+        flat = tensor.flatten()
+        numbers = {number for values, number in compared if values.dtype is flat.dtype and torch.equal(values, flat)}
+    for number in sorted(number for number in numbers if number is not None):
+        if tensor.dim() > 1:
+            words = f"all of `{name}[0]` is {number}, which it is compared with"
+            yield _changed(held, words, _first_filled(number), first_only=True)
+    if None in numbers and tensor.dim() == 1:
+        yield _changed(held, f"`{name}[0]` is 0", _first_filled(0), first_only=True)
+
+
+def _first_filled(value: int) -> Callable[[torch.Tensor], object]:
+    return lambda t: t[0].fill_(value)
 
 
 def _single(mask: torch.Tensor) -> None:

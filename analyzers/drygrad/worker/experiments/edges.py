@@ -94,7 +94,7 @@ class _Search:
         known = [(held, shown(held, text)) for held in self._copies.held]
         weights = [*parameters(self._copies.given)]
         if singular.at_a_point or singular.of_nothing:
-            yield from of_selections(known, singular.ignored)
+            yield from of_selections(known, singular.ignored, singular.compared)
         if singular.at_a_point:
             yield from at_points(known)
             yield from negative(weights)

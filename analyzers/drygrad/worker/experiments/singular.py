@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
-from drygrad.worker.reading import extremes
+from drygrad.worker.reading import extremes, is_readable, quietly
 from drygrad.worker.run import Instrument, Run
 from drygrad.worker.watch import Op
 
@@ -29,6 +30,20 @@ _OF_NOTHING = frozenset(
 """Operations that have no value where they are given nothing, or nothing but what is masked."""
 _FAR_OUT = frozenset(f"aten::{name}" for name in "_softmax cosh erf exp exp2 expm1 sigmoid sinh softplus tanh".split())
 """Operations that overflow, or come to 0 or 1 exactly, at operands of some ten or hundred."""
+_COMPARISONS = frozenset(f"aten::{name}" for name in "eq ge gt le lt ne".split())
+_MOST_COMPARED, _LARGEST_COMPARED = 16, 1 << 14
+
+
+class Compared(NamedTuple):
+    """Integers that the target has compared, as a mask is made: ids with padding, lengths with positions."""
+
+    values: torch.Tensor
+    """Flat: the target may have added dimensions."""
+    number: int | None
+    """What each was compared with; None for other tensors."""
+
+
+_OF_INTEREST = _AT_A_POINT | _OF_NOTHING | _FAR_OUT | _COMPARISONS
 
 
 class Singular(Instrument):
@@ -43,11 +58,12 @@ class Singular(Instrument):
         """The greatest operand of an operation that is singular far out."""
         self.ignored: set[int] = set()
         """The classes that losses pass over."""
+        self.compared: list[Compared] = []
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for the operations of these kinds."""
         name = func._schema.name.rstrip("_")
-        return phase == "forward" and (name in _AT_A_POINT or name in _OF_NOTHING or name in _FAR_OUT)
+        return phase == "forward" and name in _OF_INTEREST
 
     def before_op(self, op: Op) -> None:
         """Take note of an operation."""
@@ -59,6 +75,8 @@ class Singular(Instrument):
             self.reached = max(self.reached, *map(abs, both)) if both else self.reached
         if name.startswith("aten::nll_loss"):
             self.ignored.add(int(op.argument("ignore_index")))
+        if name in _COMPARISONS and len(self.compared) < _MOST_COMPARED:
+            self.compared += _compared(*op.args[:2])
 
 
 def _is_singular(name: str, args: tuple[Any, ...]) -> bool:
@@ -69,3 +87,24 @@ def _is_singular(name: str, args: tuple[Any, ...]) -> bool:
         exponent = args[1]
         return isinstance(exponent, torch.Tensor) or exponent < 1 or exponent != int(exponent)
     return True
+
+
+def _compared(one: Any, other: Any) -> Iterator[Compared]:
+    if isinstance(other, torch.Tensor) and not other.dim() and _is_of_integers(other):
+        with quietly():
+            other = int(other)
+    if isinstance(other, torch.Tensor):
+        pair = (one, other) if one.shape != other.shape else ()
+        yield from (Compared(_flat(each), None) for each in pair if _is_of_integers(each))
+    elif isinstance(other, int) and _is_of_integers(one):
+        yield Compared(_flat(one), other)
+
+
+def _is_of_integers(tensor: torch.Tensor) -> bool:
+    kept = is_readable(tensor) and tensor.numel() <= _LARGEST_COMPARED
+    return kept and not (tensor.dtype is torch.bool or tensor.is_floating_point() or tensor.is_complex())
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    with quietly():
+        return tensor.detach().flatten().clone()

@@ -11,9 +11,10 @@ class EdgesNotFinite(Rule):
     """
     ## What it does
     Runs a target with a finite result again on legal edge cases that its operations suggest: a sample of zeros, two
-    equal samples, a constant input, a mask that is all False, a class that occurs once, a batch of one, values of 20
-    and 120. It then backpropagates from the result. If NaN or infinity appears, forward or backward, the finding names
-    the edge case and has the code of its cause (DG401 to DG415), otherwise this code.
+    equal samples, a constant input, a mask that is all False, a sample that is all padding, a length of 0, a class that
+    occurs once, a batch of one, values of 20 and 120. It then backpropagates from the result. If NaN or infinity
+    appears, forward or backward, the finding names the edge case and has the code of its cause (DG401 to DG415),
+    otherwise this code. Padding is the number that the code compares integers with, such as `ids != 0`.
 
     An edge case only counts if nothing rules it out: a check that raises, a name or docstring that asks for positive or
     normalized values, inputs that are all positive, of length one, or within a range. A result that is only infinite is
