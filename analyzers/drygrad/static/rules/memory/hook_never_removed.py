@@ -32,6 +32,9 @@ class HookNeverRemoved(Rule):
     A function is reported if it registers a hook that fills a local container, runs the model and returns; a function
     that trains the model may want the hook for the whole training.
 
+    A dry run reports every line that has left three or more copies of a hook on one module or tensor, if operations
+    ran between the registrations.
+
     ## Why is this bad?
     Hooks add up: the second call has two, the hundredth a hundred. Each runs in every later forward, also during
     training, and hooks that collect outputs keep them alive although nothing reads them.
