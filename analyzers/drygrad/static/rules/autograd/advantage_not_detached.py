@@ -31,7 +31,7 @@ class AdvantageNotDetached(Rule):
 
     ## Why is this bad?
     The advantage should only weight the policy gradient. If it keeps the critic's graph, the policy loss also trains
-    the critic: it pushes the values according to the log-probabilities, against the critic's own loss. Nothing raises;
+    the critic: it shifts the values to suit the log-probabilities, against the critic's own loss. Nothing raises;
     training is unstable or slow.
 
     ## Example

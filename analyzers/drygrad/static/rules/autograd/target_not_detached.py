@@ -26,8 +26,9 @@ class TargetNotDetached(Rule):
     network being trained and keeps its graph.
 
     ## Why is this bad?
-    The target should be a constant. With its graph, the step also pulls the value of the next state toward that of the
-    current one. That is a different algorithm, and a worse one: values diverge or collapse without an error.
+    Q-learning treats the target as a constant. With its graph, the step also pulls the value of the next state toward
+    that of the current one. That is a different algorithm, residual gradient: it learns slowly, and in a stochastic
+    environment it converges to the wrong values.
 
     ## Example
     ```python
