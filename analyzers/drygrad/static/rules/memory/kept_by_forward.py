@@ -22,8 +22,8 @@ class KeptByForward(Rule):
 
     ## Why is this bad?
     The module keeps a tensor from every call, with its graph: all activations of all steps, until memory runs out.
-    Under `no_grad` it keeps only the tensor, which is often large enough. If the class reads the list, for example to
-    collect calibration data, this is an info.
+    Under `no_grad` it keeps only the tensor, which may be enough. If the class reads the list, for example to collect
+    calibration data, this is an info.
 
     ## Example
     ```python

@@ -24,7 +24,7 @@ class ViewKept(Rule):
 
     ## Why is this bad?
     Indexing with numbers and slices returns a view: it has no memory of its own and keeps the whole tensor alive. What
-    looks like one vector per text holds the hidden states of all its tokens, so memory runs out many times sooner.
+    looks like one vector per text keeps the hidden states of all its tokens, so memory runs out much sooner.
 
     ## Example
     ```python

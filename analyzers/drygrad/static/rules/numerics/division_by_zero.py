@@ -31,7 +31,7 @@ class DivisionByZero(Rule):
     ```
     Use instead:
     ```python
-    ratio = x / (y - y.mean() + 1e-6)
+    ratio = x / (y.std() + 1e-6)
     ```
 
     ## Fix safety

@@ -121,7 +121,7 @@ class HandwrittenSoftmax(Rule):
         yield ctx.finding(
             self,
             node,
-            "a softmax that does not subtract the maximum; exp overflows above 88.7 in float32 (11 in float16), and "
+            "this softmax does not subtract the maximum; exp overflows above 88.7 in float32 (11 in float16), and "
             "inf / inf is NaN",
             related=[] if place is numerator else [("exp is applied here", place)],
             fixes=[self._fix(node, exponential, total, ctx)] if isinstance(node, ast.BinOp) else [],

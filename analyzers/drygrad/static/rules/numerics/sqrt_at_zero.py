@@ -21,7 +21,7 @@ class SqrtAtZero(Rule):
     """
     ## What it does
     Finds square roots of a sum of squares, a squared distance or a variance, in what a model or a loss computes,
-    without a small number added under the root.
+    without an epsilon under the root.
 
     ## Why is this bad?
     The derivative of a square root at 0 is infinite. If the squares are all 0 (a point and itself, a perfect
