@@ -34,8 +34,8 @@ class BatchReadAsSequence(Rule):
 
     ## Why is this bad?
     Without `batch_first`, dimension 0 is time and dimension 1 the batch. The shapes fit, so nothing raises: the layer
-    runs along the batch, samples see each other, time steps never interact, and the selected or averaged element
-    belongs to another sample.
+    runs along the batch, so samples mix, time steps never interact, and the selected or averaged element belongs to
+    another sample.
 
     Layers whose input is explicitly rearranged (permuted, unsqueezed, viewed) are not reported.
 

@@ -31,7 +31,7 @@ class CausalMaskInverted(Rule):
     `F.scaled_dot_product_attention`.
 
     ## Why is this bad?
-    The two interpret `True` in opposite ways: in `nn.MultiheadAttention` and `nn.Transformer` it marks positions to
+    They interpret `True` in opposite ways: in `nn.MultiheadAttention` and `nn.Transformer` it marks positions to
     ignore, in `scaled_dot_product_attention` positions to attend to. With an inverted mask, each position sees the
     future, which it should predict, and never its past: the training loss falls to almost nothing, and generation is
     useless. Nothing raises.

@@ -21,7 +21,7 @@ class ResultOverwritten(Rule):
 
     ## Why is this bad?
     The computed value is lost: the next line uses `x` instead of `out`, or `=` instead of `+=`. Earlier layers get no
-    gradient, and the first loss is not part of the second; nothing raises.
+    gradient, or one of the losses is missing from the total; nothing raises.
 
     ## Example
     ```python

@@ -24,8 +24,8 @@ class StateAfterPadding(Rule):
 
     ## Why is this bad?
     Sequences in a batch are padded at the end. For a short one, the last step comes many padding steps after the last
-    word: the state has partly forgotten the sentence and depends on the rest of the batch. `pack_padded_sequence` stops
-    at the end of each sequence; or select the state at `lengths - 1`.
+    word: by then the state has partly forgotten the sentence, and it depends on the rest of the batch.
+    `pack_padded_sequence` stops at the end of each sequence; or select the output at `lengths - 1`.
 
     ## Example
     ```python
