@@ -23,8 +23,9 @@ class ConstantCopiedAnew(Rule):
     `forward`.
 
     ## Why is this bad?
-    The copy happens every time, and the CPU waits for it. Once before the loop is enough; in a module, use
-    `register_buffer`: `model.to(device)` then moves the tensor with the weights, and checkpoints include it.
+    The copy happens every time, and the CPU waits for it. Once before the loop is enough. In a module, use
+    `register_buffer`: `model.to(device)` then moves the tensor with the weights, and checkpoints include it (unless
+    `persistent=False`).
 
     ## Example
     ```python

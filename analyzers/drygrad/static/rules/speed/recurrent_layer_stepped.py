@@ -20,8 +20,8 @@ _FORMS = frozenset({"unsqueeze", "view", "reshape", "contiguous", "to", "float"}
 class RecurrentLayerStepped(Rule):
     """
     ## What it does
-    Finds loops over time that call `nn.LSTM`, `nn.GRU` or `nn.RNN` on one step of an available sequence and pass the
-    state unchanged from call to call.
+    Finds loops over time that call `nn.LSTM`, `nn.GRU` or `nn.RNN` on one step of a sequence that exists as a whole,
+    and pass the state on unchanged.
 
     ## Why is this bad?
     These layers process a whole sequence in one call, with the same result and a single large matrix product for the

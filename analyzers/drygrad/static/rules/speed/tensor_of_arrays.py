@@ -23,7 +23,7 @@ class TensorOfArrays(Rule):
 
     ## Why is this bad?
     Every number is converted to a Python object and back: a batch of images takes seconds, while `np.stack` and
-    `torch.from_numpy` take milliseconds. torch warns once, among all other output.
+    `torch.from_numpy` take milliseconds. torch warns about it once per process.
 
     ## Example
     ```python
