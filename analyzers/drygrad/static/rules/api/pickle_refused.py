@@ -21,7 +21,7 @@ class PickleRefused(Rule):
     ## Why is this bad?
     Since torch 2.6 `weights_only=True` is the default: it accepts tensors, containers and plain values, and raises
     "Weights only load failed" for anything else. You only notice when the file is read, often long after the training
-    that wrote it. A `state_dict` and `float(score)` load without an exception.
+    that wrote it. A `state_dict` and a plain number (`float(score)`) need no exception.
 
     ## Example
     ```python
