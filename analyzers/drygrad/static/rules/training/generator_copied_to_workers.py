@@ -30,8 +30,8 @@ class GeneratorCopiedToWorkers(Rule):
 
     ## Why is this bad?
     Each worker gets a copy of the dataset, including the state of the generator: all workers draw the same numbers, so
-    each crop, flip or noise occurs as often as there are workers. The copies are recreated in every epoch, so each
-    epoch starts with the same numbers. The DataLoader seeds torch's generator, and the global one of NumPy, differently
+    each crop, flip or noise occurs as often as there are workers. Unless workers are persistent, every epoch also
+    starts with the same numbers again. The DataLoader seeds torch's generator, and the global one of NumPy, differently
     in each worker, but not a generator held by an object.
 
     ## Example

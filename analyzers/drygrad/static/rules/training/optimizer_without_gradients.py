@@ -217,6 +217,6 @@ class OptimizerWithoutGradients(Rule):
             forward = trained_instead(ctx, training, step, models)
             if forward is None:
                 return None
-            message = "this optimizer holds the parameters of another model than the one being trained"
+            message = "this optimizer holds another model's parameters, not those of the model being trained"
             related = [("this model is trained", forward.node)]
         return ctx.finding(self, made, message, related=[*related, ("the step", step.node)])

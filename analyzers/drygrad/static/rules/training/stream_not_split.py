@@ -25,7 +25,7 @@ class StreamNotSplit(Rule):
     ## Why is this bad?
     Each worker has a copy of the dataset and runs its whole `__iter__`: with four workers, every sample occurs four
     times per epoch. Nothing raises; epochs are longer, and a validation set counts its samples several times.
-    `get_worker_info()` tells each worker which part is its own.
+    `get_worker_info()` returns the worker's number and how many there are, so that each can take its own part.
 
     ## Example
     ```python

@@ -45,12 +45,12 @@ class ValidationWithoutEval(Rule):
     `no_grad` between epochs, or after training.
 
     ## Why is this bad?
-    `no_grad` neither disables dropout nor stops batch norm from updating: the validation result is noisy and too low,
-    and the running statistics include validation data. `eval()` does both; `train()` undoes it.
+    `no_grad` neither disables dropout nor stops batch norm from updating: the validation result is noisy and usually
+    too low, and the running statistics include validation data. `eval()` does both; `train()` undoes it.
 
     Only models whose class in the same file contains such a layer are considered, and only if they are trained in the
     same function, or in functions it calls. Not reported: models on which `eval()` or, after training, `train()` is
-    called, that run repeatedly on the same input (dropout as a measure of uncertainty), or that only get noise.
+    called, that run repeatedly on the same input (Monte Carlo dropout), or whose only input is noise.
 
     ## Example
     ```python
