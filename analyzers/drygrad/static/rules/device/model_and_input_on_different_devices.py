@@ -18,7 +18,7 @@ class ModelAndInputOnDifferentDevices(Rule):
 
     ## Why is this bad?
     The first layer raises "Expected all tensors to be on the same device". If the device is chosen at run time, the
-    code works on a machine without a GPU and fails on every other.
+    code works on a machine without a GPU and fails on one that has one.
 
     ## Example
     ```python
