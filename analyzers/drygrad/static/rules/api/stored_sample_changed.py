@@ -22,8 +22,8 @@ class StoredSampleChanged(Rule):
     ## Why is this bad?
     The name refers to the stored sample itself, so the change persists and the next epoch augments an augmented sample:
     masks and noise pile up, values are normalized repeatedly, and the data drifts away from what was loaded. Nothing
-    raises, and the first epoch looks right. With workers, each modifies its own copy of the dataset, which hides the
-    problem unless they are persistent.
+    raises, and the first epoch looks right. With workers, each modifies its own copy of the dataset, and unless workers
+    are persistent, the next epoch starts from the original again.
 
     ## Example
     ```python

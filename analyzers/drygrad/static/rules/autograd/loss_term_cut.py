@@ -16,7 +16,7 @@ class LossTermCut(Rule):
     """
     ## What it does
     Finds loss terms that have no gradient, because they are the `item()` of a tensor or come from `argmax` or a
-    comparison, where another term keeps `backward()` from raising. A dry run also finds terms that were computed in a
+    comparison, while another term keeps `backward()` from raising. A dry run also finds terms that were computed in a
     function under `@torch.no_grad()`.
 
     ## Why is this bad?

@@ -18,9 +18,9 @@ class TensorsOnDifferentDevices(Rule):
     Finds operations and losses whose tensors are on different devices: a prediction on the GPU, its target on the CPU.
 
     ## Why is this bad?
-    An operation runs on one device, and torch does not copy its operands there implicitly: it raises "Expected all
-    tensors to be on the same device". If the device is chosen at run time, the code works on a machine without a GPU
-    and fails on one that has one.
+    An operation runs on one device, and torch does not copy its operands there implicitly (except CPU tensors of zero
+    dimensions): it raises "Expected all tensors to be on the same device". If the device is chosen at run time, the
+    code works on a machine without a GPU and fails on one that has one.
 
     ## Example
     ```python

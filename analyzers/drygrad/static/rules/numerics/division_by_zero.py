@@ -35,8 +35,7 @@ class DivisionByZero(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the small number added to the denominator keeps the result finite, but a denominator that is always zero is
-    probably not the intended one.
+    Unsafe: an epsilon keeps the result finite, but a denominator that is always zero is probably not the intended one.
     """
 
     code, name, since = "DG401", "division-by-zero", "0.1"
