@@ -25,11 +25,13 @@ class PickleRefused(Rule):
 
     ## Example
     ```python
+    model = nn.Linear(8, 4)
     torch.save(model, "model.pt")
     model = torch.load("model.pt")
     ```
     Use instead:
     ```python
+    model = nn.Linear(8, 4)
     torch.save(model.state_dict(), "model.pt")
     model.load_state_dict(torch.load("model.pt"))
     ```

@@ -27,17 +27,25 @@ class StoredSampleChanged(Rule):
 
     ## Example
     ```python
-    def __getitem__(self, index):
-        spec = self.specs[index]
-        spec[:10] = 0
-        return spec
+    class Spectra(Dataset):
+        def __init__(self, n):
+            self.specs = torch.randn(n, 100)
+
+        def __getitem__(self, index):
+            spec = self.specs[index]
+            spec[:10] = 0
+            return spec
     ```
     Use instead:
     ```python
-    def __getitem__(self, index):
-        spec = self.specs[index].clone()
-        spec[:10] = 0
-        return spec
+    class Spectra(Dataset):
+        def __init__(self, n):
+            self.specs = torch.randn(n, 100)
+
+        def __getitem__(self, index):
+            spec = self.specs[index].clone()
+            spec[:10] = 0
+            return spec
     ```
 
     ## Fix safety

@@ -36,15 +36,19 @@ class AdvantageNotDetached(Rule):
 
     ## Example
     ```python
-    advantage = returns - values
-    policy_loss = -(log_probs * advantage).mean()
-    loss = policy_loss + 0.5 * advantage.pow(2).mean()
+    def update(actor, critic, states, actions, returns):
+        advantage = returns - critic(states)
+        policy_loss = -(actor(states).log_prob(actions) * advantage).mean()
+        loss = policy_loss + 0.5 * advantage.pow(2).mean()
+        loss.backward()
     ```
     Use instead:
     ```python
-    advantage = returns - values
-    policy_loss = -(log_probs * advantage.detach()).mean()
-    loss = policy_loss + 0.5 * advantage.pow(2).mean()
+    def update(actor, critic, states, actions, returns):
+        advantage = returns - critic(states)
+        policy_loss = -(actor(states).log_prob(actions) * advantage.detach()).mean()
+        loss = policy_loss + 0.5 * advantage.pow(2).mean()
+        loss.backward()
     ```
 
     ## Fix safety

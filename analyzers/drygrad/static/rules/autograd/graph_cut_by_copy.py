@@ -28,12 +28,14 @@ class GraphCutByCopy(Rule):
 
     ## Example
     ```python
-    loss = torch.tensor([loss_a, loss_b]).sum()
+    scores = nn.Linear(8, 4)(x)
+    loss = torch.tensor([F.cross_entropy(scores, y), scores.square().mean()]).sum()
     loss.backward()
     ```
     Use instead:
     ```python
-    loss = torch.stack([loss_a, loss_b]).sum()
+    scores = nn.Linear(8, 4)(x)
+    loss = torch.stack([F.cross_entropy(scores, y), scores.square().mean()]).sum()
     loss.backward()
     ```
 

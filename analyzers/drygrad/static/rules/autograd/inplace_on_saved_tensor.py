@@ -37,13 +37,17 @@ class InplaceOnSavedTensor(Rule):
 
     ## Example
     ```python
-    probabilities = torch.sigmoid(logits)
+    probabilities = torch.sigmoid(nn.Linear(8, 1)(x))
     probabilities.clamp_(min=1e-6)
+    loss = -probabilities.log().mean()
+    loss.backward()
     ```
     Use instead:
     ```python
-    probabilities = torch.sigmoid(logits)
+    probabilities = torch.sigmoid(nn.Linear(8, 1)(x))
     probabilities = probabilities.clamp(min=1e-6)
+    loss = -probabilities.log().mean()
+    loss.backward()
     ```
 
     ## Fix safety

@@ -25,12 +25,14 @@ class LossTermCut(Rule):
 
     ## Example
     ```python
-    loss = F.cross_entropy(logits, labels) + 0.1 * features.pow(2).mean().item()
+    scores = nn.Linear(8, 4)(x)
+    loss = F.cross_entropy(scores, labels) + 0.1 * scores.pow(2).mean().item()
     loss.backward()
     ```
     Use instead:
     ```python
-    loss = F.cross_entropy(logits, labels) + 0.1 * features.pow(2).mean()
+    scores = nn.Linear(8, 4)(x)
+    loss = F.cross_entropy(scores, labels) + 0.1 * scores.pow(2).mean()
     loss.backward()
     ```
 

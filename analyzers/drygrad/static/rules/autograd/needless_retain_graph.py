@@ -27,14 +27,16 @@ class NeedlessRetainGraph(Rule):
 
     ## Example
     ```python
-    for x, y in loader:
-        loss = criterion(model(x), y)
+    model = nn.Linear(8, 4)
+    for _ in range(steps):
+        loss = model(torch.rand(16, 8)).square().mean()
         loss.backward(retain_graph=True)
     ```
     Use instead:
     ```python
-    for x, y in loader:
-        loss = criterion(model(x), y)
+    model = nn.Linear(8, 4)
+    for _ in range(steps):
+        loss = model(torch.rand(16, 8)).square().mean()
         loss.backward()
     ```
 

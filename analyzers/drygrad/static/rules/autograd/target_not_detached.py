@@ -32,15 +32,17 @@ class TargetNotDetached(Rule):
 
     ## Example
     ```python
-    q = q_net(state).gather(1, action)
-    target = reward + gamma * q_net(next_state).max(1, keepdim=True)[0]
-    loss = F.mse_loss(q, target)
+    def td_loss(q_net: nn.Module, state, action, reward, next_state, gamma):
+        q = q_net(state).gather(1, action)
+        target = reward + gamma * q_net(next_state).max(1, keepdim=True)[0]
+        return F.mse_loss(q, target)
     ```
     Use instead:
     ```python
-    q = q_net(state).gather(1, action)
-    target = reward + gamma * q_net(next_state).max(1, keepdim=True)[0]
-    loss = F.mse_loss(q, target.detach())
+    def td_loss(q_net: nn.Module, state, action, reward, next_state, gamma):
+        q = q_net(state).gather(1, action)
+        target = reward + gamma * q_net(next_state).max(1, keepdim=True)[0]
+        return F.mse_loss(q, target.detach())
     ```
 
     ## Fix safety

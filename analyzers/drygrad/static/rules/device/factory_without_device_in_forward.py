@@ -30,15 +30,15 @@ class FactoryWithoutDeviceInForward(Rule):
 
     ## Example
     ```python
-    def forward(self, x):
-        positions = torch.arange(x.size(1))
-        return self.tokens(x) + self.positions(positions)
+    def embed(tokens: torch.Tensor, table: torch.Tensor):
+        positions = torch.arange(tokens.size(1))
+        return table[tokens] + positions[:, None]
     ```
     Use instead:
     ```python
-    def forward(self, x):
-        positions = torch.arange(x.size(1), device=x.device)
-        return self.tokens(x) + self.positions(positions)
+    def embed(tokens: torch.Tensor, table: torch.Tensor):
+        positions = torch.arange(tokens.size(1), device=tokens.device)
+        return table[tokens] + positions[:, None]
     ```
 
     ## Fix safety

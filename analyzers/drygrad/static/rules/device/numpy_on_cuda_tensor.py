@@ -27,11 +27,13 @@ class NumpyOnCudaTensor(Rule):
 
     ## Example
     ```python
-    predictions = model(x.to("cuda")).argmax(1).numpy()
+    model = nn.Linear(8, 4).to("cuda")
+    predictions = model(x.to("cuda")).argmax(1).detach().numpy()
     ```
     Use instead:
     ```python
-    predictions = model(x.to("cuda")).argmax(1).cpu().numpy()
+    model = nn.Linear(8, 4).to("cuda")
+    predictions = model(x.to("cuda")).argmax(1).detach().cpu().numpy()
     ```
 
     ## Fix safety

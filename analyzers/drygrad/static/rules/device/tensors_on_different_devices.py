@@ -24,15 +24,17 @@ class TensorsOnDifferentDevices(Rule):
 
     ## Example
     ```python
-    for images, labels in loader:
-        images = images.to(device)
-        loss = F.cross_entropy(model(images), labels)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = nn.Linear(8, 4).to(device)
+    for images, labels in DataLoader(dataset):
+        loss = F.cross_entropy(model(images.to(device)), labels)
     ```
     Use instead:
     ```python
-    for images, labels in loader:
-        images, labels = images.to(device), labels.to(device)
-        loss = F.cross_entropy(model(images), labels)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = nn.Linear(8, 4).to(device)
+    for images, labels in DataLoader(dataset):
+        loss = F.cross_entropy(model(images.to(device)), labels.to(device))
     ```
 
     ## Fix safety

@@ -29,13 +29,13 @@ class DtypeMismatch(Rule):
 
     ## Example
     ```python
-    x = torch.from_numpy(array)
-    out = nn.Linear(10, 5)(x)
+    labels = torch.tensor([0, 1, 1])
+    mean = (labels == 1).mean()
     ```
     Use instead:
     ```python
-    x = torch.from_numpy(array).float()
-    out = nn.Linear(10, 5)(x)
+    labels = torch.tensor([0, 1, 1])
+    mean = (labels == 1).float().mean()
     ```
 
     ## Fix safety

@@ -29,6 +29,7 @@ class EmptyCacheInLoop(Rule):
     ## Example
     ```python
     for x, y in loader:
+        optimizer.zero_grad()
         loss = criterion(model(x), y)
         loss.backward()
         optimizer.step()
@@ -37,6 +38,7 @@ class EmptyCacheInLoop(Rule):
     Use instead:
     ```python
     for x, y in loader:
+        optimizer.zero_grad()
         loss = criterion(model(x), y)
         loss.backward()
         optimizer.step()

@@ -27,15 +27,28 @@ class KeptByForward(Rule):
 
     ## Example
     ```python
-    def forward(self, x):
-        weights = self.attention(x)
-        self.maps.append(weights)
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scores = nn.Linear(8, 8)
+            self.maps = []
+
+        def forward(self, x):
+            weights = self.scores(x).softmax(-1)
+            self.maps.append(weights)
+            return weights
     ```
     Use instead:
     ```python
-    def forward(self, x):
-        weights = self.attention(x)
-        self.last_map = weights.detach()
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scores = nn.Linear(8, 8)
+
+        def forward(self, x):
+            weights = self.scores(x).softmax(-1)
+            self.last_map = weights.detach()
+            return weights
     ```
 
     ## Fix safety

@@ -28,15 +28,19 @@ class ViewKept(Rule):
 
     ## Example
     ```python
+    vectors = []
     with torch.no_grad():
-        for ids in loader:
-            vectors.append(encoder(ids)[:, 0])
+        for x in loader:
+            hidden = nn.Linear(8, 4)(x)
+            vectors.append(hidden[:, 0])
     ```
     Use instead:
     ```python
+    vectors = []
     with torch.no_grad():
-        for ids in loader:
-            vectors.append(encoder(ids)[:, 0].clone())
+        for x in loader:
+            hidden = nn.Linear(8, 4)(x)
+            vectors.append(hidden[:, 0].clone())
     ```
 
     ## Fix safety

@@ -41,17 +41,27 @@ class BatchReadAsSequence(Rule):
 
     ## Example
     ```python
-    self.lstm = nn.LSTM(16, 32)
-    ...
-    out, _ = self.lstm(x)
-    return self.head(out[:, -1])
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(16, 32)
+            self.head = nn.Linear(32, 4)
+
+        def forward(self, x):
+            out, _ = self.lstm(x)
+            return self.head(out[:, -1])
     ```
     Use instead:
     ```python
-    self.lstm = nn.LSTM(16, 32, batch_first=True)
-    ...
-    out, _ = self.lstm(x)
-    return self.head(out[:, -1])
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(16, 32, batch_first=True)
+            self.head = nn.Linear(32, 4)
+
+        def forward(self, x):
+            out, _ = self.lstm(x)
+            return self.head(out[:, -1])
     ```
 
     ## Fix safety

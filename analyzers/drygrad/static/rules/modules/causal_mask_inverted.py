@@ -38,13 +38,15 @@ class CausalMaskInverted(Rule):
 
     ## Example
     ```python
+    attention = nn.MultiheadAttention(64, 4)
     mask = torch.tril(torch.ones(t, t)).bool()
-    out, _ = self.attention(x, x, x, attn_mask=mask)
+    out, _ = attention(x, x, x, attn_mask=mask)
     ```
     Use instead:
     ```python
+    attention = nn.MultiheadAttention(64, 4)
     mask = torch.triu(torch.ones(t, t), diagonal=1).bool()
-    out, _ = self.attention(x, x, x, attn_mask=mask)
+    out, _ = attention(x, x, x, attn_mask=mask)
     ```
 
     ## Fix safety

@@ -24,10 +24,12 @@ class ForwardCalledDirectly(Rule):
 
     ## Example
     ```python
+    model = nn.Linear(8, 4)
     output = model.forward(images)
     ```
     Use instead:
     ```python
+    model = nn.Linear(8, 4)
     output = model(images)
     ```
 

@@ -34,11 +34,17 @@ class LearnableAttributeNotParameter(Rule):
 
     ## Example
     ```python
-    self.scale = torch.ones(64, requires_grad=True)
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.ones(64, requires_grad=True)
     ```
     Use instead:
     ```python
-    self.scale = nn.Parameter(torch.ones(64))
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(64))
     ```
 
     ## Fix safety

@@ -34,13 +34,17 @@ class MaskMisapplied(Rule):
 
     ## Example
     ```python
-    scores = scores * mask
-    weights = scores.softmax(dim=-1)
+    def attend(q, k, v, mask):
+        scores = q @ k.transpose(-2, -1)
+        scores = scores * mask
+        return scores.softmax(dim=-1) @ v
     ```
     Use instead:
     ```python
-    scores = scores.masked_fill(mask == 0, float("-inf"))
-    weights = scores.softmax(dim=-1)
+    def attend(q, k, v, mask):
+        scores = q @ k.transpose(-2, -1)
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+        return scores.softmax(dim=-1) @ v
     ```
 
     ## Fix safety

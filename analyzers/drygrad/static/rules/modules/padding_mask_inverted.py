@@ -29,10 +29,12 @@ class PaddingMaskInverted(Rule):
 
     ## Example
     ```python
+    encoder = nn.TransformerEncoderLayer(64, 4, batch_first=True)
     encoded = encoder(x, src_key_padding_mask=tokens != 0)
     ```
     Use instead:
     ```python
+    encoder = nn.TransformerEncoderLayer(64, 4, batch_first=True)
     encoded = encoder(x, src_key_padding_mask=tokens == 0)
     ```
 

@@ -25,17 +25,17 @@ class ResultOverwritten(Rule):
 
     ## Example
     ```python
-    def forward(self, x):
-        out = torch.relu(self.conv1(x))
-        out = self.conv2(x)
-        return out
+    def total_loss(x, y, z):
+        loss = F.mse_loss(x, y)
+        loss = 0.1 * F.l1_loss(x, z)
+        return loss
     ```
     Use instead:
     ```python
-    def forward(self, x):
-        out = torch.relu(self.conv1(x))
-        out = self.conv2(out)
-        return out
+    def total_loss(x, y, z):
+        loss = F.mse_loss(x, y)
+        loss += 0.1 * F.l1_loss(x, z)
+        return loss
     ```
 
     ## Fix safety

@@ -62,11 +62,13 @@ class DivisionWithoutEpsilon(Rule):
 
     ## Example
     ```python
-    unit = x / x.norm(dim=-1, keepdim=True)
+    def unit_loss(x: torch.Tensor):
+        return x / x.norm(dim=-1, keepdim=True)
     ```
     Use instead:
     ```python
-    unit = F.normalize(x, dim=-1)
+    def unit_loss(x: torch.Tensor):
+        return F.normalize(x, dim=-1)
     ```
 
     ## Fix safety

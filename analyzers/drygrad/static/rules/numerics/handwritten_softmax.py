@@ -25,11 +25,13 @@ class HandwrittenSoftmax(Rule):
 
     ## Example
     ```python
-    weights = torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)
+    def attention(scores: torch.Tensor):
+        return torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)
     ```
     Use instead:
     ```python
-    weights = torch.softmax(scores, dim=-1)
+    def attention(scores: torch.Tensor):
+        return torch.softmax(scores, dim=-1)
     ```
 
     ## Fix safety

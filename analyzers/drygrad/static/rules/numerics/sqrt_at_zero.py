@@ -31,11 +31,13 @@ class SqrtAtZero(Rule):
 
     ## Example
     ```python
-    distance = ((a - b) ** 2).sum(-1).sqrt()
+    def distance_loss(a: torch.Tensor, b: torch.Tensor):
+        return ((a - b) ** 2).sum(-1).sqrt().mean()
     ```
     Use instead:
     ```python
-    distance = torch.linalg.vector_norm(a - b, dim=-1)
+    def distance_loss(a: torch.Tensor, b: torch.Tensor):
+        return torch.linalg.vector_norm(a - b, dim=-1).mean()
     ```
 
     ## Fix safety

@@ -29,14 +29,21 @@ class ConstantCopiedAnew(Rule):
 
     ## Example
     ```python
+    weight = torch.tensor([0.2, 0.8])
     for x, y in loader:
-        loss = F.mse_loss(adjacency.to(device) @ model(x), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x.cuda()), y.cuda(), weight=weight.cuda())
+        loss.backward()
+        optimizer.step()
     ```
     Use instead:
     ```python
-    adjacency = adjacency.to(device)
+    weight = torch.tensor([0.2, 0.8], device="cuda")
     for x, y in loader:
-        loss = F.mse_loss(adjacency @ model(x), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x.cuda()), y.cuda(), weight=weight)
+        loss.backward()
+        optimizer.step()
     ```
 
     ## Fix safety

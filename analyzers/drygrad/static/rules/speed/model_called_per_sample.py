@@ -24,12 +24,16 @@ class ModelCalledPerSample(Rule):
 
     ## Example
     ```python
-    for image in images:
-        outputs.append(model(image.unsqueeze(0)))
+    def predict(model: nn.Module, images: torch.Tensor):
+        outputs = []
+        for image in images:
+            outputs.append(model(image.unsqueeze(0)))
+        return torch.cat(outputs)
     ```
     Use instead:
     ```python
-    outputs = model(images)
+    def predict(model: nn.Module, images: torch.Tensor):
+        return model(images)
     ```
     """
 

@@ -31,14 +31,23 @@ class RecurrentLayerStepped(Rule):
 
     ## Example
     ```python
-    for t in range(x.size(1)):
-        y, h = self.gru(x[:, t : t + 1], h)
-        outputs.append(y)
-    output = torch.cat(outputs, dim=1)
+    gru = nn.GRU(8, 16, batch_first=True)
+
+
+    def encode(x: torch.Tensor, h):
+        outputs = []
+        for t in range(x.size(1)):
+            y, h = gru(x[:, t : t + 1], h)
+            outputs.append(y)
+        return torch.cat(outputs, dim=1), h
     ```
     Use instead:
     ```python
-    output, h = self.gru(x, h)
+    gru = nn.GRU(8, 16, batch_first=True)
+
+
+    def encode(x: torch.Tensor, h):
+        return gru(x, h)
     ```
     """
 

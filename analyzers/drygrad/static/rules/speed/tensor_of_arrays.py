@@ -27,11 +27,15 @@ class TensorOfArrays(Rule):
 
     ## Example
     ```python
-    batch = torch.tensor([frame for frame in frames])
+    def stacked(n: int) -> torch.Tensor:
+        frames = [np.zeros((64, 64), dtype=np.float32) for _ in range(n)]
+        return torch.tensor(frames)
     ```
     Use instead:
     ```python
-    batch = torch.from_numpy(np.stack(frames))
+    def stacked(n: int) -> torch.Tensor:
+        frames = [np.zeros((64, 64), dtype=np.float32) for _ in range(n)]
+        return torch.from_numpy(np.stack(frames))
     ```
 
     ## Fix safety

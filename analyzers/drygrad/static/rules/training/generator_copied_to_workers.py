@@ -38,19 +38,26 @@ class GeneratorCopiedToWorkers(Rule):
     ```python
     class Crops(Dataset):
         def __init__(self, images, seed):
+            self.images = images
             self.rng = np.random.default_rng(seed)
 
         def __getitem__(self, index):
             return crop(self.images[index], self.rng.integers(32))
+
+
+    loader = DataLoader(Crops(images, seed=0), num_workers=4)
     ```
     Use instead:
     ```python
     class Crops(Dataset):
-        def __init__(self, images, seed):
-            self.seed = seed
+        def __init__(self, images):
+            self.images = images
 
         def __getitem__(self, index):
             return crop(self.images[index], torch.randint(32, ()).item())
+
+
+    loader = DataLoader(Crops(images), num_workers=4)
     ```
 
     ## Fix safety

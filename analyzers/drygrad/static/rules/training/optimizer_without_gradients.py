@@ -32,13 +32,22 @@ class OptimizerWithoutGradients(Rule):
 
     ## Example
     ```python
+    model = nn.Linear(8, 4)
     optimizer = torch.optim.Adam(model.parameters())
-    model = copy.deepcopy(model)
+    model = nn.Linear(8, 4)
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
     ```
     Use instead:
     ```python
-    model = copy.deepcopy(model)
+    model = nn.Linear(8, 4)
     optimizer = torch.optim.Adam(model.parameters())
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
     ```
 
     ## Fix safety

@@ -30,18 +30,28 @@ class StreamNotSplit(Rule):
     ## Example
     ```python
     class Lines(IterableDataset):
+        def __init__(self, lines):
+            self.lines = lines
+
         def __iter__(self):
-            for line in open(self.path):
-                yield parse(line)
+            yield from self.lines
+
+
+    loader = DataLoader(Lines(lines), num_workers=4)
     ```
     Use instead:
     ```python
     class Lines(IterableDataset):
+        def __init__(self, lines):
+            self.lines = lines
+
         def __iter__(self):
             info = torch.utils.data.get_worker_info()
             first, step = (info.id, info.num_workers) if info else (0, 1)
-            for line in itertools.islice(open(self.path), first, None, step):
-                yield parse(line)
+            yield from itertools.islice(self.lines, first, None, step)
+
+
+    loader = DataLoader(Lines(lines), num_workers=4)
     ```
 
     ## Fix safety

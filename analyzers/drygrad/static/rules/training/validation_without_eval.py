@@ -54,16 +54,48 @@ class ValidationWithoutEval(Rule):
 
     ## Example
     ```python
-    with torch.no_grad():
-        for x, y in validation:
-            correct += (model(x).argmax(1) == y).sum()
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.drop = nn.Linear(8, 4), nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.fc(self.drop(x))
+
+
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(epochs):
+        model.train()
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        with torch.no_grad():
+            correct = sum((model(x).argmax(1) == y).sum() for x, y in validation)
     ```
     Use instead:
     ```python
-    model.eval()
-    with torch.no_grad():
-        for x, y in validation:
-            correct += (model(x).argmax(1) == y).sum()
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.drop = nn.Linear(8, 4), nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.fc(self.drop(x))
+
+
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(epochs):
+        model.train()
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            correct = sum((model(x).argmax(1) == y).sum() for x, y in validation)
     ```
 
     ## Fix safety
