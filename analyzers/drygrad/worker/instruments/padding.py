@@ -94,7 +94,7 @@ class Padding(Instrument):
         module = call.module()
         made = self.run.lines.place(self.run.made_at(module[0])) if module is not None else None
         message = (
-            f"{count} of {total} targets are {value}, the padding, and count towards the loss; ignore_index={value} "
+            f"{count} of {total} targets are {value}, the padding, and count toward the loss; ignore_index={value} "
             "excludes them"
         )
         related = (

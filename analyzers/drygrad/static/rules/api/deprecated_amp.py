@@ -21,7 +21,7 @@ class DeprecatedAmp(Rule):
     Finds `autocast` and `GradScaler` from `torch.cuda.amp` and `torch.cpu.amp`.
 
     ## Why is this bad?
-    They are deprecated since torch 2.4 and warn on every use; the ones in `torch.amp` take the device as their first
+    They are deprecated since torch 2.4 and warn when used; those in `torch.amp` take the device type as their first
     argument.
 
     ## Example
@@ -38,7 +38,7 @@ class DeprecatedAmp(Rule):
     ```
 
     ## Fix safety
-    Safe: the new names do the same, with the same defaults. No fix is offered if the old module is also used in other
+    Safe: the new names do the same, with the same defaults. There is no fix if the old module is also used in other
     ways.
     """
 

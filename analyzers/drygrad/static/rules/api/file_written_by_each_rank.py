@@ -14,8 +14,8 @@ class FileWrittenByEachRank(Rule):
     `"wb"`) between two of their collectives.
 
     ## Why is this bad?
-    Nothing orders the writes. The file ends up as a mixture, or as the version written last: the checkpoint may be
-    unreadable ("failed finding central directory"), which you notice when you need it.
+    Nothing orders the writes. The file ends up as a mixture, or as the version written last; the checkpoint may be
+    unreadable ("failed finding central directory"), and you notice when you need it.
 
     ## Example
     ```python

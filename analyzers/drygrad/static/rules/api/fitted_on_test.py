@@ -23,8 +23,8 @@ class FittedOnTest(Rule):
     has fitted to the training data.
 
     ## Why is this bad?
-    The test data is scaled with its own mean and deviation, or gets different class indices: the same input means
-    something else to the model than in training. The metric is off, and a single sample at inference cannot be scaled
+    The test data is scaled with its own mean and deviation, or gets different class indices, so the same input means
+    something else to the model than in training. The metric is wrong, and a single sample at inference cannot be scaled
     this way at all.
 
     ## Example

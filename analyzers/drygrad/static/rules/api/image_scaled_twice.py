@@ -126,7 +126,7 @@ class ImageScaledTwice(Rule):
                 scaled = step
             mean = argument(step, "mean", 0) if name == "Normalize" and isinstance(step, ast.Call) else None
             if scaled is not None and _exceeds_one(mean, ctx):
-                message = "ToTensor has already scaled the image to [0, 1]; this subtracts more than that"
+                message = "ToTensor has already scaled the image to [0, 1]; this mean is one of values up to 255"
                 yield ctx.finding(self, step, message, related=[("scaled here", scaled)])
 
 

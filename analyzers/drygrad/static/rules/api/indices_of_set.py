@@ -27,9 +27,9 @@ class IndicesOfSet(Rule):
     saves or loads weights, or in a dataset.
 
     ## Why is this bad?
-    The order of a set of strings differs from process to process. A saved model that is loaded in another process has
-    its classes, or its vocabulary, permuted: it worked yesterday and guesses today. Training and test datasets that
-    each build such a table disagree too.
+    The order of a set of strings differs from process to process. When a saved model is loaded in another process, its
+    classes or its vocabulary are permuted, and it guesses. Training and test datasets that each build such a table
+    disagree too.
 
     ## Example
     ```python

@@ -19,9 +19,9 @@ class NameTorchLacks(Rule):
     Finds calls and imports of names that torch does not have: removed functions such as `torch.gels` and `torch.rfft`,
     removed modules such as `torch._six`, and names that never existed.
 
-    The names are those of the torch release that drygrad was built against. Code that checks the version or
-    `hasattr`, that catches the error, or that assigns the name itself is left alone. Packages whose names depend on how
-    torch was built, such as `torch.cuda`, are not checked.
+    The names are those of the torch release that drygrad was built against. Code that checks the version or `hasattr`,
+    catches the error, or assigns the name itself is left alone. Packages whose names depend on how torch was built,
+    such as `torch.cuda`, are not checked.
 
     ## Why is this bad?
     The line raises AttributeError or ImportError when it is reached.

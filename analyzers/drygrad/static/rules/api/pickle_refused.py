@@ -21,15 +21,17 @@ class PickleRefused(Rule):
     ## Why is this bad?
     Since torch 2.6 `weights_only=True` is the default: it accepts tensors, containers and plain values, and raises
     "Weights only load failed" for anything else. You only notice when the file is read, often long after the training
-    that wrote it. A `state_dict` and `float(score)` load without an exception.
+    that wrote it. A `state_dict` and a plain number (`float(score)`) need no exception.
 
     ## Example
     ```python
+    model = nn.Linear(8, 4)
     torch.save(model, "model.pt")
     model = torch.load("model.pt")
     ```
     Use instead:
     ```python
+    model = nn.Linear(8, 4)
     torch.save(model.state_dict(), "model.pt")
     model.load_state_dict(torch.load("model.pt"))
     ```

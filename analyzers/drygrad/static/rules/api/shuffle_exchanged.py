@@ -25,8 +25,8 @@ class ShuffleExchanged(Rule):
     function.
 
     ## Why is this bad?
-    The two are swapped. In file order, batches often contain a single class, and the model forgets the others.
-    Predictions on a shuffled test set do not line up with its files.
+    The two are probably swapped. In file order, batches often contain a single class, and the model forgets the others.
+    Predictions on a shuffled test set no longer match its files.
 
     ## Example
     ```python

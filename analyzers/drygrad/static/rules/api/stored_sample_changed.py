@@ -22,22 +22,30 @@ class StoredSampleChanged(Rule):
     ## Why is this bad?
     The name refers to the stored sample itself, so the change persists and the next epoch augments an augmented sample:
     masks and noise pile up, values are normalized repeatedly, and the data drifts away from what was loaded. Nothing
-    raises, and the first epoch looks right. With workers, each modifies its own copy of the dataset, which hides the
-    problem unless they are persistent.
+    raises, and the first epoch looks right. With workers, each modifies its own copy of the dataset, and unless workers
+    are persistent, the next epoch starts from the original again.
 
     ## Example
     ```python
-    def __getitem__(self, index):
-        spec = self.specs[index]
-        spec[:10] = 0
-        return spec
+    class Spectra(Dataset):
+        def __init__(self, n):
+            self.specs = torch.randn(n, 100)
+
+        def __getitem__(self, index):
+            spec = self.specs[index]
+            spec[:10] = 0
+            return spec
     ```
     Use instead:
     ```python
-    def __getitem__(self, index):
-        spec = self.specs[index].clone()
-        spec[:10] = 0
-        return spec
+    class Spectra(Dataset):
+        def __init__(self, n):
+            self.specs = torch.randn(n, 100)
+
+        def __getitem__(self, index):
+            spec = self.specs[index].clone()
+            spec[:10] = 0
+            return spec
     ```
 
     ## Fix safety

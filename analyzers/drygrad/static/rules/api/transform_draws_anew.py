@@ -32,11 +32,24 @@ class TransformDrawsAnew(Rule):
 
     ## Example
     ```python
-    image, mask = self.augment(image), self.augment(mask)
+    class Cells(Dataset):
+        def __init__(self, images, masks):
+            self.images, self.masks = images, masks
+            self.augment = transforms.RandomHorizontalFlip()
+
+        def __getitem__(self, index):
+            image, mask = self.images[index], self.masks[index]
+            return self.augment(image), self.augment(mask)
     ```
     Use instead:
     ```python
-    image, mask = self.augment(image, mask)  # of torchvision.transforms.v2
+    class Cells(Dataset):
+        def __init__(self, images, masks):
+            self.images, self.masks = images, masks
+            self.augment = v2.RandomHorizontalFlip()
+
+        def __getitem__(self, index):
+            return self.augment(self.images[index], self.masks[index])
     ```
     """
 

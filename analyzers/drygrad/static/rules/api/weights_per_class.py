@@ -11,9 +11,9 @@ class WeightsPerClass(Rule):
     Reports a `WeightedRandomSampler` with fewer or more weights than the dataset has samples.
 
     ## Why is this bad?
-    The sampler draws indices into its weights. With one weight for each of ten classes it draws the numbers 0 to 9:
-    training only sees the first ten samples of the dataset, and nothing raises. Each sample needs its own weight: the
-    weight of its class.
+    The sampler draws indices into its list of weights. With one weight for each of ten classes it draws the numbers 0
+    to 9: training only sees the first ten samples of the dataset, and nothing raises. Each sample needs its own weight:
+    that of its class.
 
     ## Example
     ```python

@@ -31,20 +31,24 @@ class AdvantageNotDetached(Rule):
 
     ## Why is this bad?
     The advantage should only weight the policy gradient. If it keeps the critic's graph, the policy loss also trains
-    the critic: it pushes the values according to the log-probabilities, against the critic's own loss. Nothing raises;
+    the critic: it shifts the values to suit the log-probabilities, against the critic's own loss. Nothing raises;
     training is unstable or slow.
 
     ## Example
     ```python
-    advantage = returns - values
-    policy_loss = -(log_probs * advantage).mean()
-    loss = policy_loss + 0.5 * advantage.pow(2).mean()
+    def update(actor, critic, states, actions, returns):
+        advantage = returns - critic(states)
+        policy_loss = -(actor(states).log_prob(actions) * advantage).mean()
+        loss = policy_loss + 0.5 * advantage.pow(2).mean()
+        loss.backward()
     ```
     Use instead:
     ```python
-    advantage = returns - values
-    policy_loss = -(log_probs * advantage.detach()).mean()
-    loss = policy_loss + 0.5 * advantage.pow(2).mean()
+    def update(actor, critic, states, actions, returns):
+        advantage = returns - critic(states)
+        policy_loss = -(actor(states).log_prob(actions) * advantage.detach()).mean()
+        loss = policy_loss + 0.5 * advantage.pow(2).mean()
+        loss.backward()
     ```
 
     ## Fix safety

@@ -14,8 +14,9 @@ class BackwardDisagrees(Rule):
     often intended.
 
     ## Why is this bad?
-    Autograd trusts what a backward returns. A forgotten factor, a product rule with one term, or gradients in the wrong
-    order slow training down or stop it, without an error. `torch.autograd.gradcheck` makes the same comparison.
+    Autograd trusts what a backward returns. A missing factor, a product rule with only one of its terms, or gradients
+    in the wrong order slow training down or stop it, without an error. `torch.autograd.gradcheck` makes the same
+    comparison.
 
     ## Example
     ```python

@@ -28,17 +28,31 @@ class BackwardIgnoresGradient(Rule):
 
     ## Example
     ```python
-    @staticmethod
-    def backward(ctx, grad_output):
-        (slope,) = ctx.saved_tensors
-        return slope
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = x.exp()
+            ctx.save_for_backward(result)
+            return result
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (slope,) = ctx.saved_tensors
+            return slope
     ```
     Use instead:
     ```python
-    @staticmethod
-    def backward(ctx, grad_output):
-        (slope,) = ctx.saved_tensors
-        return grad_output * slope
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = x.exp()
+            ctx.save_for_backward(result)
+            return result
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (slope,) = ctx.saved_tensors
+            return grad_output * slope
     ```
 
     ## Fix safety

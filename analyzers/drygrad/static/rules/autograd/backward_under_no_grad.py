@@ -19,11 +19,12 @@ class BackwardUnderNoGrad(Rule):
 
     ## Why is this bad?
     Under `no_grad` the forward records no graph, so `backward()` raises `element 0 of tensors does not require grad and
-    does not have a grad_fn`. Moving only `backward()` out of the block does not help: the forward and the loss must
-    leave it too. (Calling `backward()` itself under `no_grad` is fine.)
+    does not have a grad_fn`. Moving only `backward()` out of the block does not help: the forward pass and the loss
+    have to move too. (Calling `backward()` itself under `no_grad` is fine.)
 
     If the file does not show what the model and the loss function are, drygrad assumes that whatever they compute under
-    `no_grad` has no graph. For a loss computed outside the block, it goes by the names of loss and target.
+    `no_grad` has no graph. If only the forward pass is inside the block, loss functions and targets are recognized by
+    their names.
 
     ## Example
     ```python

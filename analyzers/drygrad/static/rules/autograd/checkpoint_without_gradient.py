@@ -12,8 +12,8 @@ class CheckpointWithoutGradient(Rule):
 
     ## Why is this bad?
     A reentrant checkpoint is a single node in the graph, connected only through its inputs. If none of them requires
-    grad there is no node, and the parameters inside get no gradients: these layers never learn. This affects the first
-    block, whose input is data, and blocks behind frozen layers.
+    grad, there is no node, and the parameters inside get no gradients: these layers never learn, and torch only warns.
+    This affects a first block, whose input is data, and blocks behind frozen layers.
 
     ## Example
     ```python

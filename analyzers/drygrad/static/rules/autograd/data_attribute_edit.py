@@ -25,15 +25,17 @@ class DataAttributeEdit(Rule):
 
     ## Example
     ```python
-    y = torch.sigmoid(x)
+    y = torch.sigmoid(nn.Linear(8, 1)(x))
     y.data.clamp_(min=0.1)
     loss = y.log().sum()
+    loss.backward()
     ```
     Use instead:
     ```python
-    y = torch.sigmoid(x)
+    y = torch.sigmoid(nn.Linear(8, 1)(x))
     y = y.clamp(min=0.1)
     loss = y.log().sum()
+    loss.backward()
     ```
 
     ## Fix safety

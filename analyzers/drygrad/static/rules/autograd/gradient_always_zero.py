@@ -13,8 +13,8 @@ class GradientAlwaysZero(Rule):
 
     ## Why is this bad?
     Parameters with zero gradients do not learn. Common causes: all inputs of a ReLU are negative, a softmax or a
-    sigmoid is saturated, a factor on the way is 0, or float16 has rounded the gradients to zero. A few steps show
-    little of a training, so the finding is a hint.
+    sigmoid is saturated, the output is multiplied by 0, or the gradients underflow in float16. A few steps say little
+    about a whole training run, so the finding is a hint.
 
     ## Example
     ```python
@@ -28,7 +28,7 @@ class GradientAlwaysZero(Rule):
     ```
 
     ## Fix safety
-    No fix: replacing a step function, or reviving dead units, means changing the model.
+    No fix: replacing a step function such as `sign`, or reviving dead units, means changing the model.
     """
 
     code, name, since = "DG114", "gradient-always-zero", "0.1"

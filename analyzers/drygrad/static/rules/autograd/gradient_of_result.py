@@ -19,8 +19,8 @@ class GradientOfResult(Rule):
     requires_grad=True).cuda()`.
 
     ## Why is this bad?
-    `backward()` only stores gradients in leaves, the tensors that were created with `requires_grad=True`. For any other
-    tensor `grad` is None: code that reads it fails, or silently learns nothing.
+    `backward()` stores gradients only in leaves, the tensors that were created with `requires_grad=True`. For any other
+    tensor `grad` is None, with a warning: code that reads it fails, or silently learns nothing.
 
     ## Example
     ```python

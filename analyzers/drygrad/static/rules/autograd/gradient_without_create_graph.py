@@ -21,9 +21,9 @@ class GradientWithoutCreateGraph(Rule):
 
     ## Why is this bad?
     Without `create_graph` the gradient is a constant. Differentiating it again raises "does not require grad". As a
-    term of a loss it raises nothing: the term is added, its value even changes from step to step, but it has no
-    gradient. Forces of a potential are never fitted; a gradient penalty penalizes nothing. `retain_graph=True` keeps
-    the first graph for another backward but does not build one for the gradient.
+    term of a loss it raises nothing: its value is added and even changes from step to step, but it has no gradient.
+    Forces are never fitted; a gradient penalty penalizes nothing. `retain_graph=True` keeps the first graph for another
+    backward but does not build one for the gradient.
 
     ## Example
     ```python
@@ -39,7 +39,7 @@ class GradientWithoutCreateGraph(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the term now affects training, and costs a second pass through the graph.
+    Unsafe: the term now affects training, and backward takes a second pass through the graph.
     """
 
     code, name, since = "DG116", "gradient-without-create-graph", "0.1"

@@ -19,8 +19,8 @@ class GraphCutByCopy(Rule):
     """
     ## What it does
     Finds `torch.tensor(...)`, `torch.FloatTensor(...)` and the like applied to tensors that require grad, or to numbers
-    taken from them by `item()`, if the copy is then used as the loss. If such numbers are summed first, the finding is
-    on the line that takes them.
+    taken from them with `item()`, if the copy is then used as the loss. If such numbers are summed first, the finding
+    is on the line that calls `item()`.
 
     ## Why is this bad?
     The copy has the values but not the graph. `backward()` on it raises `element 0 of tensors does not require grad`;
@@ -28,12 +28,14 @@ class GraphCutByCopy(Rule):
 
     ## Example
     ```python
-    loss = torch.tensor([loss_a, loss_b]).sum()
+    scores = nn.Linear(8, 4)(x)
+    loss = torch.tensor([F.cross_entropy(scores, y), scores.square().mean()]).sum()
     loss.backward()
     ```
     Use instead:
     ```python
-    loss = torch.stack([loss_a, loss_b]).sum()
+    scores = nn.Linear(8, 4)(x)
+    loss = torch.stack([F.cross_entropy(scores, y), scores.square().mean()]).sum()
     loss.backward()
     ```
 

@@ -22,18 +22,18 @@ class HiddenStateNotDetached(Rule):
     """
     ## What it does
     Finds a hidden state that a training loop passes from one iteration to the next without detaching it, with a
-    backward in each iteration; an attribute that a module's `forward` computes once, with its graph, and keeps for
-    later calls; and an attribute that a method passes to a network and takes back from it in every call, as a monitor
-    does that feeds a recurrent network chunk by chunk.
+    backward in each iteration. The same on a module: an attribute that `forward` computes once and keeps with its graph
+    for later calls, and a state that a method reads from an attribute, passes to a network and stores again, as in
+    streaming inference.
 
     ## Why is this bad?
-    The second `backward()` runs into the graph of the first iteration, which has been freed: `Trying to backward
+    The second `backward()` goes through the graph of the first iteration, which has been freed: `Trying to backward
     through the graph a second time`. `retain_graph=True` does not help: after `optimizer.step()` the error becomes
-    `modified by an inplace operation`, and every iteration backpropagates through all earlier ones. Where nothing runs
-    backward, each call keeps the graphs of all earlier ones, and memory grows without bound.
+    `modified by an inplace operation`, and every iteration backpropagates through all earlier ones. Without a backward,
+    each call keeps the graphs of all earlier calls, and memory grows without bound.
 
-    A network that the file does not show is recognized by its name (`model`, `rnn` ...) and by that of the state
-    (`hidden`, `state` ...); such a network may detach the state itself.
+    A network whose code is not in the file is recognized by its name (`model`, `rnn` ...) and that of the state
+    (`hidden`, `state` ...); it may detach the state itself.
 
     ## Example
     ```python

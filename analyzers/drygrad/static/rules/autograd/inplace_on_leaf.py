@@ -26,9 +26,9 @@ class InplaceOnLeaf(Rule):
     recorded.
 
     ## Why is this bad?
-    torch refuses it: `a leaf Variable that requires grad is being used in an in-place operation`. Its gradient belongs
-    to the values it had when it was used. Under `torch.no_grad()` the write is allowed; that is how optimizers update
-    parameters.
+    torch raises `a leaf Variable that requires grad is being used in an in-place operation`: after the write the tensor
+    would be the result of an operation, and no longer a leaf that collects a gradient. Under `torch.no_grad()` the
+    write is allowed; that is how optimizers update parameters.
 
     ## Example
     ```python

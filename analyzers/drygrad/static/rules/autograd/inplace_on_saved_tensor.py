@@ -30,20 +30,24 @@ class InplaceOnSavedTensor(Rule):
     `backward()` detects that the saved tensor has changed and raises `one of the variables needed for gradient
     computation has been modified by an inplace operation`, far from the write. Most in-place writes are harmless: only
     some operations save their result (`exp`, `sigmoid`, `tanh`, `relu`, `softmax`, `sqrt` ...) or their input (`x * y`,
-    `x ** 2`, `log`, `Linear` ...). drygrad's list of them was measured with torch.
+    `x ** 2`, `log`, `Linear` ...). drygrad's list of them was measured on torch, operation by operation.
 
-    If a function overwrites its argument and no call in the file shows what that argument is, the finding is an info:
-    whether backward works depends on the caller.
+    If a function overwrites its argument and no call in the file shows where that argument comes from, the finding is
+    an info: whether backward works depends on the caller.
 
     ## Example
     ```python
-    probabilities = torch.sigmoid(logits)
+    probabilities = torch.sigmoid(nn.Linear(8, 1)(x))
     probabilities.clamp_(min=1e-6)
+    loss = -probabilities.log().mean()
+    loss.backward()
     ```
     Use instead:
     ```python
-    probabilities = torch.sigmoid(logits)
+    probabilities = torch.sigmoid(nn.Linear(8, 1)(x))
     probabilities = probabilities.clamp(min=1e-6)
+    loss = -probabilities.log().mean()
+    loss.backward()
     ```
 
     ## Fix safety

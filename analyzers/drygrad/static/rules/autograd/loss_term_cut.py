@@ -15,22 +15,24 @@ from drygrad.static.rules.autograd.terms import differentiated, terms_of
 class LossTermCut(Rule):
     """
     ## What it does
-    Finds loss terms without a gradient, because they are the `item()` of a tensor or computed with `argmax` or a
-    comparison, where another term keeps `backward()` from raising. A dry run also finds terms that were computed in a
+    Finds loss terms that have no gradient, because they are the `item()` of a tensor or come from `argmax` or a
+    comparison, while another term keeps `backward()` from raising. A dry run also finds terms that were computed in a
     function under `@torch.no_grad()`.
 
     ## Why is this bad?
-    The term changes the number you print and nothing else: its gradient is zero, so it does not train what it should.
-    Without the other term `backward()` would raise (DG106).
+    The term changes the printed loss and nothing else: it has no gradient, so it trains nothing. Without the other term
+    `backward()` would raise (DG106).
 
     ## Example
     ```python
-    loss = F.cross_entropy(logits, labels) + 0.1 * features.pow(2).mean().item()
+    scores = nn.Linear(8, 4)(x)
+    loss = F.cross_entropy(scores, labels) + 0.1 * scores.pow(2).mean().item()
     loss.backward()
     ```
     Use instead:
     ```python
-    loss = F.cross_entropy(logits, labels) + 0.1 * features.pow(2).mean()
+    scores = nn.Linear(8, 4)(x)
+    loss = F.cross_entropy(scores, labels) + 0.1 * scores.pow(2).mean()
     loss.backward()
     ```
 

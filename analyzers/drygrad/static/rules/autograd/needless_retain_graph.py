@@ -19,22 +19,24 @@ class NeedlessRetainGraph(Rule):
     Finds `backward(retain_graph=True)` in a loop that builds a new graph in each iteration and uses it only once.
 
     ## Why is this bad?
-    The saved tensors are not freed by backward, but only when the next iteration rebinds the loss: during the next
-    forward two graphs are alive. For eight linear layers this doubles the peak of saved memory.
+    Normally, backward frees saved tensors as it goes. Here they live until the next iteration rebinds the loss, so two
+    graphs are alive during the next forward. For eight linear layers this doubles the peak of saved memory.
 
-    Only loops that the file shows completely are reported: known modules, no state carried between iterations, no
-    second backward and no `torch.autograd.grad` in the function.
+    A loop is reported only if the file shows all of it: known modules, no state carried between iterations, no second
+    backward and no `torch.autograd.grad` in the function.
 
     ## Example
     ```python
-    for x, y in loader:
-        loss = criterion(model(x), y)
+    model = nn.Linear(8, 4)
+    for _ in range(steps):
+        loss = model(torch.rand(16, 8)).square().mean()
         loss.backward(retain_graph=True)
     ```
     Use instead:
     ```python
-    for x, y in loader:
-        loss = criterion(model(x), y)
+    model = nn.Linear(8, 4)
+    for _ in range(steps):
+        loss = model(torch.rand(16, 8)).square().mean()
         loss.backward()
     ```
 

@@ -24,7 +24,7 @@ class NonLeafInOptimizer(Rule):
 
     ## Why is this bad?
     The optimizer raises `can't optimize a non-leaf Tensor`: it can only update leaves. `torch.randn(3,
-    requires_grad=True).to(device)` is the *result* of a copy; the leaf is the tensor before the copy, which has no
+    requires_grad=True).to(device)` is the *result* of a copy. The leaf is the tensor before the copy, which has no
     name.
 
     ## Example
@@ -39,8 +39,8 @@ class NonLeafInOptimizer(Rule):
     ```
 
     ## Fix safety
-    Unsafe: if `.to()` copied nothing (the tensor was already on that device), the code worked, and names for the tensor
-    before it now refer to a different one.
+    Unsafe: if the tensor was on that device already, `.to()` copied nothing and the code worked; the tensor before it
+    is then no longer the one that is optimized.
     """
 
     code, name, since = "DG110", "non-leaf-in-optimizer", "0.1"

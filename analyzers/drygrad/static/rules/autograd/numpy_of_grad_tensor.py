@@ -25,10 +25,12 @@ class NumpyOfGradTensor(Rule):
 
     ## Example
     ```python
+    model = nn.Linear(8, 4)
     scores = model(images).cpu().numpy()
     ```
     Use instead:
     ```python
+    model = nn.Linear(8, 4)
     scores = model(images).detach().cpu().numpy()
     ```
 

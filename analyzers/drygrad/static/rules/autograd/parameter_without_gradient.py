@@ -15,9 +15,9 @@ class ParameterWithoutGradient(Rule):
     what the parameters compute still reaches a loss as a constant; otherwise it is on the step.
 
     ## Why is this bad?
-    The optimizer skips parameters without a gradient: they keep their initial values, silently. Common causes are a
+    The optimizer silently skips parameters without a gradient, so they keep their initial values. Common causes are a
     layer that `forward` never calls, a branch behind `detach()`, or an output that the loss ignores. Some of this is
-    intended, such as a head that is trained later; therefore the finding is an info.
+    intended, such as a head that is trained later, so the finding is an info.
 
     ## Example
     ```python

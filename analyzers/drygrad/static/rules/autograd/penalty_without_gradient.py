@@ -20,7 +20,7 @@ class PenaltyWithoutGradient(Rule):
     backpropagated.
 
     ## Why is this bad?
-    For autograd the penalty is a constant: the printed loss is larger, but the weights are not penalized at all.
+    To autograd the penalty is a constant: the printed loss is larger, but the weights are not penalized at all.
 
     ## Example
     ```python

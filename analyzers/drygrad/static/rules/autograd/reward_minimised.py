@@ -21,12 +21,12 @@ _REDUCES = frozenset({"sum", "mean"})
 class RewardMinimised(Rule):
     """
     ## What it does
-    Finds `loss = (log_prob * reward).mean()` that is backpropagated: a log-probability times a reward, a return or an
+    Finds `loss = (log_prob * reward).mean()` followed by `backward()`: a log-probability times a reward, a return or an
     advantage, without a minus sign.
 
     ## Why is this bad?
     Optimizers minimize. Without the minus sign, actions with a high reward become less likely: the policy learns to
-    lose, while the loss falls nicely.
+    lose, while the loss keeps falling.
 
     ## Example
     ```python

@@ -25,7 +25,7 @@ class SampleWithoutGradient(Rule):
 
     ## Why is this bad?
     `sample()` runs under `no_grad`, so no gradient reaches the layers that computed `mu` and `sigma`. In a variational
-    autoencoder the encoder then learns from the KL term alone and ignores its input. `rsample()` uses the
+    autoencoder the encoder then learns from the KL term alone and ends up ignoring its input. `rsample()` uses the
     reparameterization trick. (With `log_prob`, as in policy gradients, `sample()` is right.)
 
     ## Example

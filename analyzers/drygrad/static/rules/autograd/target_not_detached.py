@@ -26,20 +26,23 @@ class TargetNotDetached(Rule):
     network being trained and keeps its graph.
 
     ## Why is this bad?
-    The target should be a constant. With its graph, the step also pulls the value of the next state toward that of the
-    current one. That is a different algorithm, and a worse one: values diverge or collapse without an error.
+    Q-learning treats the target as a constant. With its graph, the step also pulls the value of the next state toward
+    that of the current one. That is a different algorithm, residual gradient: it learns slowly, and in a stochastic
+    environment it converges to the wrong values.
 
     ## Example
     ```python
-    q = q_net(state).gather(1, action)
-    target = reward + gamma * q_net(next_state).max(1, keepdim=True)[0]
-    loss = F.mse_loss(q, target)
+    def td_loss(q_net: nn.Module, state, action, reward, next_state, gamma):
+        q = q_net(state).gather(1, action)
+        target = reward + gamma * q_net(next_state).max(1, keepdim=True)[0]
+        return F.mse_loss(q, target)
     ```
     Use instead:
     ```python
-    q = q_net(state).gather(1, action)
-    target = reward + gamma * q_net(next_state).max(1, keepdim=True)[0]
-    loss = F.mse_loss(q, target.detach())
+    def td_loss(q_net: nn.Module, state, action, reward, next_state, gamma):
+        q = q_net(state).gather(1, action)
+        target = reward + gamma * q_net(next_state).max(1, keepdim=True)[0]
+        return F.mse_loss(q, target.detach())
     ```
 
     ## Fix safety

@@ -409,16 +409,16 @@ def _may_register(node: ast.AST, ctx: Context) -> bool:
 
 
 def whose(found: Apart, ctx: Context) -> str:
-    """Say who places what the tensor meets."""
+    """Say where what the tensor meets is: after "is", in a sentence."""
     device = _device(found)
     if device is not None:
-        return f"`{device}` says"
+        return f"on `{device}`"
     if found.fault.roots == frozenset({GROUPS}):
-        return "its parameter is"
+        return "on the device of its parameter"
     if found.fault.roots == frozenset({MODULE}):
-        return "the parameters of the module are"
+        return "on the device of the module's parameters"
     if all(root.startswith(OWN) for root in found.fault.roots):
-        return "whoever made the object has it"
+        return "wherever the creator of the object put it"
     cls = ctx.parent(found.function.node)
     in_module = isinstance(cls, ast.ClassDef) and ctx.is_module_class(cls)
-    return "the module's inputs and parameters are" if in_module else "its caller has it"
+    return "on the device of the module's inputs and parameters" if in_module else "wherever the caller put it"

@@ -31,11 +31,13 @@ class CreateOnCpuThenMove(Rule):
 
     ## Example
     ```python
-    mask = torch.zeros(n, n).to(device)
+    def causal_mask(n, device):
+        return torch.zeros(n, n).to(device)
     ```
     Use instead:
     ```python
-    mask = torch.zeros(n, n, device=device)
+    def causal_mask(n, device):
+        return torch.zeros(n, n, device=device)
     ```
 
     ## Fix safety

@@ -24,8 +24,11 @@ class CudaInLoaderWorker(Rule):
     `DataLoader`.
 
     ## Why is this bad?
-    Workers are forked from a process that has initialized CUDA, which does not survive a fork: "Cannot re-initialize
-    CUDA in forked subprocess". The code works without workers and on the CPU, so it only fails on the training machine.
+    On Linux, workers are forked from a process that has initialized CUDA, which does not survive a fork: "Cannot
+    re-initialize CUDA in forked subprocess". The code works without workers and on the CPU, so it only fails on the
+    training machine. Workers that are started in another way (`spawn`, or `forkserver`, the default from Python 3.14
+    on) do not raise, but each takes GPU memory for its own CUDA context.
+
     Let workers return CPU tensors (`pin_memory=True` makes the copy fast), and move the batch in the loop.
 
     ## Example

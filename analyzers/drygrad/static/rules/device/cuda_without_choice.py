@@ -145,8 +145,8 @@ class CudaWithoutChoice(Rule):
                 yield ctx.finding(
                     self,
                     each.site,
-                    f"{_spoken(made)} puts its tensor on the current GPU; `{other}` is where {whose(each, ctx)}, and"
-                    " where that is another device, the operation on both raises",
+                    f"{_spoken(made)} puts its tensor on the current GPU; `{other}` is {whose(each, ctx)}; if"
+                    " that is another device, the operation on both raises",
                     related=[("they meet here", each.fault.node)],
                     fixes=[repaired(each, ctx)],
                 )

@@ -30,8 +30,8 @@ class DeviceRoundTrip(Rule):
     Finds a tensor that is copied to the CPU, processed there and copied back: `x.cpu().mean().cuda()`.
 
     ## Why is this bad?
-    This costs two copies between the devices, and before the first one the CPU waits for all queued GPU work, so the
-    GPU runs idle. Results and gradients are right: autograd follows the copies.
+    This costs two copies, and before the first one the CPU waits until the GPU has finished all queued work. The GPU
+    then has nothing to do until the result is back. Results and gradients are right: autograd follows the copies.
 
     ## Example
     ```python
@@ -43,8 +43,8 @@ class DeviceRoundTrip(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the GPU may round differently, and if `x` was on a different device than the target of the last copy, the
-    result is too.
+    Unsafe: the GPU may round differently, and the result stays on the device of `x`, even if the last copy was to
+    another one.
     """
 
     code, name, since = "DG206", "device-round-trip", "0.1"

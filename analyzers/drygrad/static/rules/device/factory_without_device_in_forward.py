@@ -16,28 +16,29 @@ class FactoryWithoutDeviceInForward(Rule):
     ## What it does
     Finds `torch.zeros`, `torch.arange`, `torch.tensor([...])` and the like without `device=` in a function or method,
     where the new tensor meets an argument or a parameter of the module: directly, through other names or functions of
-    the file, or later, if `forward` stores it on `self` (such as a table that grows with the input). The same holds for
-    what was moved to a device chosen at run time (`self.device`) and what a model computes of it, for the parameters of
-    an optimizer and the state that it keeps of them, and for tensors that an object was given when it was made. A model
-    whose code is not known (`self.model(x, mask)`) may move its inputs itself, so that is an info.
+    the file, or later, if `forward` stores it on `self` (such as a table that grows with the input).
+
+    It may also meet a tensor that was moved to a device chosen at run time (`self.device`) or computed from one by a
+    model, the parameters of an optimizer or its state, or a tensor that was passed to the constructor of an object. A
+    model whose code is not known (`self.model(x, mask)`) may move its inputs itself, so that is an info.
 
     ## Why is this bad?
-    The new tensor is on the CPU; arguments and parameters are wherever the caller puts them. On a GPU the first
+    The new tensor is on the CPU; arguments and parameters are wherever the caller put them. On a GPU the first
     operation on both raises "Expected all tensors to be on the same device". `register_buffer` and the module's
     `.to(device)` do not help with a tensor that is created in every call. Functions that work on the CPU by design
     (datasets, plots), and those that the file only calls with CPU tensors, are skipped.
 
     ## Example
     ```python
-    def forward(self, x):
-        positions = torch.arange(x.size(1))
-        return self.tokens(x) + self.positions(positions)
+    def embed(tokens: torch.Tensor, table: torch.Tensor):
+        positions = torch.arange(tokens.size(1))
+        return table[tokens] + positions[:, None]
     ```
     Use instead:
     ```python
-    def forward(self, x):
-        positions = torch.arange(x.size(1), device=x.device)
-        return self.tokens(x) + self.positions(positions)
+    def embed(tokens: torch.Tensor, table: torch.Tensor):
+        positions = torch.arange(tokens.size(1), device=tokens.device)
+        return table[tokens] + positions[:, None]
     ```
 
     ## Fix safety
@@ -59,7 +60,7 @@ class FactoryWithoutDeviceInForward(Rule):
             yield ctx.finding(
                 self,
                 found.site,
-                f"`{ctx.source_of(made.factory.func)}` creates its tensor on the CPU; `{other}` is where "
+                f"`{ctx.source_of(made.factory.func)}` creates its tensor on the CPU; `{other}` is "
                 f"{whose(found, ctx)}, so on a GPU {raises}",
                 severity="info" if model is not None else None,
                 related=[("the two meet here", found.fault.node)],

@@ -18,15 +18,15 @@ from drygrad.static.tree import walk
 class LoadWithoutMapLocation(Rule):
     """
     ## What it does
-    Finds `torch.load` without `map_location` in a file that also runs without a GPU: it checks
+    Finds `torch.load` without `map_location` in a file that is meant to run without a GPU too: it checks
     `torch.cuda.is_available()`, or moves what it has loaded to the CPU. Also finds one next to another `torch.load`
     with `map_location` in the same function, or in a function that assigns a GPU to its process
     (`torch.cuda.set_device`).
 
     ## Why is this bad?
     `torch.load` puts every tensor back on the device it was saved from. A checkpoint written on a GPU raises
-    "Attempting to deserialize object on a CUDA device" on a machine without one; on other machines it fills the memory
-    of that GPU before anything is moved.
+    "Attempting to deserialize object on a CUDA device" on a machine without one; elsewhere it first takes up memory on
+    that GPU.
 
     ## Example
     ```python

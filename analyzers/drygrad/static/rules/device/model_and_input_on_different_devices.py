@@ -18,20 +18,22 @@ class ModelAndInputOnDifferentDevices(Rule):
 
     ## Why is this bad?
     The first layer raises "Expected all tensors to be on the same device". If the device is chosen at run time, the
-    code works on a machine without a GPU and fails on every other.
+    code works on a machine without a GPU and fails on one that has one.
 
     ## Example
     ```python
-    model.to(device)
-    for images, labels in loader:
-        loss = criterion(model(images), labels)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = nn.Linear(8, 4).to(device)
+    for images, labels in DataLoader(dataset):
+        loss = F.cross_entropy(model(images), labels)
     ```
     Use instead:
     ```python
-    model.to(device)
-    for images, labels in loader:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = nn.Linear(8, 4).to(device)
+    for images, labels in DataLoader(dataset):
         images, labels = images.to(device), labels.to(device)
-        loss = criterion(model(images), labels)
+        loss = F.cross_entropy(model(images), labels)
     ```
 
     ## Fix safety

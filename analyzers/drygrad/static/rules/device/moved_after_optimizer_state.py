@@ -30,13 +30,17 @@ class MovedAfterOptimizerState(Rule):
 
     ## Example
     ```python
-    optimizer.load_state_dict(checkpoint["optimizer"])
-    model.to(device)
+    model = nn.Linear(8, 4)
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.load_state_dict(torch.load("optimizer.pt", map_location="cpu"))
+    model.to("cuda")
     ```
     Use instead:
     ```python
-    model.to(device)
-    optimizer.load_state_dict(checkpoint["optimizer"])
+    model = nn.Linear(8, 4)
+    model.to("cuda")
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.load_state_dict(torch.load("optimizer.pt", map_location="cpu"))
     ```
 
     ## Fix safety

@@ -19,7 +19,7 @@ class NumpyOnCudaTensor(Rule):
     """
     ## What it does
     Finds `.numpy()`, `np.asarray` and `np.array` on a GPU tensor, and `.numpy()` on what a model or an operation
-    computes of inputs on a device chosen at run time (`self.device`).
+    computes from inputs on a device chosen at run time (`self.device`).
 
     ## Why is this bad?
     NumPy arrays live in host memory, and torch does not copy implicitly: it raises "can't convert cuda:0 device type
@@ -27,11 +27,13 @@ class NumpyOnCudaTensor(Rule):
 
     ## Example
     ```python
-    predictions = model(x.to("cuda")).argmax(1).numpy()
+    model = nn.Linear(8, 4).to("cuda")
+    predictions = model(x.to("cuda")).argmax(1).detach().numpy()
     ```
     Use instead:
     ```python
-    predictions = model(x.to("cuda")).argmax(1).cpu().numpy()
+    model = nn.Linear(8, 4).to("cuda")
+    predictions = model(x.to("cuda")).argmax(1).detach().cpu().numpy()
     ```
 
     ## Fix safety
@@ -139,7 +141,7 @@ class NumpyOnCudaTensor(Rule):
             yield ctx.finding(
                 self,
                 method.value,
-                f".numpy() accepts CPU tensors only, but this one is where `{device}` says",
+                f".numpy() accepts CPU tensors only, but this one is on `{device}`",
                 span=name_span(method, ctx),
                 severity="warning",
                 fixes=[_fix(method.value, tensor or Tensor(), method, ctx)],

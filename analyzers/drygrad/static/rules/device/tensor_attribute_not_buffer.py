@@ -29,15 +29,23 @@ class TensorAttributeNotBuffer(Rule):
 
     ## Example
     ```python
-    def __init__(self, size):
-        super().__init__()
-        self.mask = torch.tril(torch.ones(size, size))
+    class Causal(nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.mask = torch.tril(torch.ones(size, size))
+
+        def forward(self, q, k):
+            return torch.softmax(q @ k.mT, dim=-1) * self.mask
     ```
     Use instead:
     ```python
-    def __init__(self, size):
-        super().__init__()
-        self.register_buffer("mask", torch.tril(torch.ones(size, size)), persistent=False)
+    class Causal(nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.register_buffer("mask", torch.tril(torch.ones(size, size)), persistent=False)
+
+        def forward(self, q, k):
+            return torch.softmax(q @ k.mT, dim=-1) * self.mask
     ```
 
     ## Fix safety

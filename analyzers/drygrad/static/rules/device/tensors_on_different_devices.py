@@ -18,21 +18,23 @@ class TensorsOnDifferentDevices(Rule):
     Finds operations and losses whose tensors are on different devices: a prediction on the GPU, its target on the CPU.
 
     ## Why is this bad?
-    An operation runs on one device, and torch never copies between devices implicitly: it raises "Expected all tensors
-    to be on the same device". If the device is chosen at run time, the code works on a machine without a GPU and fails
-    on every other.
+    An operation runs on one device, and torch does not copy its operands there implicitly (except CPU tensors of zero
+    dimensions): it raises "Expected all tensors to be on the same device". If the device is chosen at run time, the
+    code works on a machine without a GPU and fails on one that has one.
 
     ## Example
     ```python
-    for images, labels in loader:
-        images = images.to(device)
-        loss = F.cross_entropy(model(images), labels)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = nn.Linear(8, 4).to(device)
+    for images, labels in DataLoader(dataset):
+        loss = F.cross_entropy(model(images.to(device)), labels)
     ```
     Use instead:
     ```python
-    for images, labels in loader:
-        images, labels = images.to(device), labels.to(device)
-        loss = F.cross_entropy(model(images), labels)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = nn.Linear(8, 4).to(device)
+    for images, labels in DataLoader(dataset):
+        loss = F.cross_entropy(model(images.to(device)), labels.to(device))
     ```
 
     ## Fix safety

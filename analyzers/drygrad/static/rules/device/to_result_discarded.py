@@ -35,13 +35,13 @@ class ToResultDiscarded(Rule):
 
     ## Example
     ```python
-    for images, labels in loader:
+    for images, labels in DataLoader(dataset):
         images.to(device)
         loss = criterion(model(images), labels)
     ```
     Use instead:
     ```python
-    for images, labels in loader:
+    for images, labels in DataLoader(dataset):
         images = images.to(device)
         loss = criterion(model(images), labels)
     ```

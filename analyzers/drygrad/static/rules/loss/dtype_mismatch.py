@@ -20,8 +20,8 @@ class DtypeMismatch(Rule):
     """
     ## What it does
     Finds operations that reject the dtype of their tensor: the mean of integers or of a comparison, a layer applied to
-    indices. A dry run sees every dtype, the source only some: float64 data in a float32 layer and float indices are
-    found by a run alone.
+    indices. Only a dry run sees every dtype; float64 data in a float32 layer, and float indices, are found by a run
+    alone.
 
     ## Why is this bad?
     It raises when the line is reached. Matrix products, convolutions and recurrent layers do not convert their inputs:
@@ -29,13 +29,13 @@ class DtypeMismatch(Rule):
 
     ## Example
     ```python
-    x = torch.from_numpy(array)
-    out = nn.Linear(10, 5)(x)
+    labels = torch.tensor([0, 1, 1])
+    mean = (labels == 1).mean()
     ```
     Use instead:
     ```python
-    x = torch.from_numpy(array).float()
-    out = nn.Linear(10, 5)(x)
+    labels = torch.tensor([0, 1, 1])
+    mean = (labels == 1).float().mean()
     ```
 
     ## Fix safety

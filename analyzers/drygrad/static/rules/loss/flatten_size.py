@@ -16,8 +16,8 @@ from drygrad.static.tree import walk
 class FlattenSize(Rule):
     """
     ## What it does
-    Finds linear layers after a `flatten` or `view` whose `in_features` is not the number of features the convolutions
-    before it produce, and a `view(-1, features)` that cannot work.
+    Finds linear layers after a `flatten` or `view` whose `in_features` is not the number of features that the
+    convolutions before it produce, and a `view(-1, features)` that does not fit.
 
     ## Why is this bad?
     The first batch raises "mat1 and mat2 shapes cannot be multiplied". The number depends on the image size and on

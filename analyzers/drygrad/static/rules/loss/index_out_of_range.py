@@ -203,7 +203,7 @@ class IndexOutOfRange(Rule):
         yield ctx.finding(
             self,
             lookup.expression,
-            f"an index {comes} {index}, but {lookup.noun} only 0 to {lookup.bound - 1}",
+            f"an index {comes} {index}, but {lookup.noun} 0 to {lookup.bound - 1}",
             severity=None if held.certain else "warning",
             related=[]
             if held.origin.node is lookup.expression
@@ -218,7 +218,7 @@ class IndexOutOfRange(Rule):
             yield ctx.finding(
                 self,
                 size,
-                f"`{ctx.source_of(size)}` is the largest index itself; it needs one row more",
+                f"`{ctx.source_of(size)}` is the largest index itself; it needs one more row",
                 severity="info",
                 related=[("the indices are looked up here", call.node)],
                 fixes=[ctx.fix("Add 1 to the size", ctx.replace(size, f"{ctx.source_of(size)} + 1"))],
@@ -241,9 +241,9 @@ def _lookup(ctx: Context, call: TorchCall) -> _Lookup | None:
     if expression is None:
         return None
     if call.operation == "one_hot":
-        return _Lookup(expression, _number(call.value("num_classes")), "one_hot has classes")
+        return _Lookup(expression, _number(call.value("num_classes")), "one_hot only has classes")
     rows = _number(call.value("num_embeddings")) if call.module else _size(call.value("weight"), 0)
-    return _Lookup(expression, rows, "the embedding has rows")
+    return _Lookup(expression, rows, "the embedding only has rows")
 
 
 def _class_lookup(ctx: Context, call: TorchCall) -> _Lookup | None:
@@ -251,7 +251,7 @@ def _class_lookup(ctx: Context, call: TorchCall) -> _Lookup | None:
     ignored = call.constant("ignore_index", -100)
     if target is None or given is None or given.shape is None or not isinstance(ignored, int):
         return None
-    return _Lookup(target, _size(given, 1 if len(given.shape) > 1 else 0), "the input has classes", ignored)
+    return _Lookup(target, _size(given, 1 if len(given.shape) > 1 else 0), "the input only has classes", ignored)
 
 
 def _dimension_lookup(ctx: Context, call: TorchCall) -> _Lookup | None:
@@ -260,7 +260,7 @@ def _dimension_lookup(ctx: Context, call: TorchCall) -> _Lookup | None:
     if expression is None or not isinstance(dim, Constant) or not isinstance(dim.value, int):
         return None
     source = next(iter(call.values), None)
-    return _Lookup(expression, _size(source, dim.value), f"dimension {dim.value} has")
+    return _Lookup(expression, _size(source, dim.value), f"dimension {dim.value} only has")
 
 
 def _number(value: Value | None) -> Dim:

@@ -17,7 +17,7 @@ class IntegerTargetsForBce(Rule):
 
     ## Why is this bad?
     Both need the target as a float probability. Integers raise "result type Float can't be cast to the desired output
-    type Long" or "Found dtype Long but expected Float".
+    type Long" or "Found dtype Long but expected Float"; bools raise as well.
 
     ## Example
     ```python

@@ -30,8 +30,8 @@ class KlDivInputNotLog(DomainRule):
 
     ## Why is this bad?
     `kl_div` takes the *logarithm* of the model's probabilities and, unless `log_target=True`, plain probabilities as
-    the target. If they are mixed up, it returns a number that is not a divergence (negative, or NaN), without an error.
-    The default reduction "mean" also divides by the number of classes; "batchmean" gives the divergence.
+    the target. If they are mixed up, it returns a number that is no divergence and may be negative or NaN, without an
+    error. The default reduction "mean" also divides by the number of classes; "batchmean" gives the divergence.
 
     ## Example
     ```python

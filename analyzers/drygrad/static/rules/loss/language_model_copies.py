@@ -28,13 +28,35 @@ class LanguageModelCopies(Rule):
 
     ## Example
     ```python
-    logits = model(tokens)
-    loss = F.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(1000, 64)
+            self.rnn = nn.GRU(64, 64, batch_first=True)
+            self.head = nn.Linear(64, 1000)
+
+        def forward(self, tokens):
+            return self.head(self.rnn(self.embedding(tokens))[0])
+
+
+    model = Model()
+    loss = F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
     ```
     Use instead:
     ```python
-    logits = model(tokens[:, :-1])
-    loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(1000, 64)
+            self.rnn = nn.GRU(64, 64, batch_first=True)
+            self.head = nn.Linear(64, 1000)
+
+        def forward(self, tokens):
+            return self.head(self.rnn(self.embedding(tokens))[0])
+
+
+    model = Model()
+    loss = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
     ```
 
     ## Fix safety

@@ -25,11 +25,13 @@ class LogitsComparedWithHalf(Rule):
 
     ## Example
     ```python
+    logits = nn.Linear(8, 1)(x).squeeze(-1)
     loss = F.binary_cross_entropy_with_logits(logits, labels)
     correct = ((logits > 0.5) == labels).sum()
     ```
     Use instead:
     ```python
+    logits = nn.Linear(8, 1)(x).squeeze(-1)
     loss = F.binary_cross_entropy_with_logits(logits, labels)
     correct = ((logits.sigmoid() > 0.5) == labels).sum()
     ```

@@ -28,9 +28,9 @@ class LossOfLogarithm(DomainRule):
     `log_input=True` on the result of `softplus`, `relu`, `exp` or `sigmoid`.
 
     ## Why is this bad?
-    `ctc_loss` adds up log-probabilities and does not normalize them: with raw scores the loss drops below zero and the
-    model predicts only blanks. `poisson_nll_loss` expects the logarithm of the rate and exponentiates it: a rate passed
-    as its own logarithm cannot go below one, or grows without bound. Nothing raises.
+    `ctc_loss` adds up log-probabilities and does not normalize them: with raw scores the model lowers the loss without
+    bound by making all scores larger. `poisson_nll_loss` expects the logarithm of the rate and exponentiates it: if it
+    gets the rate, the rate that it fits is never below one, and overflows for large inputs. Nothing raises.
 
     ## Example
     ```python

@@ -44,7 +44,7 @@ class OneClass(Rule):
     ```
 
     ## Fix safety
-    No fix: both two outputs and a binary loss change the model or its targets.
+    No fix: a second output and a binary loss both change the model or its targets.
     """
 
     code, name, since = "DG326", "one-class", "0.1"

@@ -29,7 +29,7 @@ class ProbabilitiesAsLogits(DomainRule):
 
     ## Why is this bad?
     The distribution applies softmax (or sigmoid) itself. Probabilities lie between 0 and 1, so a second softmax makes
-    them nearly equal: of two actions with 99% and 1% it draws the second in 27% of cases. Nothing raises; the agent
+    them nearly equal: of two actions with 99% and 1%, the second is drawn in 27% of cases. Nothing raises; the agent
     stays close to random, however well it learns.
 
     ## Example

@@ -16,8 +16,7 @@ class SigmoidThenBce(DomainRule):
     ## Why is this bad?
     In float32 `sigmoid(x)` is exactly 1 from about x = 17. For such a wrong prediction the loss is clamped to 100 and
     the gradient is 0, so the model cannot correct its most confident mistakes. `binary_cross_entropy_with_logits`
-    computes the same loss from the logits without losing precision; under CUDA autocast it is the only one of the two
-    that runs.
+    computes the same loss from the logits without losing precision. Under CUDA autocast, `binary_cross_entropy` raises.
 
     ## Example
     ```python

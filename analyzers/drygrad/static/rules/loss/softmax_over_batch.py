@@ -23,8 +23,8 @@ class SoftmaxOverBatch(Rule):
 
     ## Why is this bad?
     Dimension 0 is the batch: the probabilities of a class sum to one over the samples, instead of those of a sample
-    over the classes, or an attention weight is 1 if the batch has a single sample. Samples compete with each other, and
-    a prediction depends on the rest of the batch.
+    over the classes, and in a batch of one sample every attention weight is 1. Samples compete with each other, and a
+    prediction depends on the rest of the batch.
 
     ## Example
     ```python
@@ -150,7 +150,7 @@ class SoftmaxOverBatch(Rule):
             written = argument(place, "dim", 0 if place is module else 1) if isinstance(place, ast.Call) else None
             is_zero = isinstance(written, ast.Constant) and written.value == 0
             fix = ctx.fix("Use the last dimension", ctx.replace(written, "-1")) if written and is_zero else None
-            message = "softmax over dimension 0 normalizes across the batch: bmm multiplies each sample by itself"
+            message = "softmax over dimension 0 normalizes across the batch: bmm then multiplies sample by sample"
             yield ctx.finding(self, place, message, related=[("multiplied here", operand)], fixes=[fix])
             return
 

@@ -29,11 +29,23 @@ class SqueezeOfBatch(Rule):
 
     ## Example
     ```python
-    return self.head(x).squeeze()
+    class Regressor(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.head(x).squeeze()
     ```
     Use instead:
     ```python
-    return self.head(x).squeeze(-1)
+    class Regressor(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.head(x).squeeze(-1)
     ```
 
     ## Fix safety

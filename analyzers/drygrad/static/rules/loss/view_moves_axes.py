@@ -350,7 +350,7 @@ class ViewMovesAxes(Rule):
         sizes = ", ".join(map(ctx.source_of, view.sizes))
         text = f"{as_operand(ctx, view.receiver)}.transpose(1, 2).reshape({sizes})"
         message = (
-            f"{view.operation} joins the heads without moving them behind time first; elements of different steps mix"
+            f"{view.operation} merges the heads without moving them behind time first; elements of different steps mix"
         )
         return ctx.finding(self, view.node, message, fixes=[ctx.fix("Transpose first", ctx.replace(view.node, text))])
 

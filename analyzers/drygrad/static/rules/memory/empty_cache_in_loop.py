@@ -19,8 +19,8 @@ class EmptyCacheInLoop(Rule):
     Finds `torch.cuda.empty_cache()` in every step of a training or evaluation loop.
 
     ## Why is this bad?
-    It frees no tensor: it only returns blocks that PyTorch caches for later allocations to the driver. The next step
-    has to request them again, which takes far longer than reusing the cache, and freeing them waits for the GPU. Nor
+    It frees no tensor: it only returns unused blocks to the driver, which PyTorch keeps for later allocations. The next
+    step has to request them again, which takes far longer than reusing them, and freeing them waits for the GPU. Nor
     does it prevent out-of-memory errors: the allocator empties its cache by itself before it raises one. If memory
     grows from step to step, some tensor is still referenced.
 
@@ -29,6 +29,7 @@ class EmptyCacheInLoop(Rule):
     ## Example
     ```python
     for x, y in loader:
+        optimizer.zero_grad()
         loss = criterion(model(x), y)
         loss.backward()
         optimizer.step()
@@ -37,6 +38,7 @@ class EmptyCacheInLoop(Rule):
     Use instead:
     ```python
     for x, y in loader:
+        optimizer.zero_grad()
         loss = criterion(model(x), y)
         loss.backward()
         optimizer.step()

@@ -35,17 +35,25 @@ class GraphKeptInList(Rule):
 
     ## Example
     ```python
+    losses = []
     for x, y in loader:
-        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
         loss.backward()
+        optimizer.step()
         losses.append(loss)
+    print(sum(l.item() for l in losses))
     ```
     Use instead:
     ```python
+    losses = []
     for x, y in loader:
-        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
         loss.backward()
+        optimizer.step()
         losses.append(loss.detach())
+    print(sum(l.item() for l in losses))
     ```
     `loss.item()` keeps a Python number instead, and waits for the device each time.
 

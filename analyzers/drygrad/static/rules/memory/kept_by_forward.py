@@ -22,20 +22,33 @@ class KeptByForward(Rule):
 
     ## Why is this bad?
     The module keeps a tensor from every call, with its graph: all activations of all steps, until memory runs out.
-    Under `no_grad` it keeps only the tensor, which is often large enough. If the class reads the list, for example to
-    collect calibration data, this is an info.
+    Under `no_grad` it keeps only the tensor, which may be enough. If the class reads the list, for example to collect
+    calibration data, this is an info.
 
     ## Example
     ```python
-    def forward(self, x):
-        weights = self.attention(x)
-        self.maps.append(weights)
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scores = nn.Linear(8, 8)
+            self.maps = []
+
+        def forward(self, x):
+            weights = self.scores(x).softmax(-1)
+            self.maps.append(weights)
+            return weights
     ```
     Use instead:
     ```python
-    def forward(self, x):
-        weights = self.attention(x)
-        self.last_map = weights.detach()
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scores = nn.Linear(8, 8)
+
+        def forward(self, x):
+            weights = self.scores(x).softmax(-1)
+            self.last_map = weights.detach()
+            return weights
     ```
 
     ## Fix safety

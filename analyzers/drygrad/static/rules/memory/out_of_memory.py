@@ -13,13 +13,13 @@ class OutOfMemory(Rule):
     allocation that does not fit.
 
     ## Why is this bad?
-    torch raises `OutOfMemoryError`, usually in the backward pass, at whichever allocation comes last. What holds the
+    torch raises `OutOfMemoryError` at whichever allocation comes last, often in the backward pass. What holds the
     memory is elsewhere: activations saved for backward, a batch that is too large, optimizer state.
 
     ## Example
     ```python
-    scores = queries @ keys.T
-    weights = scores.softmax(dim=-1)
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.size(-1))
+    mixed = scores.softmax(dim=-1) @ values
     ```
     Use instead:
     ```python
@@ -27,8 +27,8 @@ class OutOfMemory(Rule):
     ```
 
     ## Fix safety
-    For distances, and for data that stays on the device, a dry run tries a version that needs less memory. Unsafe:
-    rounding may differ. For a forecast, the fixes are changes of sizes that were traced and fit.
+    For pairwise distances, and for data that stays on the device, a dry run tries a version that needs less memory.
+    Unsafe: rounding may differ. For a forecast, the fixes are changes of sizes that were traced and fit.
 
     ## References
     - [Understanding CUDA memory usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html)

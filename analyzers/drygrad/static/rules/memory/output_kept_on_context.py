@@ -26,19 +26,30 @@ class OutputKeptOnContext(Rule):
 
     ## Example
     ```python
-    @staticmethod
-    def forward(ctx, x):
-        y = x.exp()
-        ctx.y = y
-        return y
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.y = y
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output * ctx.y
     ```
     Use instead:
     ```python
-    @staticmethod
-    def forward(ctx, x):
-        y = x.exp()
-        ctx.save_for_backward(y)
-        return y
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return grad_output * y
     ```
 
     ## Fix safety

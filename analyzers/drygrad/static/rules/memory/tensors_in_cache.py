@@ -92,7 +92,7 @@ class TensorsInCache(Rule):
         cache = next((d for d in node.decorator_list if _is_cache(d, ctx)), None)
         if cache is None or not (_says_tensor(node, ctx) or _gets_tensor(node, ctx)):
             return
-        message = "tensors hash by identity, so this cache never hits and keeps every tensor it is given"
+        message = "tensors hash by identity; this cache hits only for the same object, and keeps every tensor"
         yield ctx.finding(self, cache, message)
 
 

@@ -24,19 +24,23 @@ class ViewKept(Rule):
 
     ## Why is this bad?
     Indexing with numbers and slices returns a view: it has no memory of its own and keeps the whole tensor alive. What
-    looks like one vector per text holds the hidden states of all its tokens, so memory runs out many times sooner.
+    looks like one vector per text keeps the hidden states of all its tokens, so memory runs out much sooner.
 
     ## Example
     ```python
+    vectors = []
     with torch.no_grad():
-        for ids in loader:
-            vectors.append(encoder(ids)[:, 0])
+        for x in loader:
+            hidden = nn.Linear(8, 4)(x)
+            vectors.append(hidden[:, 0])
     ```
     Use instead:
     ```python
+    vectors = []
     with torch.no_grad():
-        for ids in loader:
-            vectors.append(encoder(ids)[:, 0].clone())
+        for x in loader:
+            hidden = nn.Linear(8, 4)(x)
+            vectors.append(hidden[:, 0].clone())
     ```
 
     ## Fix safety

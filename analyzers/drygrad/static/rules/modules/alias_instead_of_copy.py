@@ -27,13 +27,29 @@ class AliasInsteadOfCopy(Rule):
 
     ## Example
     ```python
-    if accuracy > best:
-        best_model = model
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        accuracy = evaluate(model)
+        if accuracy > best_accuracy:
+            best_accuracy = accuracy
+            best_model = model
+    torch.save(best_model.state_dict(), "best.pt")
     ```
     Use instead:
     ```python
-    if accuracy > best:
-        best_model = copy.deepcopy(model)
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        accuracy = evaluate(model)
+        if accuracy > best_accuracy:
+            best_accuracy = accuracy
+            best_model = copy.deepcopy(model)
+    torch.save(best_model.state_dict(), "best.pt")
     ```
 
     ## Fix safety

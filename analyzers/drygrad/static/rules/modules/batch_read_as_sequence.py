@@ -34,24 +34,34 @@ class BatchReadAsSequence(Rule):
 
     ## Why is this bad?
     Without `batch_first`, dimension 0 is time and dimension 1 the batch. The shapes fit, so nothing raises: the layer
-    runs along the batch, samples see each other, time steps never interact, and the selected or averaged element
-    belongs to another sample.
+    runs along the batch, so samples mix, time steps never interact, and the selected or averaged element belongs to
+    another sample.
 
     Layers whose input is explicitly rearranged (permuted, unsqueezed, viewed) are not reported.
 
     ## Example
     ```python
-    self.lstm = nn.LSTM(16, 32)
-    ...
-    out, _ = self.lstm(x)
-    return self.head(out[:, -1])
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(16, 32)
+            self.head = nn.Linear(32, 4)
+
+        def forward(self, x):
+            out, _ = self.lstm(x)
+            return self.head(out[:, -1])
     ```
     Use instead:
     ```python
-    self.lstm = nn.LSTM(16, 32, batch_first=True)
-    ...
-    out, _ = self.lstm(x)
-    return self.head(out[:, -1])
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(16, 32, batch_first=True)
+            self.head = nn.Linear(32, 4)
+
+        def forward(self, x):
+            out, _ = self.lstm(x)
+            return self.head(out[:, -1])
     ```
 
     ## Fix safety

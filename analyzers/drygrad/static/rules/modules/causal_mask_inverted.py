@@ -31,20 +31,22 @@ class CausalMaskInverted(Rule):
     `F.scaled_dot_product_attention`.
 
     ## Why is this bad?
-    The two interpret `True` in opposite ways: in `nn.MultiheadAttention` and `nn.Transformer` it marks positions to
+    They interpret `True` in opposite ways: in `nn.MultiheadAttention` and `nn.Transformer` it marks positions to
     ignore, in `scaled_dot_product_attention` positions to attend to. With an inverted mask, each position sees the
     future, which it should predict, and never its past: the training loss falls to almost nothing, and generation is
     useless. Nothing raises.
 
     ## Example
     ```python
+    attention = nn.MultiheadAttention(64, 4)
     mask = torch.tril(torch.ones(t, t)).bool()
-    out, _ = self.attention(x, x, x, attn_mask=mask)
+    out, _ = attention(x, x, x, attn_mask=mask)
     ```
     Use instead:
     ```python
+    attention = nn.MultiheadAttention(64, 4)
     mask = torch.triu(torch.ones(t, t), diagonal=1).bool()
-    out, _ = self.attention(x, x, x, attn_mask=mask)
+    out, _ = attention(x, x, x, attn_mask=mask)
     ```
 
     ## Fix safety

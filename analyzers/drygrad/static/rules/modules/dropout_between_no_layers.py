@@ -20,7 +20,7 @@ class DropoutBetweenNoLayers(Rule):
 
     ## Why is this bad?
     `dropout` applies between stacked layers: after each one but the last. With `num_layers=1`, the default, nothing is
-    ever dropped, so the network is less regularized than the code suggests. torch only warns.
+    ever dropped, so the network is less regularized than the code suggests. torch warns, but does not raise.
 
     ## Example
     ```python

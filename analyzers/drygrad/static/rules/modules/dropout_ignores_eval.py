@@ -34,13 +34,15 @@ class DropoutIgnoresEval(Rule):
 
     ## Example
     ```python
-    def forward(self, x):
-        return F.dropout(self.fc(x), 0.5)
+    class Net(nn.Module):
+        def forward(self, x):
+            return F.dropout(x, 0.5)
     ```
     Use instead:
     ```python
-    def forward(self, x):
-        return F.dropout(self.fc(x), 0.5, training=self.training)
+    class Net(nn.Module):
+        def forward(self, x):
+            return F.dropout(x, 0.5, training=self.training)
     ```
 
     ## Fix safety

@@ -18,15 +18,18 @@ class ForwardCalledDirectly(Rule):
     Finds `model.forward(x)` where `model` is an `nn.Module`.
 
     ## Why is this bad?
-    Calling the module runs its hooks and then `forward`. The direct call silently skips the hooks: features collected
-    by a forward hook stay empty, `weight_norm` and `spectral_norm` keep an old weight, DDP and FSDP do not synchronize.
+    Calling the module runs its hooks and `forward`; the direct call silently skips the hooks. Features that a forward
+    hook collects stay empty, `nn.utils.weight_norm` and `nn.utils.spectral_norm` keep an old weight, and FSDP2
+    (`fully_shard`) does not gather the parameters.
 
     ## Example
     ```python
+    model = nn.Linear(8, 4)
     output = model.forward(images)
     ```
     Use instead:
     ```python
+    model = nn.Linear(8, 4)
     output = model(images)
     ```
 

@@ -22,14 +22,24 @@ class ForwardReturnsNothing(Rule):
 
     ## Example
     ```python
-    def forward(self, x):
-        x = self.fc(x)
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(8, 4)
+
+        def forward(self, x):
+            x = self.fc(x)
     ```
     Use instead:
     ```python
-    def forward(self, x):
-        x = self.fc(x)
-        return x
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(8, 4)
+
+        def forward(self, x):
+            x = self.fc(x)
+            return x
     ```
 
     ## Fix safety

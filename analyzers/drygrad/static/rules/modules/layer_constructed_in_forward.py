@@ -29,18 +29,19 @@ class LayerConstructedInForward(Rule):
 
     ## Example
     ```python
-    def forward(self, x):
-        return nn.Linear(64, 10)(self.body(x))
+    class Net(nn.Module):
+        def forward(self, x):
+            return nn.Linear(64, 10)(x)
     ```
     Use instead:
     ```python
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(64, 10)
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(64, 10)
 
-
-    def forward(self, x):
-        return self.head(self.body(x))
+        def forward(self, x):
+            return self.head(x)
     ```
 
     ## Fix safety

@@ -25,7 +25,7 @@ class LayerNeverCalled(Rule):
     calls a layer of the same kind twice instead, the finding is a warning on the second call; otherwise it is an info.
 
     ## Why is this bad?
-    `self.conv3` was created, but `forward` calls `self.conv2` again: the model shares weights by accident and has one
+    If `self.conv3` was created but `forward` calls `self.conv2` again, the model shares weights by accident and has one
     layer less. Nothing raises, because both layers have the same shape. (A layer that is never called may be a
     leftover; `DistributedDataParallel` raises on its missing gradients.)
 

@@ -23,8 +23,8 @@ class LayerRepeated(Rule):
     outside it), if the layer has parameters.
 
     ## Why is this bad?
-    `[layer] * n` contains the same layer n times: the network has the weights of a single layer, applied n times. It
-    runs and learns, but less than a network of that depth, and has fewer parameters than intended.
+    `[layer] * n` contains the same layer n times: the network applies a single set of weights n times. It trains
+    without an error, but has fewer parameters than intended and the capacity of a smaller network.
 
     ## Example
     ```python

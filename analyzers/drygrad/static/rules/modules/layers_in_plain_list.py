@@ -44,11 +44,17 @@ class LayersInPlainList(Rule):
 
     ## Example
     ```python
-    self.layers = [nn.Linear(64, 64) for _ in range(4)]
+    class Tower(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = [nn.Linear(64, 64) for _ in range(4)]
     ```
     Use instead:
     ```python
-    self.layers = nn.ModuleList([nn.Linear(64, 64) for _ in range(4)])
+    class Tower(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(64, 64) for _ in range(4)])
     ```
 
     ## Fix safety

@@ -30,16 +30,21 @@ class LearnableAttributeNotParameter(Rule):
     ## Why is this bad?
     Autograd computes a gradient for the tensor, but it is not registered: `parameters()` does not include it, so the
     optimizer never updates it; `.to(device)` does not move it, and `state_dict()` does not save it.
-    `nn.Parameter(...).cuda()` has the same problem: the GPU copy is computed from the parameter, which only existed
-    temporarily.
+    `nn.Parameter(...).cuda()` has the same problem: it is a plain tensor computed from a parameter that nothing keeps.
 
     ## Example
     ```python
-    self.scale = torch.ones(64, requires_grad=True)
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.ones(64, requires_grad=True)
     ```
     Use instead:
     ```python
-    self.scale = nn.Parameter(torch.ones(64))
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(64))
     ```
 
     ## Fix safety

@@ -31,10 +31,12 @@ class LossCalledAsConstructor(Rule):
 
     ## Example
     ```python
+    prediction = torch.randn(8, 1)
     loss = nn.MSELoss(prediction, target)
     ```
     Use instead:
     ```python
+    prediction = torch.randn(8, 1)
     loss = nn.MSELoss()(prediction, target)
     ```
 

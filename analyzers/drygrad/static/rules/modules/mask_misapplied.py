@@ -30,17 +30,21 @@ class MaskMisapplied(Rule):
     ## Why is this bad?
     `softmax` exponentiates, and the exponential of 0 is 1: masked positions get the same weight as any score of 0.
     Padding takes part in attention, or the future is visible, and nothing raises. Fill masked scores with minus
-    infinity (or -1e9, not 1e-9) before the softmax; after it, minus infinity only breaks the result.
+    infinity (or -1e9, not 1e-9) before the softmax. After it, minus infinity makes the output infinite or NaN.
 
     ## Example
     ```python
-    scores = scores * mask
-    weights = scores.softmax(dim=-1)
+    def attend(q, k, v, mask):
+        scores = q @ k.transpose(-2, -1)
+        scores = scores * mask
+        return scores.softmax(dim=-1) @ v
     ```
     Use instead:
     ```python
-    scores = scores.masked_fill(mask == 0, float("-inf"))
-    weights = scores.softmax(dim=-1)
+    def attend(q, k, v, mask):
+        scores = q @ k.transpose(-2, -1)
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+        return scores.softmax(dim=-1) @ v
     ```
 
     ## Fix safety

@@ -25,14 +25,16 @@ class PaddingMaskInverted(Rule):
     ## Why is this bad?
     `key_padding_mask` and similar arguments say which elements to *ignore*. With an inverted mask, attention only sees
     the padding, without an error, and the output depends on how much the other samples in the batch are padded. A row
-    without padding attends to nothing, which gives NaN.
+    without padding attends to nothing: its output is NaN, or 0 where torch uses `scaled_dot_product_attention`.
 
     ## Example
     ```python
+    encoder = nn.TransformerEncoderLayer(64, 4, batch_first=True)
     encoded = encoder(x, src_key_padding_mask=tokens != 0)
     ```
     Use instead:
     ```python
+    encoder = nn.TransformerEncoderLayer(64, 4, batch_first=True)
     encoded = encoder(x, src_key_padding_mask=tokens == 0)
     ```
 

@@ -28,8 +28,8 @@ class ParameterUninitialized(Rule):
     """
     ## What it does
     Finds `nn.Parameter(torch.empty(...))` and `nn.Parameter(torch.Tensor(rows, columns))` as an attribute of a module,
-    if nothing in the file writes to it or loads a checkpoint. It is an info if only other files create such modules:
-    the module that contains them may initialize all parameters.
+    if nothing in the file writes to it or loads a checkpoint. If only other files create such modules, it is an info:
+    their code may initialize all parameters.
 
     ## Why is this bad?
     Both are uninitialized memory: zeros today, 1e30 or NaN tomorrow. Training starts from garbage, differs from run to

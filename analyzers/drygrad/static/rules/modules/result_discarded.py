@@ -35,10 +35,12 @@ class ResultDiscarded(Rule):
 
     ## Example
     ```python
+    x = torch.randn(8, 1)
     x.squeeze(1)
     ```
     Use instead:
     ```python
+    x = torch.randn(8, 1)
     x = x.squeeze(1)
     ```
 

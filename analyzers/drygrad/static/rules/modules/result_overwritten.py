@@ -21,21 +21,21 @@ class ResultOverwritten(Rule):
 
     ## Why is this bad?
     The computed value is lost: the next line uses `x` instead of `out`, or `=` instead of `+=`. Earlier layers get no
-    gradient, and the first loss is not part of the second; nothing raises.
+    gradient, or one of the losses is missing from the total; nothing raises.
 
     ## Example
     ```python
-    def forward(self, x):
-        out = torch.relu(self.conv1(x))
-        out = self.conv2(x)
-        return out
+    def total_loss(x, y, z):
+        loss = F.mse_loss(x, y)
+        loss = 0.1 * F.l1_loss(x, z)
+        return loss
     ```
     Use instead:
     ```python
-    def forward(self, x):
-        out = torch.relu(self.conv1(x))
-        out = self.conv2(out)
-        return out
+    def total_loss(x, y, z):
+        loss = F.mse_loss(x, y)
+        loss += 0.1 * F.l1_loss(x, z)
+        return loss
     ```
 
     ## Fix safety

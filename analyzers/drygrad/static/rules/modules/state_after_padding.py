@@ -24,20 +24,24 @@ class StateAfterPadding(Rule):
 
     ## Why is this bad?
     Sequences in a batch are padded at the end. For a short one, the last step comes many padding steps after the last
-    word: the state has partly forgotten the sentence and depends on the rest of the batch. `pack_padded_sequence` stops
-    at the end of each sequence; or select the state at `lengths - 1`.
+    word: by then the state has partly forgotten the sentence, and it depends on the rest of the batch.
+    `pack_padded_sequence` stops at the end of each sequence; or select the output at `lengths - 1`.
 
     ## Example
     ```python
-    x = torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True)
+    embedding = nn.Embedding(1000, 8, padding_idx=0)
+    lstm = nn.LSTM(8, 16, batch_first=True)
+    x = pad_sequence(sentences, batch_first=True)
     out, (h, c) = lstm(embedding(x))
     features = out[:, -1]
     ```
     Use instead:
     ```python
+    embedding = nn.Embedding(1000, 8, padding_idx=0)
+    lstm = nn.LSTM(8, 16, batch_first=True)
     lengths = torch.tensor([len(s) for s in sentences])
-    x = torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True)
-    packed = torch.nn.utils.rnn.pack_padded_sequence(embedding(x), lengths, batch_first=True, enforce_sorted=False)
+    x = pad_sequence(sentences, batch_first=True)
+    packed = pack_padded_sequence(embedding(x), lengths, batch_first=True, enforce_sorted=False)
     out, (h, c) = lstm(packed)
     features = h[-1]
     ```

@@ -24,13 +24,25 @@ class StateDictNotCopied(Rule):
 
     ## Example
     ```python
-    if accuracy > best_accuracy:
-        best_weights = model.state_dict()
+    def fit(model: nn.Module, epochs):
+        best_accuracy = 0.0
+        for epoch in range(epochs):
+            accuracy = train_and_validate(model)
+            if accuracy > best_accuracy:
+                best_accuracy = accuracy
+                best_weights = model.state_dict()
+        model.load_state_dict(best_weights)
     ```
     Use instead:
     ```python
-    if accuracy > best_accuracy:
-        best_weights = copy.deepcopy(model.state_dict())
+    def fit(model: nn.Module, epochs):
+        best_accuracy = 0.0
+        for epoch in range(epochs):
+            accuracy = train_and_validate(model)
+            if accuracy > best_accuracy:
+                best_accuracy = accuracy
+                best_weights = copy.deepcopy(model.state_dict())
+        model.load_state_dict(best_weights)
     ```
 
     ## Fix safety

@@ -36,11 +36,13 @@ class ArccosAtOne(Rule):
 
     ## Example
     ```python
-    angle = torch.acos(cosine.clamp(-1.0, 1.0))
+    def angle_loss(cosine: torch.Tensor):
+        return torch.acos(cosine.clamp(-1.0, 1.0)).mean()
     ```
     Use instead:
     ```python
-    angle = torch.acos(cosine.clamp(-1.0 + 1e-7, 1.0 - 1e-7))
+    def angle_loss(cosine: torch.Tensor):
+        return torch.acos(cosine.clamp(-1.0 + 1e-7, 1.0 - 1e-7)).mean()
     ```
 
     ## Fix safety

@@ -12,9 +12,9 @@ class ConversionOutOfRange(Rule):
     run can see this.
 
     ## Why is this bad?
-    The result is undefined behavior in C++, and CPU and GPU give different values, without an error. In uint8 a pixel
-    of 260 becomes 4 and one of -3 becomes 253: bright spots turn dark. A quantized weight above 127 becomes negative.
-    `clamp` before the conversion gives the nearest valid number.
+    Such a conversion is undefined behavior in C++, and CPU and GPU give different values, without an error. In uint8 a
+    pixel of 260 becomes 4 and one of -3 becomes 253: bright spots turn dark. A quantized weight above 127 becomes
+    negative. `clamp` before the conversion gives the nearest valid number.
 
     ## Example
     ```python

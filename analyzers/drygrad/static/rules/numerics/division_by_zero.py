@@ -31,12 +31,11 @@ class DivisionByZero(Rule):
     ```
     Use instead:
     ```python
-    ratio = x / (y - y.mean() + 1e-6)
+    ratio = x / (y.std() + 1e-6)
     ```
 
     ## Fix safety
-    Unsafe: the small number added to the denominator keeps the result finite, but a denominator that is always zero is
-    probably not the intended one.
+    Unsafe: an epsilon keeps the result finite, but a denominator that is always zero is probably not the intended one.
     """
 
     code, name, since = "DG401", "division-by-zero", "0.1"

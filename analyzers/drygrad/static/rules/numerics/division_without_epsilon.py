@@ -55,18 +55,20 @@ class DivisionWithoutEpsilon(Rule):
 
     ## Why is this bad?
     A vector of zeros has norm 0, a batch of equal values has standard deviation 0, a mask that selects nothing has
-    count 0. torch raises nothing: the quotient is NaN, and so are the gradients. One such sample is enough, hours into
-    training. Static analysis cannot tell whether there ever is one.
+    count 0. torch raises nothing: the quotient is NaN or infinite, and so are the gradients. One such sample is enough,
+    hours into training. Static analysis cannot tell whether there ever is one.
 
-    Denominators with an epsilon, a bound (`clamp`), or a value that the function checks anywhere are not reported.
+    Denominators with an epsilon or a bound (`clamp`), and values that the function checks anywhere, are not reported.
 
     ## Example
     ```python
-    unit = x / x.norm(dim=-1, keepdim=True)
+    def unit_loss(x: torch.Tensor):
+        return x / x.norm(dim=-1, keepdim=True)
     ```
     Use instead:
     ```python
-    unit = F.normalize(x, dim=-1)
+    def unit_loss(x: torch.Tensor):
+        return F.normalize(x, dim=-1)
     ```
 
     ## Fix safety

@@ -24,11 +24,13 @@ class EpsilonUnderflows(Rule):
     product).
 
     ## Why is this bad?
-    The smallest positive float16 number is 6e-8, so `x + 1e-8` is `x`: the division or logarithm it should protect
+    The smallest positive float16 number is 6e-8, so `x + 1e-8` is `x`: the division or logarithm that it should protect
     still gives NaN or infinity, but only in half precision. `F.normalize` and `F.cosine_similarity`, with their default
-    eps of 1e-12 and 1e-8, return NaN for a float16 vector of zeros. `Adam` divides by the root of squared gradients
-    plus 1e-8: in float16 the squares of small gradients are also 0, and 0 / 0 makes weights NaN in the first step.
-    Mixed precision (`autocast` with a `GradScaler`) keeps the weights in float32.
+    eps of 1e-12 and 1e-8, return NaN for a float16 vector of zeros.
+
+    `Adam` divides by the root of squared gradients plus 1e-8. In float16 the squares of small gradients are 0 as well,
+    and the first step makes these weights NaN or infinite (`fused=True` computes in float32). Mixed precision
+    (`autocast` with a `GradScaler`) keeps the weights in float32.
 
     ## Example
     ```python
@@ -60,7 +62,8 @@ class EpsilonUnderflows(Rule):
         Valid(
             "half, whole = nn.Linear(8, 8).half(), nn.Linear(8, 8)\n"
             "first = torch.optim.Adam(half.parameters(), eps=1e-4)\nsecond = torch.optim.AdamW(whole.parameters())\n"
-            "third = torch.optim.SGD(half.parameters(), lr=0.1)"
+            "third = torch.optim.SGD(half.parameters(), lr=0.1)\n"
+            "fused = torch.optim.AdamW(half.parameters(), fused=True)"
         ),
     ]
     INVALID = [
@@ -118,9 +121,12 @@ class EpsilonUnderflows(Rule):
             return
         given = made.arguments.get("params", 0)
         eps = made.arguments.get("eps", 3)
+        fused = made.arguments.get("fused")
+        if fused is not None and not (isinstance(fused, Constant) and not fused.value):
+            return  # its kernel divides in float32
         module = given.module if isinstance(given, ParameterList) else None
         if eps is None and is_optimizer_class(made.type) and isinstance(module, Object) and module.dtype == "float16":
-            message = "the default eps of 1e-8 is 0 in float16; 0 / 0 turns float16 weights into NaN on the first step"
+            message = "the default eps of 1e-8 is 0 in float16; dividing by 0 turns weights into NaN on the first step"
             yield ctx.finding(self, node, message)
 
     def _check(self, tensor: ast.expr, amount: ast.expr, ctx: Context) -> Iterator[Finding]:

@@ -39,11 +39,13 @@ class HandwrittenLogsumexp(Rule):
 
     ## Example
     ```python
-    nll = -torch.log(torch.exp(log_weight + log_density).sum(dim=-1))
+    def nll_loss(log_weight: torch.Tensor, log_density: torch.Tensor):
+        return -torch.log(torch.exp(log_weight + log_density).sum(dim=-1)).mean()
     ```
     Use instead:
     ```python
-    nll = -torch.logsumexp(log_weight + log_density, dim=-1)
+    def nll_loss(log_weight: torch.Tensor, log_density: torch.Tensor):
+        return -torch.logsumexp(log_weight + log_density, dim=-1).mean()
     ```
 
     ## Fix safety

@@ -25,11 +25,13 @@ class HandwrittenSoftmax(Rule):
 
     ## Example
     ```python
-    weights = torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)
+    def attention(scores: torch.Tensor):
+        return torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)
     ```
     Use instead:
     ```python
-    weights = torch.softmax(scores, dim=-1)
+    def attention(scores: torch.Tensor):
+        return torch.softmax(scores, dim=-1)
     ```
 
     ## Fix safety
@@ -121,7 +123,7 @@ class HandwrittenSoftmax(Rule):
         yield ctx.finding(
             self,
             node,
-            "a softmax that does not subtract the maximum; exp overflows above 88.7 in float32 (11 in float16), and "
+            "this softmax does not subtract the maximum; exp overflows above 88.7 in float32 (11 in float16), and "
             "inf / inf is NaN",
             related=[] if place is numerator else [("exp is applied here", place)],
             fixes=[self._fix(node, exponential, total, ctx)] if isinstance(node, ast.BinOp) else [],

@@ -14,8 +14,8 @@ class IntegersBeyondHalf(Rule):
     ## Why is this bad?
     bfloat16 has a significand of eight bits: it represents every integer up to 256, every second one up to 512, every
     eighth around 1500. In float16 every integer up to 2048 is exact. Position embeddings computed from rounded
-    positions give neighbors the same angles, and high frequencies become noise; time steps of a diffusion coincide.
-    Compute angles in float32, and convert their sine and cosine.
+    positions give neighbors the same angles, and high frequencies become noise; different diffusion time steps become
+    one. Compute angles in float32, and convert their sine and cosine.
 
     ## Example
     ```python
@@ -30,7 +30,7 @@ class IntegersBeyondHalf(Rule):
     ```
 
     ## Fix safety
-    No fix: the numbers can stay integers or become float32, and the code after them must match.
+    No fix: the numbers can stay integers or become float32, and the code that uses them has to match.
     """
 
     code, name, since = "DG421", "integers-beyond-half", "0.1"

@@ -19,7 +19,7 @@ class LogOfProduct(Rule):
     Finds `p.prod(dim).log()` if `p` are probabilities: the result of `softmax`, `sigmoid` or `exp`.
 
     ## Why is this bad?
-    A product of many numbers below one soon underflows: in float32 a hundred factors of 0.3 (5e-53) give 0, and the
+    A product of many numbers below one soon underflows: in float32 a hundred factors of 0.3 (5e-53) give 0, whose
     logarithm is -inf. The sum of the logarithms is -120.
 
     ## Example

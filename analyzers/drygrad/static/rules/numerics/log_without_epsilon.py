@@ -25,16 +25,16 @@ class LogWithoutEpsilon(Rule):
     ## What it does
     Finds logarithms of a `sigmoid` (or of `1 - sigmoid`), of `1 - tanh(x)**2`, of `torch.rand` samples, of `x / (1 -
     x)`, and, in what a model or a loss computes, of other values that may be exactly zero: a norm, a variance, a count,
-    the output of `relu`. `log1p`, `logit` and `atanh` have singular points as well.
+    the output of `relu`. The singular points of `log1p`, `logit` and `atanh` are found as well.
 
     ## Why is this bad?
     `log(0)` is -inf, and its gradient infinite or NaN; torch raises nothing. A sigmoid rounds to 0 below a logit of
-    about -104 in float32 (-17 in float16), and to 1 above only 17 (9 in float16): one confident mistake makes the loss
+    about -89 in float32 (-17 in float16), and to 1 above only 17 (8 in float16): one confident mistake makes the loss
     infinite. `logsigmoid` is exact there.
 
-    `tanh` is 1 above about 9: the correction term of a squashed action's log-probability is exact as `2 * (math.log(2)
-    - x - F.softplus(-2 * x))`. `torch.rand` samples from [0, 1) and returns 0 about once in 17 million numbers (2 to
-    the power of 24), which a training run draws within a few steps.
+    `tanh` rounds to 1 above about 9. For the log-probability of a squashed action, `2 * (math.log(2) - x -
+    F.softplus(-2 * x))` is the same correction term without that error. `torch.rand` samples from [0, 1) and returns 0
+    about once in 17 million numbers (2**24), which a training run draws within a few steps.
 
     ## Example
     ```python

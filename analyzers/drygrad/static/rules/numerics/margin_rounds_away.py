@@ -19,8 +19,8 @@ _BOUNDS = {"clamp": ("min", "max"), "clamp_max": ("max",), "clamp_min": ("min",)
 class MarginRoundsAway(Rule):
     """
     ## What it does
-    Finds numbers such as `1 - 1e-8` that clamp a tensor, or from which a tensor is subtracted, and that round to
-    exactly 1 in its dtype. If the dtype is not known, float32 is assumed.
+    Finds numbers such as `1 - 1e-8` that bound a `clamp`, or from which a tensor is subtracted, and that round to
+    exactly 1 in the tensor's dtype. If the dtype is not known, float32 is assumed.
 
     ## Why is this bad?
     float32 has seven digits: the largest number below 1 is `1 - 6e-8`, so `1 - 1e-8` rounds to 1. The clamp lets 1

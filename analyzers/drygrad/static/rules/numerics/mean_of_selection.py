@@ -29,13 +29,15 @@ class MeanOfSelection(Rule):
 
     ## Example
     ```python
-    positive = labels > 0
-    loss = F.smooth_l1_loss(box[positive], target[positive])
+    def box_loss(box: torch.Tensor, target: torch.Tensor, labels: torch.Tensor):
+        positive = labels > 0
+        return F.smooth_l1_loss(box[positive], target[positive])
     ```
     Use instead:
     ```python
-    positive = labels > 0
-    loss = F.smooth_l1_loss(box[positive], target[positive], reduction="sum") / positive.sum().clamp(min=1)
+    def box_loss(box: torch.Tensor, target: torch.Tensor, labels: torch.Tensor):
+        positive = labels > 0
+        return F.smooth_l1_loss(box[positive], target[positive], reduction="sum") / positive.sum().clamp(min=1)
     ```
 
     ## Fix safety

@@ -22,8 +22,8 @@ class ScaleOfLogVariance(Rule):
     Finds `exp(log_var)` that multiplies noise, or is the scale of a `Normal`.
 
     ## Why is this bad?
-    `exp(log_var)` is the variance; the standard deviation is its root, `exp(0.5 * log_var)`. The samples get a
-    different spread than the KL term assumes, and the variational bound is no bound. Nothing raises.
+    `exp(log_var)` is the variance; the standard deviation is its root, `exp(0.5 * log_var)`. The samples have a
+    different spread than the KL term assumes, so the loss is no longer a variational bound. Nothing raises.
 
     ## Example
     ```python

@@ -21,7 +21,7 @@ class SqrtAtZero(Rule):
     """
     ## What it does
     Finds square roots of a sum of squares, a squared distance or a variance, in what a model or a loss computes,
-    without a small number added under the root.
+    without an epsilon under the root.
 
     ## Why is this bad?
     The derivative of a square root at 0 is infinite. If the squares are all 0 (a point and itself, a perfect
@@ -31,11 +31,13 @@ class SqrtAtZero(Rule):
 
     ## Example
     ```python
-    distance = ((a - b) ** 2).sum(-1).sqrt()
+    def distance_loss(a: torch.Tensor, b: torch.Tensor):
+        return ((a - b) ** 2).sum(-1).sqrt().mean()
     ```
     Use instead:
     ```python
-    distance = torch.linalg.vector_norm(a - b, dim=-1)
+    def distance_loss(a: torch.Tensor, b: torch.Tensor):
+        return torch.linalg.vector_norm(a - b, dim=-1).mean()
     ```
 
     ## Fix safety

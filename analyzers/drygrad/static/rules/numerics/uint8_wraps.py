@@ -27,11 +27,13 @@ class Uint8Wraps(Rule):
 
     ## Example
     ```python
-    change = (frame - previous).abs()  # both uint8
+    frames = torch.randint(0, 256, (2, 64, 64), dtype=torch.uint8)
+    change = (frames[1] - frames[0]).float().abs()
     ```
     Use instead:
     ```python
-    change = (frame.float() - previous.float()).abs()
+    frames = torch.randint(0, 256, (2, 64, 64), dtype=torch.uint8)
+    change = (frames[1].float() - frames[0].float()).abs()
     ```
 
     ## Fix safety

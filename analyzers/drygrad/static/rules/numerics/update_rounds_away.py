@@ -28,7 +28,7 @@ class UpdateRoundsAway(Rule):
     ```
 
     ## Fix safety
-    No fix: float32 weights need memory, and a place to be kept in.
+    No fix: float32 weights take memory, and the program has to keep them somewhere.
     """
 
     code, name, since = "DG423", "update-rounds-away", "0.1"

@@ -34,11 +34,13 @@ class WhereMasksNan(Rule):
 
     ## Example
     ```python
-    y = torch.where(x > 0, torch.log(x), 0.0)
+    def loss(x: torch.Tensor):
+        return torch.where(x > 0, torch.log(x), 0.0).sum()
     ```
     Use instead:
     ```python
-    y = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)
+    def loss(x: torch.Tensor):
+        return torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0).sum()
     ```
 
     ## Fix safety

@@ -9,7 +9,8 @@ class AccumulationUneven(Rule):
     """
     ## What it does
     Calls a training step that runs `backward()` several times before `optimizer.step()` once more, and measures how
-    much each micro-batch contributes to the gradient. It reports
+    much each micro-batch contributes to the gradient. It reports:
+
     - means over different numbers of targets (`ignore_index`, class weights) that all get the same weight,
     - a first or last group with fewer micro-batches whose losses are divided as in a full group,
     - gradients that are clipped or scaled after each micro-batch rather than once before the step,

@@ -8,14 +8,14 @@ from drygrad.model import Invalid, Rule, Valid
 class BatchSizeFixed(Rule):
     """
     ## What it does
-    Runs a module in eval mode with one sample less, and with a single one. It reports the line that then fails, or that
-    drops the batch dimension.
+    Runs a module in eval mode with one sample fewer, and with a single one. It reports the line that then fails, or
+    that drops the batch dimension.
 
     ## Why is this bad?
-    The last batch of a loader is smaller, and in production samples come one by one. `squeeze()` without a dimension
-    removes the batch dimension of a single sample; a `view(4, -1)`, or a state created for a batch of four, fails with
-    three. It is tried if a layer shows that the first dimension is the batch (a convolution, a batch norm, a recurrent
-    layer, attention), and, as an info, if only the source does: `x: (batch, time)`, `b, t = x.shape`.
+    The last batch of a loader may be smaller, and in production samples come one by one. `squeeze()` without a
+    dimension removes the batch dimension of a single sample; a `view(4, -1)`, or a state created for a batch of four,
+    fails with three. It is tried if a layer shows that the first dimension is the batch (a convolution, a batch norm, a
+    recurrent layer, attention), and, as an info, if only the source does: `x: (batch, time)`, `b, t = x.shape`.
 
     ## Example
     ```python

@@ -12,9 +12,9 @@ class CallDependsOnEarlier(Rule):
     run's first call. If the second fails or differs, it reports the line that uses state left by the first call.
 
     ## Why is this bad?
-    A mask created for the first length, a state for the first batch, a cache without its key, or a modified default
-    argument: the first batch is right, and the next one fails or, worse, gets the answer of another. State kept on
-    purpose is not reported: objects with methods, `global`, lists and dicts passed in.
+    A mask created for the first length, a state for the first batch, a cache with an incomplete key, or a modified
+    default argument: the first batch is right, and the next one fails or, worse, gets the first one's answer. State
+    kept on purpose is not reported: objects with methods, `global`, lists and dicts passed in.
 
     ## Example
     ```python

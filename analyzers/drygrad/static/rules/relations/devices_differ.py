@@ -16,13 +16,13 @@ class DevicesDiffer(Rule):
     result that is left on the CPU has this code.
 
     ## Why is this bad?
-    Tests, examples and docstrings use small CPU tensors, so every operation finds its operands. On a machine with a GPU
-    the first mixed operation raises "Expected all tensors to be on the same device", or the caller's next one does.
-    Tensors that the caller could have moved are not reported, nor code that gets a loader or places its tensors itself.
+    Tests, examples and docstrings use small CPU tensors, so all tensors are on one device. On a machine with a GPU the
+    first mixed operation raises "Expected all tensors to be on the same device", or the caller's next one does. Tensors
+    that the caller could have moved are not reported, nor code that gets a loader or places its tensors itself.
 
     An object that stores the CPU as its device, as trainers and agents do, is switched to the GPU together with its
-    models and optimizers: what it then loads or creates on the CPU is reported as an info. Methods are called several
-    times, because stored state may take later calls elsewhere.
+    models and optimizers; what it then loads or creates on the CPU is reported as an info. Methods are called several
+    times, because a later call may take another branch once state is stored.
 
     ## Example
     ```python

@@ -19,7 +19,7 @@ class DtypeFixed(Rule):
     reported, nor operations that a device does not support in that dtype.
 
     ## Why is this bad?
-    `torch.zeros(n)` has the default dtype, not that of the tensors it is used with. The code works until somebody calls
+    `torch.zeros(n)` has the default dtype, not that of the tensors it is used with. The code works until someone calls
     `model.half()` or `model.double()`, loads a checkpoint in bfloat16, or runs `gradcheck`.
 
     ## Example

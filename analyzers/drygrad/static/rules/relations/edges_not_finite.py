@@ -17,14 +17,14 @@ class EdgesNotFinite(Rule):
     otherwise this code. Padding is the number that the code compares integers with, such as `ids != 0`.
 
     An edge case only counts if nothing rules it out: a check that raises, a name or docstring that asks for positive or
-    normalized values, inputs that are all positive, of length one, or within a range. A result that is only infinite is
+    normalized values, inputs that are all positive, of length one, or within a range. An infinite result without NaN is
     not reported, since that limit may be intended. Large values are only reported if a run in float64 gives a result
-    that float32 can represent. The finding is a warning if real data is likely to hit the edge and more than the result
-    of the one sample is lost: a loss, the gradients of weights, other samples. Otherwise it is an info.
+    that float32 can represent. The finding is a warning if real data is likely to hit the edge and the damage goes
+    beyond that sample's own result: a loss, the gradients of weights, other samples. Otherwise it is an info.
 
     ## Why is this bad?
-    A batch without a positive, a black image, or a node without neighbors occurs once in a thousand steps. From then on
-    the loss is NaN, and so is every weight.
+    A batch without a positive, a black image, or a node without neighbors turns up once in a thousand steps. From then
+    on the loss is NaN, and so is every weight.
 
     ## Example
     ```python

@@ -9,8 +9,8 @@ class EvaluationChangesState(Rule):
     """
     ## What it does
     Calls a module in eval mode and compares its parameters, buffers and modes before and after. It reports the line
-    that changed them. What only the first call creates, such as a table computed once, and buffers that count are not
-    reported. For a module that the program trains it is an info: nothing shows that it is ever evaluated.
+    that changed them. Counters are not reported, nor what only the first call creates, such as a cached table. If the
+    program trains the module, it is an info: nothing shows that it is ever evaluated.
 
     ## Why is this bad?
     Validation then changes the model that it measures: running statistics include the validation set, a table scaled in

@@ -9,8 +9,8 @@ class EvaluationDiffers(Rule):
     """
     ## What it does
     Calls a module in eval mode twice with the same inputs and different seeds, and reports the first operation whose
-    result differs. Active dropout is reported as DG743, state kept between calls under this code. For a module that the
-    program trains it is an info: nothing shows that it is ever evaluated.
+    result differs. Active dropout is reported as DG743, state kept between calls under this code. If the program trains
+    the module, it is an info: nothing shows that it is ever evaluated.
 
     ## Why is this bad?
     After `model.eval()`, equal inputs must give equal results: a metric must be the same when it is computed twice, and

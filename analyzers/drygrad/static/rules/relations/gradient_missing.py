@@ -11,14 +11,14 @@ class GradientMissing(Rule):
     """
     ## What it does
     Runs a target whose result has a graph, with gradients enabled, and looks for parameters that backward would not
-    reach. It changes them slightly; if the result changes, it reports where their graph ends. Every custom
+    reach. It changes each slightly; if the result changes too, it reports where the graph ends. Every custom
     `torch.autograd.Function` is also compared with finite differences (DG123).
 
     It is a warning if a module in training copies numbers (`torch.tensor([...])`, `.item()`), which is never meant to
     stop a gradient, otherwise an info. Frozen parameters, and whatever is under `no_grad`, are assumed to be intended.
 
     ## Why is this bad?
-    The optimizer skips parameters without a gradient: they keep their initial value, silently.
+    The optimizer silently skips parameters without a gradient, so they keep their initial values.
 
     ## Example
     ```python

@@ -10,18 +10,18 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class InputIgnored(Rule):
     """
     ## What it does
-    Changes one tensor argument after the other, in several ways. If a target computes with it but every result stays
-    the same to the last bit, it reports where the influence ends: the last operation that changes, or the one that
-    reads the argument without effect. For module inputs it also looks for features (dimension 1 of two or four) that
-    get no gradient, changes them, and reports those without effect.
+    Changes the tensor arguments one by one, in several ways. If a target computes with an argument but every result
+    stays the same to the last bit, it reports where the influence ends: the last operation that changes, or the one
+    that reads the argument without effect. For inputs of a module it also looks for features (dimension 1 of two or
+    four) that get no gradient, changes them, and reports those without effect.
 
     Arguments that only provide a shape, or that nothing reads, are skipped, as are inputs whose values go into a
     buffer, or that the target rejects when changed. Parameters that are all 0 get other values first: a closed gate
     opens during training. It is an info, because an input may be reserved for later.
 
     ## Why is this bad?
-    A mask filled into a discarded copy, a branch missing from a sum, a slice read twice: the program runs, but learns
-    from less than it is given.
+    A mask filled into a discarded copy, a branch missing from a sum, the same slice read twice: the program runs, but
+    learns from less than it is given.
 
     ## Example
     ```python

@@ -16,7 +16,7 @@ class LayoutFixed(Rule):
     torch refuses then, in the code itself or in the backward of a custom function.
 
     ## Why is this bad?
-    Whether `view` works depends on the strides of a tensor, not on its shape. The code works until somebody reads an
+    Whether `view` works depends on the strides of a tensor, not on its shape. The code works until someone reads an
     image with NumPy, or transposes the result of a custom function.
 
     ## Example

@@ -13,16 +13,18 @@ class PaddingReachesResult(Rule):
     Calls a target on sequences whose last positions are padding, and on the same sequences cut off where the padding
     begins. If the results at real positions differ, it reports the first operation that lets padding in.
 
-    It is only tried if the program shows what is padded: a mask with the values of sequences that end or with a telling
-    name (`attention_mask`, `key_padding_mask`), lengths that `pack_padded_sequence` or a comparison with positions
+    It is only tried if the program shows what is padded: a mask whose values or name (`attention_mask`,
+    `key_padding_mask`) are those of a padding mask, lengths that `pack_padded_sequence` or a comparison with positions
     reads, an embedding with a `padding_idx`. Padding is zeros, or the `padding_idx` of the embedding; modules are in
-    eval mode. It is a warning if an operation over all positions (a mean, a softmax, reading the last one) lets padding
-    into the first result, otherwise an info: a convolution mixes in a little padding at the border, which many accept,
-    and padding that only an embedding's `padding_idx` suggests may never occur.
+    eval mode.
+
+    It is a warning if an operation over all positions (a mean, a softmax, reading the last one) lets padding into the
+    first result. Otherwise it is an info: a convolution mixes in a little padding at the border, which many accept, and
+    padding that only an embedding's `padding_idx` suggests may never occur.
 
     ## Why is this bad?
     How much a sample is padded depends on the longest one in its batch. With a mean over padding, weights masked after
-    the softmax, or a state read at the padding, the same text gets a different answer in another batch.
+    the softmax, or a state read at a padded position, the same text gets a different answer in another batch.
 
     ## Example
     ```python

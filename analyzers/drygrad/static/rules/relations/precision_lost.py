@@ -12,15 +12,16 @@ class PrecisionLost(Rule):
     ## What it does
     Runs a target with float32 inputs again in float64, operation by operation next to the first call. If a result is
     off by more than a hundredth of its largest value, it reports the first operation whose result is off although its
-    operands agree. Then it tries inputs a thousand deviations away from 0, one after the other, if nothing rules out
-    such values; there it only reports differences of nearly equal numbers, as an info that names the input.
+    operands agree. Then it shifts one input after the other a thousand standard deviations away from 0, unless
+    something rules out such values; there it only reports differences of nearly equal numbers, as an info that names
+    the input.
 
-    What is inherently ill-conditioned is not reported: angles of many turns, nearly singular matrices, comparisons that
-    come out differently; nor is what is 0 except for rounding.
+    Inherently ill-conditioned results are not reported: angles of many turns, nearly singular matrices, comparisons
+    that flip; nor are results that are 0 up to rounding.
 
     ## Why is this bad?
     float32 has seven digits. The difference of two squares, distances computed as `x² + y² - 2xy`, or `exp(x) - 1` near
-    0 have none left if the numbers are large and the difference is small: the result is noise, or a negative variance.
+    0 lose them all if the numbers are large and the difference is small: the result is noise, or a negative variance.
 
     ## Example
     ```python

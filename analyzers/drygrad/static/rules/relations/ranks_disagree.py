@@ -10,15 +10,15 @@ from drygrad.model import Invalid, Rule, Severity, Valid
 class RanksDisagree(Rule):
     """
     ## What it does
-    Runs a program that creates a process group again as several ranks: as many as it is launched with (`--ranks`), as
-    many as it asks for, or two. The ranks take turns, and their collectives exchange values as on a cluster. Where
-    ranks diverge, the finding has the code of its rule (DG620, DG621); an error on one rank that the program alone does
-    not raise has its own code.
+    Takes a program that creates a process group and runs it again as several ranks: as many as it is launched with
+    (`--ranks`), as many as it asks for, or two. The ranks take turns, and their collectives exchange values as on a
+    cluster. Where ranks diverge, the finding has the code of its rule (DG620, DG621); an error that only occurs on one
+    of several ranks has its own code.
 
     ## Why is this bad?
-    Programs for several ranks are usually tried with one. What only the others do first shows on the cluster: a folder
-    that rank 0 creates and rank 1 does not wait for, a source that is not in the group, a shape that is only divisible
-    by one.
+    Programs for several ranks are usually tried with one. What only the other ranks do then fails on the cluster: a
+    folder that rank 0 creates and rank 1 does not wait for, a source rank outside the group, a size that two ranks
+    cannot share evenly.
 
     ## Example
     ```python

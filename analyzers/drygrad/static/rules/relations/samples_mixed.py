@@ -17,9 +17,9 @@ class SamplesMixed(Rule):
     recurrent layer without `batch_first=True` runs without an error and trains badly.
 
     It is tried if a layer shows that the first dimension is the batch: a convolution, a batch norm, a recurrent layer,
-    attention. If only the source does (`x: (batch, time)`, `b, t = x.shape`), which also covers functions, or a
-    shuffled `DataLoader` that stacks the inputs, the finding is an info, and there is none if the name or the
-    source says that samples are meant to interact: "contrastive", "normalize", "over the batch".
+    attention. If only the source shows it (`x: (batch, time)`, `b, t = x.shape`, in functions too), or a shuffled
+    `DataLoader` that stacks the inputs, the finding is an info. Nothing is reported if a name or the source says that
+    samples are meant to interact: "contrastive", "normalize", "over the batch".
 
     ## Example
     ```python

@@ -12,7 +12,7 @@ class StateLost(Rule):
     its `state_dict` into the second, and compares their results in eval mode. If they differ, it reports the attribute
     responsible: one that is neither parameter nor buffer, and is drawn at random, computed from weights in the
     constructor, or changed in training. It also reports state that a call has changed so that a new module rejects it.
-    Layers in a plain list are reported as DG741, tensors that learn as DG744.
+    Layers in a plain list are reported as DG741, learnable tensors as DG744.
 
     ## Why is this bad?
     Checkpoints only contain parameters, buffers and registered modules. Training shows nothing; the model that you load

@@ -8,10 +8,11 @@ from drygrad.model import Invalid, Rule, Valid
 class StepNotForgotten(Rule):
     """
     ## What it does
-    Calls a function that runs backward and an optimizer step several times in a row under all instruments; for other
-    modules, the forward followed by a backward. It reports a later call that fails because it runs into the graph of an
-    earlier one (DG108, DG113), whatever keeps the graph of each call (DG501, DG502), and gradients that nothing clears
-    (DG703). If none of these names the cause, but each call leaves more tensors with a graph, it has this code.
+    Calls a function that runs backward and an optimizer step several times in a row, and checks every call as in a dry
+    run; for other modules, the forward followed by a backward. It reports a later call that fails because it goes
+    through the graph of an earlier one (DG108, DG113), whatever keeps the graph of each call (DG501, DG502), and
+    gradients that nothing clears (DG703). If none of these names the cause, but each call leaves more tensors with a
+    graph, it has this code.
 
     ## Why is this bad?
     The first step is right. Then the second fails, or every step needs more memory than the one before, or the

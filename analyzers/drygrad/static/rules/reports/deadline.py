@@ -8,7 +8,7 @@ from drygrad.model import Invalid, Rule, Valid
 class Deadline(Rule):
     """
     ## What it does
-    Says where a dry run was when its time was up: the line, and the operation if one was running.
+    Says where a dry run was when it reached its time limit: the line, and the operation if one was running.
 
     ## Why is this bad?
     This is not necessarily a fault: the run may just be slow, and a longer `--timeout` lets it finish. But an endless

@@ -29,10 +29,18 @@ class AnomalyDetectionLeftOn(Rule):
     ## Example
     ```python
     torch.autograd.set_detect_anomaly(True)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
     ```
     Use instead:
     ```python
     torch.autograd.set_detect_anomaly(args.debug)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
     ```
 
     ## Fix safety

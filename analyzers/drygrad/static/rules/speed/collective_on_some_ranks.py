@@ -27,9 +27,9 @@ class CollectiveOnSomeRanks(Rule):
     rank, a rank with one more batch.
 
     ## Why is this bad?
-    A collective returns when all ranks have called it. A rank that calls it alone waits until the watchdog aborts the
-    job, after ten minutes with NCCL, and the message names the collective that the others were waiting in, not this
-    line. If the others call a different collective in the meantime, values of one end up in the other.
+    A collective returns once all ranks have called it. A rank that calls it alone waits until the watchdog aborts the
+    job, after ten minutes with NCCL, and the error names the collective that the others were waiting in, not this line.
+    If the others call a different collective in the meantime, values of one end up in the other.
 
     ## Example
     ```python

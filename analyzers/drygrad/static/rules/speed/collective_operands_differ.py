@@ -12,8 +12,8 @@ class CollectiveOperandsDiffer(Rule):
     sizes, dtypes, reductions or source ranks.
 
     ## Why is this bad?
-    NCCL checks nothing: it hangs, or fills the rest with whatever was in memory. Gloo raises an error about sizes in
-    bytes. A rank that finds nothing, or gets the last, shorter batch, is enough.
+    NCCL checks nothing: it hangs, or leaves part of the result uninitialized. Gloo raises an error about sizes in
+    bytes. One rank that selects nothing, or gets the shorter last batch, is enough.
 
     ## Example
     ```python

@@ -31,14 +31,16 @@ class ConcatenationInLoop(Rule):
     ## Example
     ```python
     outputs = torch.empty(0, 10)
-    for x in loader:
-        outputs = torch.cat([outputs, model(x)])
+    with torch.no_grad():
+        for x in loader:
+            outputs = torch.cat([outputs, model(x)])
     ```
     Use instead:
     ```python
     outputs = []
-    for x in loader:
-        outputs.append(model(x))
+    with torch.no_grad():
+        for x in loader:
+            outputs.append(model(x))
     outputs = torch.cat(outputs)
     ```
 

@@ -23,19 +23,27 @@ class ConstantCopiedAnew(Rule):
     `forward`.
 
     ## Why is this bad?
-    The copy happens every time, and the CPU waits for it. Once before the loop is enough; in a module, use
-    `register_buffer`: `model.to(device)` then moves the tensor with the weights, and checkpoints include it.
+    The copy happens every time, and the CPU waits for it. Once before the loop is enough. In a module, use
+    `register_buffer`: `model.to(device)` then moves the tensor with the weights, and checkpoints include it (unless
+    `persistent=False`).
 
     ## Example
     ```python
+    weight = torch.tensor([0.2, 0.8])
     for x, y in loader:
-        loss = F.mse_loss(adjacency.to(device) @ model(x), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x.cuda()), y.cuda(), weight=weight.cuda())
+        loss.backward()
+        optimizer.step()
     ```
     Use instead:
     ```python
-    adjacency = adjacency.to(device)
+    weight = torch.tensor([0.2, 0.8], device="cuda")
     for x, y in loader:
-        loss = F.mse_loss(adjacency @ model(x), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x.cuda()), y.cuda(), weight=weight)
+        loss.backward()
+        optimizer.step()
     ```
 
     ## Fix safety

@@ -29,20 +29,31 @@ class EndlessWait(Rule):
 
     ## Example
     ```python
-    def snapshot(self):
-        with self.lock:
-            return {name: self.mean(name) for name in self.count}
+    class Means:
+        def __init__(self):
+            self.lock, self.total, self.count = threading.Lock(), {}, {}
 
+        def mean(self, name):
+            with self.lock:
+                return self.total[name] / self.count[name]
 
-    def mean(self, name):
-        with self.lock:
-            return self.total[name] / self.count[name]
+        def snapshot(self):
+            with self.lock:
+                return {name: self.mean(name) for name in self.count}
     ```
     Use instead:
     ```python
-    def snapshot(self):
-        with self.lock:
-            return {name: self.total[name] / n for name, n in self.count.items()}
+    class Means:
+        def __init__(self):
+            self.lock, self.total, self.count = threading.Lock(), {}, {}
+
+        def mean(self, name):
+            with self.lock:
+                return self.total[name] / self.count[name]
+
+        def snapshot(self):
+            with self.lock:
+                return {name: self.total[name] / n for name, n in self.count.items()}
     ```
 
     ## References

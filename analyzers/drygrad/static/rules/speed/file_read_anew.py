@@ -54,18 +54,22 @@ class FileReadAnew(Rule):
 
     ## Example
     ```python
-    def __getitem__(self, index):
-        signals = np.load(self.path)
-        return torch.from_numpy(signals[index])
+    class Signals(Dataset):
+        def __init__(self, path):
+            self.path = path
+
+        def __getitem__(self, index):
+            signals = np.load(self.path)
+            return torch.from_numpy(signals[index])
     ```
     Use instead:
     ```python
-    def __init__(self, path):
-        self.signals = np.load(path)
+    class Signals(Dataset):
+        def __init__(self, path):
+            self.signals = np.load(path)
 
-
-    def __getitem__(self, index):
-        return torch.from_numpy(self.signals[index])
+        def __getitem__(self, index):
+            return torch.from_numpy(self.signals[index])
     ```
 
     ## Fix safety

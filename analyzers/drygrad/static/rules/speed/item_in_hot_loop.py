@@ -39,16 +39,20 @@ class ItemInHotLoop(Rule):
 
     ## Example
     ```python
+    model.cuda()
     for x, y in loader:
-        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x.cuda()), y.cuda())
         loss.backward()
         optimizer.step()
         running_loss += loss.item()
     ```
     Use instead:
     ```python
+    model.cuda()
     for x, y in loader:
-        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x.cuda()), y.cuda())
         loss.backward()
         optimizer.step()
         running_loss += loss.detach()

@@ -29,7 +29,8 @@ class IteratorMadeAnew(Rule):
     ## Why is this bad?
     Each `iter()` starts an epoch: workers are restarted, all indices are shuffled again, and only the first batch is
     used. A loader that does not shuffle returns the same batch every time, and the rest of the data is never used. One
-    that shuffles returns different batches at that cost; this is an info.
+    that shuffles returns different batches at that cost; this is an info. (`itertools.cycle(loader)` is no remedy: it
+    keeps all batches of the first epoch in memory and repeats them in the same order.)
 
     ## Example
     ```python
@@ -38,7 +39,12 @@ class IteratorMadeAnew(Rule):
     ```
     Use instead:
     ```python
-    batches = itertools.cycle(loader)
+    def endless(loader):
+        while True:
+            yield from loader
+
+
+    batches = endless(loader)
     for step in range(steps):
         x, y = next(batches)
     ```

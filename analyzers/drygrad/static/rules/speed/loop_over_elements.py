@@ -35,13 +35,17 @@ class LoopOverElements(Rule):
 
     ## Example
     ```python
-    for t, p in zip(target.flatten(), prediction.flatten()):
-        matrix[t, p] += 1
+    def confusion(target: torch.Tensor, prediction: torch.Tensor, classes: int):
+        matrix = torch.zeros(classes, classes, device=target.device)
+        for t, p in zip(target.flatten(), prediction.flatten()):
+            matrix[t, p] += 1
+        return matrix
     ```
     Use instead:
     ```python
-    index = target.flatten() * classes + prediction.flatten()
-    matrix += torch.bincount(index, minlength=classes**2).view(classes, classes)
+    def confusion(target: torch.Tensor, prediction: torch.Tensor, classes: int):
+        index = target.flatten() * classes + prediction.flatten()
+        return torch.bincount(index, minlength=classes**2).view(classes, classes)
     ```
     Where the numbers are needed one by one, `tensor.tolist()` gets them all at once. A mask of lengths is
     `torch.arange(longest) < lengths[:, None]`.

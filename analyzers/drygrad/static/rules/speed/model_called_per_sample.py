@@ -19,17 +19,21 @@ class ModelCalledPerSample(Rule):
     Finds loops over the rows of a tensor that call a model on each row as a batch of one (`model(x.unsqueeze(0))`).
 
     ## Why is this bad?
-    A GPU needs about as long for one sample as for a hundred: it mostly waits for the next kernel launch. On a CPU each
-    call has its fixed cost too. Call the model on the whole batch.
+    A GPU needs about as long for one sample as for a hundred: it mostly waits for the next kernel launch. On a CPU,
+    every call has a fixed cost, too. Call the model on the whole batch.
 
     ## Example
     ```python
-    for image in images:
-        outputs.append(model(image.unsqueeze(0)))
+    def predict(model: nn.Module, images: torch.Tensor):
+        outputs = []
+        for image in images:
+            outputs.append(model(image.unsqueeze(0)))
+        return torch.cat(outputs)
     ```
     Use instead:
     ```python
-    outputs = model(images)
+    def predict(model: nn.Module, images: torch.Tensor):
+        return model(images)
     ```
     """
 

@@ -31,13 +31,15 @@ class NonBlockingCopyRead(Rule):
 
     ## Example
     ```python
-    predictions = logits.to("cpu", non_blocking=True)
-    print(predictions.numpy())
+    def report(logits: torch.Tensor):
+        predictions = logits.to("cpu", non_blocking=True)
+        print(predictions.tolist())
     ```
     Use instead:
     ```python
-    predictions = logits.to("cpu")
-    print(predictions.numpy())
+    def report(logits: torch.Tensor):
+        predictions = logits.to("cpu")
+        print(predictions.tolist())
     ```
     or call `torch.cuda.synchronize()` (or wait for an event) between several copies and the first reading.
 

@@ -28,10 +28,14 @@ class ProductWithDiagonal(Rule):
 
     ## Example
     ```python
+    adjacency = torch.rand(8, 8)
+    d = adjacency.sum(dim=1).rsqrt()
     normalized = torch.diag(d) @ adjacency @ torch.diag(d)
     ```
     Use instead:
     ```python
+    adjacency = torch.rand(8, 8)
+    d = adjacency.sum(dim=1).rsqrt()
     normalized = d.unsqueeze(-1) * adjacency * d
     ```
 

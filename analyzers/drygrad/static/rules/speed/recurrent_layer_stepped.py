@@ -20,8 +20,8 @@ _FORMS = frozenset({"unsqueeze", "view", "reshape", "contiguous", "to", "float"}
 class RecurrentLayerStepped(Rule):
     """
     ## What it does
-    Finds loops over time that call `nn.LSTM`, `nn.GRU` or `nn.RNN` on one step of an available sequence and pass the
-    state unchanged from call to call.
+    Finds loops over time that call `nn.LSTM`, `nn.GRU` or `nn.RNN` on one step of a sequence that exists as a whole,
+    and pass the state on unchanged.
 
     ## Why is this bad?
     These layers process a whole sequence in one call, with the same result and a single large matrix product for the
@@ -31,14 +31,23 @@ class RecurrentLayerStepped(Rule):
 
     ## Example
     ```python
-    for t in range(x.size(1)):
-        y, h = self.gru(x[:, t : t + 1], h)
-        outputs.append(y)
-    output = torch.cat(outputs, dim=1)
+    gru = nn.GRU(8, 16, batch_first=True)
+
+
+    def encode(x: torch.Tensor, h):
+        outputs = []
+        for t in range(x.size(1)):
+            y, h = gru(x[:, t : t + 1], h)
+            outputs.append(y)
+        return torch.cat(outputs, dim=1), h
     ```
     Use instead:
     ```python
-    output, h = self.gru(x, h)
+    gru = nn.GRU(8, 16, batch_first=True)
+
+
+    def encode(x: torch.Tensor, h):
+        return gru(x, h)
     ```
     """
 

@@ -23,15 +23,19 @@ class TensorOfArrays(Rule):
 
     ## Why is this bad?
     Every number is converted to a Python object and back: a batch of images takes seconds, while `np.stack` and
-    `torch.from_numpy` take milliseconds. torch warns once, among all other output.
+    `torch.from_numpy` take milliseconds. torch warns about it once per process.
 
     ## Example
     ```python
-    batch = torch.tensor([frame for frame in frames])
+    def stacked(n: int) -> torch.Tensor:
+        frames = [np.zeros((64, 64), dtype=np.float32) for _ in range(n)]
+        return torch.tensor(frames)
     ```
     Use instead:
     ```python
-    batch = torch.from_numpy(np.stack(frames))
+    def stacked(n: int) -> torch.Tensor:
+        frames = [np.zeros((64, 64), dtype=np.float32) for _ in range(n)]
+        return torch.from_numpy(np.stack(frames))
     ```
 
     ## Fix safety

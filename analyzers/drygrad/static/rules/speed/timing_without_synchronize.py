@@ -47,15 +47,17 @@ class TimingWithoutSynchronize(Rule):
 
     ## Example
     ```python
+    x = torch.randn(1000, 1000, device="cuda")
     start = time.perf_counter()
-    output = model(images.cuda())
+    y = x @ x
     print(time.perf_counter() - start)
     ```
     Use instead:
     ```python
+    x = torch.randn(1000, 1000, device="cuda")
     torch.cuda.synchronize()
     start = time.perf_counter()
-    output = model(images.cuda())
+    y = x @ x
     torch.cuda.synchronize()
     print(time.perf_counter() - start)
     ```

@@ -28,17 +28,21 @@ class WholeSetPerSample(Rule):
 
     ## Example
     ```python
-    def __getitem__(self, index):
-        return (self.data[index] - self.data.mean(0)) / self.data.std(0)
+    class Signals(Dataset):
+        def __init__(self, data):
+            self.data = data
+
+        def __getitem__(self, index):
+            return (self.data[index] - self.data.mean(0)) / self.data.std(0)
     ```
     Use instead:
     ```python
-    def __init__(self, data):
-        self.data = (data - data.mean(0)) / data.std(0)
+    class Signals(Dataset):
+        def __init__(self, data):
+            self.data = (data - data.mean(0)) / data.std(0)
 
-
-    def __getitem__(self, index):
-        return self.data[index]
+        def __getitem__(self, index):
+            return self.data[index]
     ```
 
     ## Fix safety

@@ -21,14 +21,15 @@ _OF_GROUPS = frozenset({"lr", "learning_rate", "weight_decay", "momentum"})
 class AttributeWithoutEffect(Rule):
     """
     ## What it does
-    Finds assignments to attributes that torch never reads: `model.requires_grad = False` and `model.training = False`
-    on an `nn.Module`, `p.require_grad = False` (misspelled), `optimizer.lr = 1e-4`.
+    Finds assignments to attributes that torch does not read there: `model.requires_grad = False` on an `nn.Module`,
+    `p.require_grad = False` (misspelled), `optimizer.lr = 1e-4`. Also finds `model.training = False`, which does not
+    reach the submodules.
 
     ## Why is this bad?
-    Python lets you set any attribute, so nothing raises and nothing happens: layers that should be frozen keep
-    learning, and the learning rate does not change. `requires_grad` is an attribute of parameters (use
-    `requires_grad_()` for a whole module); setting `training` changes the module but not its submodules, which contain
-    dropout and batch norm; an optimizer reads its learning rate from `param_groups`.
+    Python lets you set any attribute, so nothing raises: layers that should be frozen keep learning, and the learning
+    rate does not change. `requires_grad` is an attribute of parameters (use `requires_grad_()` for a whole module);
+    setting `training` changes the module but not the dropout and batch norm inside it; an optimizer reads its learning
+    rate from `param_groups`.
 
     ## Example
     ```python

@@ -29,8 +29,8 @@ class BestNeverImproves(Rule):
     infinity with `>`.
 
     ## Why is this bad?
-    The saved checkpoint is not the best one. Without the assignment every epoch that beats the initial value overwrites
-    it; with the wrong direction none is ever saved, or the worst.
+    The saved checkpoint is not the best one. Without the assignment, every epoch that beats the initial value
+    overwrites it; with the wrong direction, no checkpoint is ever saved, or the worst one is.
 
     ## Example
     ```python

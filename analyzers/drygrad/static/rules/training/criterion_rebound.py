@@ -22,7 +22,8 @@ class CriterionRebound(Rule):
     the loss function is rebound to its result.
 
     ## Why is this bad?
-    The second iteration calls a tensor: `TypeError: 'Tensor' object is not callable`.
+    The second iteration calls a tensor: `TypeError: 'Tensor' object is not callable`. If `self.loss` is a module, torch
+    already refuses to replace it with a tensor.
 
     ## Example
     ```python
@@ -40,7 +41,7 @@ class CriterionRebound(Rule):
     ```
 
     ## Fix safety
-    No fix: which uses mean the loss function and which its result is for you to decide.
+    No fix: only you know which uses mean the loss function and which its result.
     """
 
     code, name, since = "DG774", "criterion-rebound", "0.1"

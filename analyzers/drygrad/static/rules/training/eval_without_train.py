@@ -28,18 +28,24 @@ class EvalWithoutTrain(Rule):
     model.train()
     for epoch in range(epochs):
         for x, y in loader:
-            step(model, x, y)
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
         model.eval()
-        validate(model)
+        with torch.no_grad():
+            print(sum(criterion(model(x), y).item() for x, y in validation))
     ```
     Use instead:
     ```python
     for epoch in range(epochs):
         model.train()
         for x, y in loader:
-            step(model, x, y)
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
         model.eval()
-        validate(model)
+        with torch.no_grad():
+            print(sum(criterion(model(x), y).item() for x, y in validation))
     ```
 
     ## Fix safety

@@ -23,8 +23,9 @@ class ExhaustedIterator(Rule):
     twice: by the optimizer and then by `clip_grad_norm_`, or in every iteration of a loop.
 
     ## Why is this bad?
-    `parameters()` returns a generator. The optimizer exhausts it, so the next consumer silently gets nothing: gradients
-    are not clipped, weights are not averaged, nothing is counted.
+    `parameters()` returns a generator. The optimizer exhausts it, so the next consumer gets nothing: gradients are not
+    clipped, weights are not averaged, nothing is counted. Nothing raises; of torch's own functions, only
+    `clip_grad_norm_` warns, in recent releases.
 
     ## Example
     ```python

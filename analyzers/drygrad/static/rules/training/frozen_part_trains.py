@@ -78,7 +78,7 @@ class FrozenPartTrains(Rule):
     distiller.train()
     distiller.teacher.eval()
     ```
-    Or override `train` in the module, which then holds for every caller.
+    Or override `train` in the module, which then works for every caller.
 
     ## Fix safety
     Unsafe: it changes how the model trains.

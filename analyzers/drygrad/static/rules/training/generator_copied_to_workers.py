@@ -30,27 +30,34 @@ class GeneratorCopiedToWorkers(Rule):
 
     ## Why is this bad?
     Each worker gets a copy of the dataset, including the state of the generator: all workers draw the same numbers, so
-    each crop, flip or noise occurs as often as there are workers. The copies are recreated in every epoch, so each
-    epoch starts with the same numbers. The DataLoader seeds torch's generator, and the global one of NumPy, differently
+    each crop, flip or noise occurs as often as there are workers. Unless workers are persistent, every epoch also
+    starts with the same numbers again. The DataLoader seeds torch's generator, and the global one of NumPy, differently
     in each worker, but not a generator held by an object.
 
     ## Example
     ```python
     class Crops(Dataset):
         def __init__(self, images, seed):
+            self.images = images
             self.rng = np.random.default_rng(seed)
 
         def __getitem__(self, index):
             return crop(self.images[index], self.rng.integers(32))
+
+
+    loader = DataLoader(Crops(images, seed=0), num_workers=4)
     ```
     Use instead:
     ```python
     class Crops(Dataset):
-        def __init__(self, images, seed):
-            self.seed = seed
+        def __init__(self, images):
+            self.images = images
 
         def __getitem__(self, index):
             return crop(self.images[index], torch.randint(32, ()).item())
+
+
+    loader = DataLoader(Crops(images), num_workers=4)
     ```
 
     ## Fix safety

@@ -30,19 +30,25 @@ class HalfInsideAutocast(Rule):
 
     ## Example
     ```python
-    model = Net().cuda().half()
+    model = nn.Linear(8, 4).cuda().half()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler()
     with torch.autocast("cuda"):
-        loss = criterion(model(x), y)
+        loss = F.cross_entropy(model(x), y)
     scaler.scale(loss).backward()
     scaler.step(optimizer)
+    scaler.update()
     ```
     Use instead:
     ```python
-    model = Net().cuda()
+    model = nn.Linear(8, 4).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler()
     with torch.autocast("cuda"):
-        loss = criterion(model(x), y)
+        loss = F.cross_entropy(model(x), y)
     scaler.scale(loss).backward()
     scaler.step(optimizer)
+    scaler.update()
     ```
 
     ## Fix safety

@@ -37,16 +37,35 @@ class InferenceWithoutEval(Rule):
 
     ## Example
     ```python
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.drop = nn.Linear(8, 4), nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.fc(self.drop(x))
+
+
     model = Net()
     model.load_state_dict(torch.load("net.pt"))
     print(model(x))
     ```
     Use instead:
     ```python
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.drop = nn.Linear(8, 4), nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.fc(self.drop(x))
+
+
     model = Net()
     model.load_state_dict(torch.load("net.pt"))
     model.eval()
-    print(model(x))
+    with torch.no_grad():
+        print(model(x))
     ```
 
     ## Fix safety

@@ -32,13 +32,22 @@ class OptimizerWithoutGradients(Rule):
 
     ## Example
     ```python
+    model = nn.Linear(8, 4)
     optimizer = torch.optim.Adam(model.parameters())
-    model = copy.deepcopy(model)
+    model = nn.Linear(8, 4)
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
     ```
     Use instead:
     ```python
-    model = copy.deepcopy(model)
+    model = nn.Linear(8, 4)
     optimizer = torch.optim.Adam(model.parameters())
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
     ```
 
     ## Fix safety
@@ -217,6 +226,6 @@ class OptimizerWithoutGradients(Rule):
             forward = trained_instead(ctx, training, step, models)
             if forward is None:
                 return None
-            message = "this optimizer holds the parameters of another model than the one being trained"
+            message = "this optimizer holds another model's parameters, not those of the model being trained"
             related = [("this model is trained", forward.node)]
         return ctx.finding(self, made, message, related=[*related, ("the step", step.node)])

@@ -21,6 +21,7 @@ class ReturnInLoop(Rule):
 
     ## Example
     ```python
+    @torch.no_grad()
     def evaluate(model, loader):
         correct = 0
         for x, y in loader:
@@ -29,6 +30,7 @@ class ReturnInLoop(Rule):
     ```
     Use instead:
     ```python
+    @torch.no_grad()
     def evaluate(model, loader):
         correct = 0
         for x, y in loader:

@@ -26,17 +26,23 @@ class SamplerEpochNotSet(Rule):
     ## Example
     ```python
     sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, sampler=sampler)
     for epoch in range(epochs):
-        for batch in loader:
-            ...
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
     ```
     Use instead:
     ```python
     sampler = DistributedSampler(dataset)
+    loader = DataLoader(dataset, sampler=sampler)
     for epoch in range(epochs):
         sampler.set_epoch(epoch)
-        for batch in loader:
-            ...
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
     ```
     """
 

@@ -21,8 +21,9 @@ class SchedulerNeverStepped(Rule):
     Finds a learning-rate scheduler whose `step()` is never called and that is not passed anywhere.
 
     ## Why is this bad?
-    A scheduler has no effect until it is stepped: the learning rate never changes. The optimizer does not know about
-    it.
+    A scheduler changes the learning rate only in `step()`, and nothing else calls it. Without it the learning rate
+    keeps the value that the constructor set: with `OneCycleLR` or another warm-up, a small fraction of the intended
+    one.
 
     ## Example
     ```python

@@ -146,7 +146,7 @@ class StepBeforeBackward(Rule):
                         + (
                             "the gradients have just been cleared, so nothing is learned"
                             if lost
-                            else "it applies the previous batch's gradients, and the last ones never"
+                            else "it applies the previous batch's gradients; the last ones are never applied"
                         ),
                         related=[("the gradients are computed here", backward.node)],
                         fixes=[self._fix(ctx, step, backward)],

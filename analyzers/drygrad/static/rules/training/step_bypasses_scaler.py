@@ -21,7 +21,7 @@ from drygrad.static.steps import Event, Training, plain_trainings
 class StepBypassesScaler(Rule):
     """
     ## What it does
-    Finds `optimizer.step()` after `scaler.scale(loss).backward()`.
+    Finds `optimizer.step()` after `scaler.scale(loss).backward()`, where `scaler.step(optimizer)` belongs.
 
     ## Why is this bad?
     The gradients are still scaled, by 65536 at first: SGD takes steps that are too large by this factor, other

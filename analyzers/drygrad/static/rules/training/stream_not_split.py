@@ -25,23 +25,33 @@ class StreamNotSplit(Rule):
     ## Why is this bad?
     Each worker has a copy of the dataset and runs its whole `__iter__`: with four workers, every sample occurs four
     times per epoch. Nothing raises; epochs are longer, and a validation set counts its samples several times.
-    `get_worker_info()` tells each worker which part is its own.
+    `get_worker_info()` returns the worker's number and how many there are, so that each can take its own part.
 
     ## Example
     ```python
     class Lines(IterableDataset):
+        def __init__(self, lines):
+            self.lines = lines
+
         def __iter__(self):
-            for line in open(self.path):
-                yield parse(line)
+            yield from self.lines
+
+
+    loader = DataLoader(Lines(lines), num_workers=4)
     ```
     Use instead:
     ```python
     class Lines(IterableDataset):
+        def __init__(self, lines):
+            self.lines = lines
+
         def __iter__(self):
             info = torch.utils.data.get_worker_info()
             first, step = (info.id, info.num_workers) if info else (0, 1)
-            for line in itertools.islice(open(self.path), first, None, step):
-                yield parse(line)
+            yield from itertools.islice(self.lines, first, None, step)
+
+
+    loader = DataLoader(Lines(lines), num_workers=4)
     ```
 
     ## Fix safety

@@ -21,7 +21,7 @@ class TotalOverEpochs(Rule):
 
     ## Why is this bad?
     The total keeps growing across epochs while the divisor is that of one epoch: in the second epoch the loss seems to
-    double, and accuracy exceeds 100%.
+    double, and the accuracy may exceed 100%.
 
     ## Example
     ```python

@@ -32,7 +32,7 @@ class UnscaledAccumulation(Rule):
     for i, (x, y) in enumerate(loader):
         loss = F.cross_entropy(model(x), y)
         loss.backward()
-        if (i + 1) % k == 0:
+        if (i + 1) % k == 0 or i + 1 == len(loader):
             optimizer.step()
             optimizer.zero_grad()
     ```
@@ -41,7 +41,7 @@ class UnscaledAccumulation(Rule):
     for i, (x, y) in enumerate(loader):
         loss = F.cross_entropy(model(x), y)
         (loss / k).backward()
-        if (i + 1) % k == 0:
+        if (i + 1) % k == 0 or i + 1 == len(loader):
             optimizer.step()
             optimizer.zero_grad()
     ```

@@ -45,25 +45,57 @@ class ValidationWithoutEval(Rule):
     `no_grad` between epochs, or after training.
 
     ## Why is this bad?
-    `no_grad` neither disables dropout nor stops batch norm from updating: the validation result is noisy and too low,
-    and the running statistics include validation data. `eval()` does both; `train()` undoes it.
+    `no_grad` neither disables dropout nor stops batch norm from updating: the validation result is noisy and usually
+    too low, and the running statistics include validation data. `eval()` does both; `train()` undoes it.
 
     Only models whose class in the same file contains such a layer are considered, and only if they are trained in the
     same function, or in functions it calls. Not reported: models on which `eval()` or, after training, `train()` is
-    called, that run repeatedly on the same input (dropout as a measure of uncertainty), or that only get noise.
+    called, that run repeatedly on the same input (Monte Carlo dropout), or whose only input is noise.
 
     ## Example
     ```python
-    with torch.no_grad():
-        for x, y in validation:
-            correct += (model(x).argmax(1) == y).sum()
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.drop = nn.Linear(8, 4), nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.fc(self.drop(x))
+
+
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(epochs):
+        model.train()
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        with torch.no_grad():
+            correct = sum((model(x).argmax(1) == y).sum() for x, y in validation)
     ```
     Use instead:
     ```python
-    model.eval()
-    with torch.no_grad():
-        for x, y in validation:
-            correct += (model(x).argmax(1) == y).sum()
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.drop = nn.Linear(8, 4), nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.fc(self.drop(x))
+
+
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(epochs):
+        model.train()
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            correct = sum((model(x).argmax(1) == y).sum() for x, y in validation)
     ```
 
     ## Fix safety

@@ -31,7 +31,7 @@ class ZeroGradPerMicroBatch(Rule):
         optimizer.zero_grad()
         loss = criterion(model(x), y) / k
         loss.backward()
-        if (i + 1) % k == 0:
+        if (i + 1) % k == 0 or i + 1 == len(loader):
             optimizer.step()
     ```
     Use instead:
@@ -39,7 +39,7 @@ class ZeroGradPerMicroBatch(Rule):
     for i, (x, y) in enumerate(loader):
         loss = criterion(model(x), y) / k
         loss.backward()
-        if (i + 1) % k == 0:
+        if (i + 1) % k == 0 or i + 1 == len(loader):
             optimizer.step()
             optimizer.zero_grad()
     ```
