@@ -13,8 +13,8 @@ from drygrad.static.rules.device.apart import left_behind, repaired
 class ResultLeftOnCpu(Rule):
     """
     ## What it does
-    Finds functions and methods that are given tensors and return a tensor that they made without `device=`, by
-    `torch.zeros`, `torch.empty`, `torch.randn` and the like: filled afterwards, or returned as it is.
+    Finds functions and methods that are given tensors but return a tensor that they created without `device=`, with
+    `torch.zeros`, `torch.empty`, `torch.randn` and the like: filled later, or returned as it is.
 
     ## Why is this bad?
     Slices of a GPU tensor can be written into a CPU tensor, so nothing fails here. Each write copies from the GPU and

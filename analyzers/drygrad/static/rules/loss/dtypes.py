@@ -31,8 +31,13 @@ def told(rule: Rule, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         refused, method = target.dtype in _WHOLE, _method_of(given)
         message = f"{call.operation} requires float targets; this one is {target.dtype}, which raises"
     elif made is not None and made.operation == "one_hot" and target.dtype in _WHOLE and _may_have_rank(given, 2):
-        refused, method = True, "float" if call.operation == "cross_entropy" else None
-        message = f"{call.operation} raises: this one-hot target is {target.dtype}, so it is read as class indices"
+        takes_probabilities = call.operation == "cross_entropy"
+        refused, method = True, "float" if takes_probabilities else None
+        message = (
+            f"{call.operation} raises for a one-hot target that is {target.dtype}; probabilities must be float"
+            if takes_probabilities
+            else f"{call.operation} raises: it takes class indices, and this target is one-hot"
+        )
     else:
         refused, method = _refuses_indices(call, target, given), "long"
         message = f"{call.operation} raises for class indices that are not int64; here they are {target.dtype}"

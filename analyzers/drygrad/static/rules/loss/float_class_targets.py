@@ -17,9 +17,10 @@ class FloatClassTargets(Rule):
     integers of `one_hot`.
 
     ## Why is this bad?
-    Class indices must be int64 (or uint8). Anything else raises "expected target dtype to be Long or Byte". Floats are
-    only valid as probabilities, in a target with the shape of the input. There, integers are not: `one_hot` returns
-    int64, which `cross_entropy` reads as class indices.
+    Class indices must be int64 (or uint8). Anything else raises "expected target dtype to be Long or Byte". A target
+    with the shape of the input contains probabilities, which must be floats: `one_hot` returns int64, and
+    `cross_entropy` raises "Expected floating point type for target with class probabilities". `nll_loss` takes no
+    probabilities at all.
 
     ## Example
     ```python

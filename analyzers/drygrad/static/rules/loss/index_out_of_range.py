@@ -29,9 +29,9 @@ class _Lookup:
 class IndexOutOfRange(Rule):
     """
     ## What it does
-    Finds class indices, token ids and other indices that are negative, or not below the number of classes, the
-    vocabulary size or the size of the dimension, where the source shows both; and embeddings and `one_hot` whose size
-    is the largest index, `nn.Embedding(max(ids), dim)`, judged by the name of what holds the indices.
+    Finds class indices, token ids and other indices that are out of range for the number of classes, the vocabulary
+    size or the dimension, where the source shows both. Also finds embeddings and `one_hot` whose size is the largest
+    index, such as `nn.Embedding(max(ids), dim)`; the name of the variable must say that it contains indices.
 
     ## Why is this bad?
     On the CPU it raises (IndexError: Target 10 is out of bounds). On CUDA a kernel fails with "device-side assert

@@ -53,7 +53,7 @@ class AliasInsteadOfCopy(Rule):
     ```
 
     ## Fix safety
-    Unsafe: a different model is used in the end.
+    Unsafe: a different model is used afterwards.
     """
 
     code, name, since = "DG760", "alias-instead-of-copy", "0.1"

@@ -21,7 +21,7 @@ class SchedulerOrder(Rule):
     """
     ## What it does
     Finds a scheduler that steps before the optimizer, and one whose period is counted in batches but that steps once
-    per epoch (or the other way round).
+    per epoch (or vice versa).
 
     ## Why is this bad?
     Since torch 1.1 `scheduler.step()` belongs after `optimizer.step()`; otherwise the first learning rate is skipped
