@@ -35,7 +35,7 @@ class TensorAttributeNotBuffer(Rule):
             self.mask = torch.tril(torch.ones(size, size))
 
         def forward(self, q, k):
-            return torch.softmax(q @ k.mT, dim=-1) * self.mask
+            return (q @ k.mT).masked_fill(self.mask == 0, float("-inf")).softmax(dim=-1)
     ```
     Use instead:
     ```python
@@ -45,7 +45,7 @@ class TensorAttributeNotBuffer(Rule):
             self.register_buffer("mask", torch.tril(torch.ones(size, size)), persistent=False)
 
         def forward(self, q, k):
-            return torch.softmax(q @ k.mT, dim=-1) * self.mask
+            return (q @ k.mT).masked_fill(self.mask == 0, float("-inf")).softmax(dim=-1)
     ```
 
     ## Fix safety

@@ -21,8 +21,8 @@ class ComparisonOfAllPairs(Rule):
     Finds `(prediction == labels).sum()` and the like on shapes such as (N, 1) and (N,), which broadcast to (N, N).
 
     ## Why is this bad?
-    Each prediction is compared with every label, and nothing raises. A sum over the matches gives an accuracy above
-    100%; a mean only says how often each class occurs. Neither has anything to do with the model.
+    Each prediction is compared with every label, and nothing raises. A sum over the matches usually gives an accuracy
+    above 100%; a mean only says how often each class occurs. Neither has anything to do with the model.
 
     ## Example
     ```python

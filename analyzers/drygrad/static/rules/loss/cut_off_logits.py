@@ -24,7 +24,8 @@ class CutOffLogits(DomainRule):
     ## Why is this bad?
     Logits must be free to take any value. After a `relu` none is negative: `sigmoid(relu(x))` is never below one half,
     and inactive units have no gradient. With logits between 0 and 1 (`sigmoid`), no class out of ten can get more than
-    23% of the probability. `dropout` on logits rules out classes at random. The loss falls a little and stays there.
+    23% of the probability. `dropout` sets logits to 0 at random, also that of the right class. The loss falls a little
+    and stays there.
 
     ## Example
     ```python

@@ -28,9 +28,10 @@ class LossOfLogarithm(DomainRule):
     `log_input=True` on the result of `softplus`, `relu`, `exp` or `sigmoid`.
 
     ## Why is this bad?
-    `ctc_loss` adds up log-probabilities and does not normalize them: with raw scores the model lowers the loss without
-    bound by making all scores larger. `poisson_nll_loss` expects the logarithm of the rate and exponentiates it: if it
-    gets the rate, the rate that it fits is never below one, and overflows for large inputs. Nothing raises.
+    `ctc_loss` adds up log-probabilities and does not normalize them. With raw scores the model lowers the loss without
+    bound by making all scores larger; with probabilities the loss is negative and hardly changes. `poisson_nll_loss`
+    expects the logarithm of the rate and exponentiates it: if it gets the rate, the rate that it fits is never below
+    one, and overflows for large inputs. Nothing raises.
 
     ## Example
     ```python

@@ -15,9 +15,9 @@ class TargetOutOfReach(Rule):
 
     ## Why is this bad?
     None of these raises. With labels -1 and 1, or a mask of 0 and 255, the binary cross-entropy has no lower bound: it
-    falls below zero, and the logits diverge. With the label 0 the pairwise losses have no gradient
-    (`hinge_embedding_loss`: none that pushes apart). A decoder that ends in a sigmoid cannot produce images normalized
-    to [-1, 1], and a regressor that ends in a relu cannot produce a negative target, so the error never reaches 0.
+    falls below zero, and the logits diverge. With the label 0 the pairwise losses have no gradient, or none that pushes
+    apart (`hinge_embedding_loss`). A decoder that ends in a sigmoid cannot produce images normalized to [-1, 1], and a
+    regressor that ends in a relu cannot produce a negative target, so the error never reaches 0.
 
     ## Example
     ```python

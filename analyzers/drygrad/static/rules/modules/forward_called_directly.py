@@ -19,7 +19,7 @@ class ForwardCalledDirectly(Rule):
 
     ## Why is this bad?
     Calling the module runs its hooks and `forward`; the direct call silently skips the hooks. Features that a forward
-    hook collects stay empty, `nn.utils.weight_norm` and `nn.utils.spectral_norm` keep an old weight, and FSDP2
+    hook should collect are missing, `nn.utils.weight_norm` and `nn.utils.spectral_norm` keep an old weight, and FSDP2
     (`fully_shard`) does not gather the parameters.
 
     ## Example

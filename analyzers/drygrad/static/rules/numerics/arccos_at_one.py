@@ -23,7 +23,7 @@ _DEPTH = 6
 class ArccosAtOne(Rule):
     """
     ## What it does
-    Finds `acos` and `asin` of a tensor clamped to exactly -1 and 1, in what a model or a loss computes, and of a
+    Finds, in what a model or a loss computes, `acos` and `asin` of a tensor clamped to exactly -1 and 1, or of a
     computed cosine that nothing keeps within -1 and 1: a cosine similarity, the product of normalized vectors, the
     trace of a rotation.
 

@@ -26,8 +26,8 @@ class NonBlockingCopyRead(Rule):
 
     ## Why is this bad?
     `x.to("cpu", non_blocking=True)` returns immediately, while the GPU has yet to write the result. The CPU reads
-    whatever bytes are there: occasionally wrong numbers, without an error. Copies to the GPU are safe: the GPU works in
-    the order of its queue.
+    whatever bytes are there: occasionally wrong numbers, without an error. Copies to the GPU are safe, because the GPU
+    works in the order of its queue, unless the CPU overwrites the source too early.
 
     ## Example
     ```python

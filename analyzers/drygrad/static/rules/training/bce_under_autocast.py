@@ -16,9 +16,9 @@ class BceUnderAutocast(Rule):
     Finds `binary_cross_entropy` and `BCELoss` under CUDA autocast.
 
     ## Why is this bad?
-    CUDA autocast rejects them with "unsafe to autocast": float16 probabilities round to 0 or 1, whose logarithm is
-    infinite. `binary_cross_entropy_with_logits` on the values before the sigmoid is safe. CPU autocast computes the
-    loss in float32 and does not raise.
+    CUDA autocast rejects them with "unsafe to autocast": the gradient of the loss with respect to a small float16
+    probability may be too large for float16. `binary_cross_entropy_with_logits` on the values before the sigmoid is
+    safe. CPU autocast computes the loss in float32 and does not raise.
 
     ## Example
     ```python
