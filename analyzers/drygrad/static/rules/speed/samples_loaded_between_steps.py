@@ -52,11 +52,41 @@ class SamplesLoadedBetweenSteps(Rule):
 
     ## Example
     ```python
-    loader = DataLoader(Photos(root), batch_size=64, shuffle=True)
+    class Photos(Dataset):
+        def __init__(self, files):
+            self.files = files
+
+        def __len__(self):
+            return len(self.files)
+
+        def __getitem__(self, index):
+            return torch.from_numpy(np.load(self.files[index]))
+
+
+    loader = DataLoader(Photos(files), batch_size=64, shuffle=True)
+    for x in loader:
+        optimizer.zero_grad()
+        model(x.cuda()).square().mean().backward()
+        optimizer.step()
     ```
     Use instead:
     ```python
-    loader = DataLoader(Photos(root), batch_size=64, shuffle=True, num_workers=4)
+    class Photos(Dataset):
+        def __init__(self, files):
+            self.files = files
+
+        def __len__(self):
+            return len(self.files)
+
+        def __getitem__(self, index):
+            return torch.from_numpy(np.load(self.files[index]))
+
+
+    loader = DataLoader(Photos(files), batch_size=64, shuffle=True, num_workers=4)
+    for x in loader:
+        optimizer.zero_grad()
+        model(x.cuda()).square().mean().backward()
+        optimizer.step()
     ```
 
     ## Fix safety

@@ -41,6 +41,9 @@ class GeneratorCopiedToWorkers(Rule):
             self.images = images
             self.rng = np.random.default_rng(seed)
 
+        def __len__(self):
+            return len(self.images)
+
         def __getitem__(self, index):
             return crop(self.images[index], self.rng.integers(32))
 
@@ -52,6 +55,9 @@ class GeneratorCopiedToWorkers(Rule):
     class Crops(Dataset):
         def __init__(self, images):
             self.images = images
+
+        def __len__(self):
+            return len(self.images)
 
         def __getitem__(self, index):
             return crop(self.images[index], torch.randint(32, ()).item())
