@@ -129,6 +129,27 @@ def test_a_file_that_changes_defaults_is_not_followed(project: Project) -> None:
     assert project.codes("from .helpers import causal\n\ndef f(x: torch.Tensor):\n    return x * causal(3)\n") == []
 
 
+MADE_ANEW = "\ndef f(x: torch.Tensor):\n    return x * torch.ones(3)\n"
+
+
+@pytest.mark.parametrize(
+    ("initial", "utils", "told"),
+    [
+        ("", "def use(device):\n    torch.set_default_device(device)\n", True),
+        ("from .utils import use", "def use(device):\n    torch.set_default_device(device)\n", False),
+        ("from pkg import utils", "def use(device):\n    torch.set_default_device(device)\n", False),
+        ("from .utils import use", "def use(dtype):\n    torch.set_default_dtype(dtype)\n", True),
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')", "", False),
+    ],
+)
+def test_packages_around_a_file_change_the_default_device(
+    project: Project, initial: str, utils: str, told: bool
+) -> None:
+    project.write("utils", utils)
+    project.write("__init__", initial)
+    assert project.codes(MADE_ANEW) == ([("DG203", "torch.ones(3)")] if told else [])
+
+
 def test_nobody_is_led_out_of_the_project(project: Project, tmp_path: Path) -> None:
     installed = tmp_path / "site-packages" / "elsewhere.py"
     installed.parent.mkdir()

@@ -45,6 +45,11 @@ class Links(Protocol):
         """Whether any name leads anywhere."""
         ...
 
+    @property
+    def setters(self) -> frozenset[str]:
+        """The functions that the packages around the file call to change torch's defaults."""
+        ...
+
     def find(self, name: str) -> Value | None:
         """Return the function or class that an imported name stands for; None where nobody has told."""
         ...

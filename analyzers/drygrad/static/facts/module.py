@@ -88,9 +88,9 @@ class ModuleFacts:
         self.recording = Recording()
         self.notes = Notes()
         self.has_star_import = False
-        self.default_device = None if re.search(r"set_default_(device|tensor_type)|with torch\.device", text) else "cpu"
-        other_dtype = re.search(r"set_default_(dtype|tensor_type)", text)
-        self.default_dtype = "floating" if other_dtype else "float32"
+        setters = {*re.findall(r"set_default_(?:device|dtype|tensor_type)", text), *(links.setters if links else ())}
+        self.default_device = None if setters - {"set_default_dtype"} or "with torch.device" in text else "cpu"
+        self.default_dtype = "floating" if setters - {"set_default_device"} else "float32"
         self.freezes = re.search(r"\.requires_grad\s*=(?!\s*True\b|=)|requires_grad_\((?!\)|True)", text) is not None
         """Whether the file keeps some parameters from learning: which ones is not followed."""
         self.classes: list[Class] = []

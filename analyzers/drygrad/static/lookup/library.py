@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,8 +16,9 @@ from drygrad.static.facts.other_file import OtherFile
 from drygrad.static.facts.values import Class, Function, Value
 from drygrad.static.lookup.answers import Question
 from drygrad.static.lookup.light import Definition, Search
-from drygrad.static.lookup.modules import Modules, OutOfTimeError, modules_of
-from drygrad.static.lookup.probing import Stamp, is_noting, stamp, unnoted_stamp
+from drygrad.static.lookup.modules import Module, Modules, OutOfTimeError, module_at, modules_of
+from drygrad.static.lookup.outline import Import, Outline
+from drygrad.static.lookup.probing import Stamp, is_file, is_noting, stamp, unnoted_stamp
 
 MAX_BYTES = 300_000
 """Larger files are data or made by a program, as a rule."""
@@ -49,9 +50,26 @@ class Library:
         with self._lock:
             self._refresh()
             if names is None:
-                return FileLinks(self, path, None, self.version)
+                return FileLinks(self, path, None, self.version, self._setters(path))
             known = frozenset(name for name in names if self.find(path, name) is not None)
-            return FileLinks(self, path, known, self.version)
+            return FileLinks(self, path, known, self.version, self._setters(path))
+
+    def _setters(self, path: Path) -> frozenset[str]:
+        """Return the functions that the packages around a file may call to change torch's defaults, when imported.
+
+        Those of a package are what its ``__init__`` calls, and the modules of its own that this imports.
+        """
+        self.modules.deadline = float("inf")
+        found: set[str] = set()
+        for folder in path.parents:
+            if not folder.is_relative_to(self.modules.root) or not is_file(folder / "__init__.py"):
+                break
+            package = module_at(folder / "__init__.py")
+            outline = self.modules.outline(package)
+            found |= outline.setters
+            for name in {*_own_modules(package.name, outline)}:
+                found |= self.modules.outline(Module(f"{package.name}.{name}", folder / f"{name}.py")).setters
+        return frozenset(found)
 
     def _refresh(self) -> None:
         """Forget what has been found where a file has changed since."""
@@ -118,7 +136,8 @@ class Library:
         self._under_way.add(path)
         try:
             text = read_file(path).decode("utf-8") if 0 < state[1] <= MAX_BYTES else ""
-            return state, OtherFile.of(path, text, FileLinks(self, path, None, self.version)) if text else None
+            links = FileLinks(self, path, None, self.version, self._setters(path))
+            return state, OtherFile.of(path, text, links) if text else None
         except (OSError, ValueError):
             return state, None
         finally:
@@ -130,6 +149,15 @@ class Library:
         if path.suffix != ".py" or root not in path.parents:
             return False
         return not {"site-packages", "dist-packages"} & set(path.relative_to(root).parts)
+
+
+def _own_modules(package: str, outline: Outline) -> Iterator[str]:
+    """Yield the first names below a package of what its ``__init__`` imports: as a rule, modules of its own."""
+    imports = [binding.target for binding in outline.bindings.values() if isinstance(binding, Import)]
+    for target in (*imports, *outline.stars):
+        for prefix in (".", f"{package}."):
+            if target.startswith(prefix) and not target.startswith(".."):
+                yield target.removeprefix(prefix).partition(".")[0]
 
 
 @lru_cache(maxsize=8)
@@ -146,6 +174,7 @@ class FileLinks:
     path: Path
     names: frozenset[str] | None
     state: int
+    setters: frozenset[str] = frozenset()
 
     @property
     def version(self) -> object:

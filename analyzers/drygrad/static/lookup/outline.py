@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -27,6 +28,7 @@ class Value(NamedTuple):
     fluent: bool = False
 
 
+_SETTERS = re.compile(rb"\b(set_default_(?:device|dtype|tensor_type))\s*\(")
 PLAIN = Value("plain")
 UNCLEAR = Value("unclear")
 
@@ -71,6 +73,8 @@ class Outline:
     bindings: dict[str, Binding] = field(default_factory=dict[str, Binding])
     stars: list[str] = field(default_factory=list[str])
     exports: frozenset[str] | None = None
+    setters: frozenset[str] = frozenset()
+    """The functions that it calls, somewhere, to change a default of torch's: ``set_default_device``."""
 
     def exported(self, name: str) -> bool:
         """Say whether ``from module import *`` brings the name."""
@@ -79,7 +83,7 @@ class Outline:
 
 def outline_of(text: bytes) -> Outline:
     """Parse a module; a ValueError says that it is not Python."""
-    outline = Outline()
+    outline = Outline(setters=frozenset(name.decode() for name in _SETTERS.findall(text)))
     try:
         _read_block(outline, parsed(text).body, certain=True)
     except (SyntaxError, RecursionError, MemoryError) as error:
