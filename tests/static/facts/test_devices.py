@@ -65,6 +65,40 @@ def test_devices(text: str, name: str, expected: str | None) -> None:
     assert device_of(text, name) == expected
 
 
+OWN_ACTIVATION = """
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.ReLU()
+
+    def forward(self, x):
+        return self.act(x)
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.fc(x)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("Gate()", None),
+        ("nn.Sequential(nn.ReLU(), nn.Tanh())", None),
+        ("nn.InstanceNorm1d(3)", None),
+        ("Scaled()", "cpu"),
+        ("nn.Sequential(nn.ReLU(), nn.Linear(3, 3))", "cpu"),
+    ],
+)
+def test_modules_without_parameters_leave_a_result_where_their_input_is(made: str, expected: str | None) -> None:
+    assert device_of(f"{OWN_ACTIVATION}def f(x):\n    y = {made}(x)\n    return y", "y") == expected
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

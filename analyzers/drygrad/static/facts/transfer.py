@@ -234,7 +234,7 @@ def _device(
     call: TorchCall | None,
 ) -> str | None:
     frame.retract(DeviceMismatch, node)
-    module_device = call.module.device if call is not None and call.module is not None else None
+    module_device = _device_of_parameters(call.module) if call is not None and call.module is not None else None
     moved = (as_tensor(v) for v in flat(values) if isinstance(v, Quantity) and v.device) if tensors else ()
     placed = [t for t in (*tensors, *moved) if isinstance(t, Tensor) and not _is_free_scalar(t)]
     if operation not in KEEPS_DEVICE_APART:
@@ -248,6 +248,11 @@ def _device(
     elif tensors:
         return tensors[0].device
     return module_device or _common_device(placed)
+
+
+def _device_of_parameters(module: Object) -> str | None:
+    """Return where a module is; one without parameters is nowhere, wherever the module around it has been moved."""
+    return None if has_parameters(module) is False else module.device
 
 
 def _common_device(tensors: list[Tensor]) -> str | None:
