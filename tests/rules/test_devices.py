@@ -18,6 +18,16 @@ SAFE = {
                     stamps.append(i)
                 return torch.as_tensor(stamps) * hop * 1000.0 / self.rate
     """,
+    "a private method that is given what the file does not place": """
+        from ranking import pagerank
+
+        class Split(nn.Module):
+            def forward(self, graph):
+                return self._split(pagerank(graph))
+
+            def _split(self, values: torch.Tensor):
+                return torch.randperm(len(values))[values.argsort()]
+    """,
     "a function that only a dataset calls": """
         import torch
         import torchaudio

@@ -55,6 +55,18 @@ MEETINGS_OF_INDEXING = {
 }
 SAFE = {
     "without dimensions": "return x * torch.tensor(2.0) + torch.ones(3).sum()",
+    "replaced in the first pass": (
+        "t, first = torch.zeros(2), True\n    for row in x:\n        if first:\n            t = row.exp()\n"
+        "            first = False\n        else:\n            t = torch.cat([t, row])\n    return t"
+    ),
+    "replaced where it began": (
+        "t = torch.zeros(2)\n    begun = False\n    for row in x:\n        if not begun:\n            t = row.exp()\n"
+        "            begun = True\n        else:\n            t = t + row\n    return t"
+    ),
+    "replaced in an endless loop": (
+        "t = torch.zeros(2)\n    while True:\n        t = x.exp()\n        if len(t) > 0:\n            break\n"
+        "    return t + x"
+    ),
     "an index of the CPU": "return x[torch.arange(2)]",
     "where x is": "return x + torch.ones(2, device=x.device)",
     "moved": "m = torch.ones(2)\n    m = m.to(x)\n    return x * m",
@@ -206,6 +218,18 @@ def test_what_a_caller_makes_meets_what_it_was_given() -> None:
         return scaled(x, torch.ones(2))
     """
     assert faults(text) == ["x * by"]
+
+
+@pytest.mark.parametrize(("declared", "told"), [("", True), (" -> int", False), (" -> torch.Tensor", True)])
+def test_what_is_declared_a_number_is_on_no_device(declared: str, told: bool) -> None:
+    text = f"""
+        def count(x){declared}:
+            return x.max(dim=0).values + 1
+
+        def ones(x: torch.Tensor):
+            return torch.ones(3) * count(x)
+    """
+    assert bool(faults(text)) is told
 
 
 def test_a_default_that_is_made_here_is_told_and_no_use_of_another() -> None:

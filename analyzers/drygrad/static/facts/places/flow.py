@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial, reduce
 
 from drygrad.static.facts.places.entries import STATE, key_of, of_state, written_out
 from drygrad.static.facts.places.evaluation import Scope
@@ -165,6 +166,8 @@ def _if(scope: Scope, node: ast.If, *, last: bool = False) -> bool:
     with branch(scope, node.test, holds=True):
         through = execute(scope, node.body)
     first, scope.names = scope.names, dict(before)
+    if through and _is_of_first_pass(node):  # what this binds has replaced, by then, what was bound before the loop
+        scope.names |= {name: place for name, place in first.items() if before.get(name) != place}
     with branch(scope, node.test, holds=False):
         match node.orelse:
             case [ast.If() as other]:
@@ -178,6 +181,24 @@ def _if(scope: Scope, node: ast.If, *, last: bool = False) -> bool:
     second = {**scope.names, **changed} if last and not node.orelse else scope.names
     scope.names = joined(scope, first, second, knowingly=tests_device(node.test))
     return True
+
+
+def _is_of_first_pass(node: ast.If) -> bool:
+    """Say whether a condition holds once: ``if first: ...; first = False``."""
+    match node.test:
+        case ast.Name(id=flag):
+            after = False
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=flag)):
+            after = True
+        case _:
+            return False
+    return any(
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and statement.value.value is after
+        and any(isinstance(target, ast.Name) and target.id == flag for target in statement.targets)
+        for statement in node.body
+    )
 
 
 @contextmanager
@@ -250,6 +271,7 @@ def _either(scope: Scope, bodies: Sequence[Sequence[ast.stmt]]) -> None:
 def _loop(scope: Scope, node: ast.For | ast.AsyncFor | ast.While) -> bool:
     iterated = UNKNOWN if isinstance(node, ast.While) else scope.iterated(scope.at(node.iter))
     outer, scope.leaves = scope.leaves, []
+    ends: list[Names] = []
     for _ in range(_PASSES):
         head = dict(scope.names)
         if isinstance(node, ast.While):
@@ -263,8 +285,15 @@ def _loop(scope: Scope, node: ast.For | ast.AsyncFor | ast.While) -> bool:
             scope.names = joined(scope, scope.names, end)
         if scope.names == head:
             break
+    if ends and _is_endless(node):
+        scope.names = reduce(partial(joined, scope), ends)
     scope.leaves = outer
     return execute(scope, node.orelse)
+
+
+def _is_endless(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Say whether nothing but a ``break`` ends a loop: its body has been passed, then."""
+    return isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
 
 
 def _try(scope: Scope, node: ast.Try) -> bool:

@@ -165,7 +165,8 @@ class Places:
                 faults.append(Fault(meet.node, made, meet.operand, meet.other, roots))
             else:
                 open_meets.append(meet)
-        result = join_all(scope.results) if scope.results else NOWHERE
+        tells = scope.results and not given.returns_number(node)
+        result = join_all(scope.results) if tells else NOWHERE
         found = tuple(faults), tuple(open_meets[:_EMPTY_MEETS])
         left = tuple(_left(scope, shown - scope.arrays) if not scope.arrays else ())
         arrayed = tuple(scope.arrayed.items())
@@ -179,7 +180,7 @@ class Places:
         """Say whether others than the file decide where a parameter of a function is.
 
         That is so where the file nowhere calls it, or hands on what a function like this was given, or (where it copies
-        nothing to the CPU itself) what it got from elsewhere.
+        nothing to the CPU itself, and other files may call the function) what it got from elsewhere.
         """
         calls = self._handed.get(node, [])
         if root in (MODULE, GROUPS) or root.startswith(("<", OWN)) or deepest == 0:
@@ -187,7 +188,8 @@ class Places:
         if not calls:
             return node not in self._inner
         handed = [(c, a) for c, bound in calls if c is not node for a in flat(bound.get(root) or NOWHERE)]
-        if not self._brings_back and node not in self._inner and any(a == ANY for _, a in handed):
+        open_to_others = not (self._brings_back or node in self._inner or _is_private(node))
+        if open_to_others and any(a == ANY for _, a in handed):
             return True
         return any(isinstance(a, At) and self.is_given(caller, root_of(a), deepest - 1) for caller, a in handed)
 
@@ -277,6 +279,12 @@ def _reads_numbers(function: ast.AST) -> Iterator[bool]:
     for node in walk(function):
         if isinstance(node, ast.Attribute) and node.attr in ("cpu", "numpy", "tolist", "item"):
             yield True
+
+
+def _is_private(function: ast.AST) -> bool:
+    """Say whether the calls in its file are all that there are of a function."""
+    name = getattr(function, "name", "")
+    return name.startswith("_") and not name.startswith("__")
 
 
 def _position(made: Made) -> tuple[int, int]:

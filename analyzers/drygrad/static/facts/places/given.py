@@ -72,6 +72,11 @@ def _indices(function: ast.AST) -> Iterator[tuple[str, int]]:
                 pass
 
 
+def returns_number(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Say whether a function is declared to return a number or a string, whatever it computes that from."""
+    return isinstance(function.returns, ast.Name) and function.returns.id in ("int", "float", "bool", "str")
+
+
 def annotated(parameter: ast.arg, default: ast.expr | None) -> bool | None:
     """Say whether a parameter is a tensor: its annotation, or a default that is none, tells; None where nothing does.
 
