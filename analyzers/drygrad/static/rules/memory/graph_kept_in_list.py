@@ -162,6 +162,12 @@ class GraphKeptInList(Rule):
                     print(parts)
         """),
         Valid("""
+            def check_sizes(dims, net: nn.Linear):
+                outputs = [net(torch.rand(4, 8)).tanh() for _ in range(dims)]
+                squares = [output.pow(2) for output in outputs]
+                assert (sum(outputs).pow(2) == torch.cat(squares).sum()).all()
+        """),
+        Valid("""
             layer = nn.Linear(4, 4)
             seen = []
             with torch.no_grad():
@@ -187,6 +193,19 @@ class GraphKeptInList(Rule):
             print(len(cache), sum(value.item() for value in cache.values()))
             """,
             at=(4, 15, 4, 42),
+        ),
+        Invalid(
+            """
+            def test_outputs(layer: nn.Linear):
+                outputs = [layer(torch.rand(2, 4)).pow(2) for _ in range(3)]
+                assert torch.cat(outputs).shape == (6, 4)
+            """,
+            """
+            def test_outputs(layer: nn.Linear):
+                outputs = [layer(torch.rand(2, 4)).pow(2).detach() for _ in range(3)]
+                assert torch.cat(outputs).shape == (6, 4)
+            """,
+            severity="hint",
         ),
         Invalid(
             """

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Rule, Severity
 from drygrad.static.context import Context
+from drygrad.static.facts.values import Sequence, Tensor, element_of
 from drygrad.static.loops import is_guarded
 from drygrad.static.rules.memory.graphs import (
     Graph,
@@ -19,6 +21,7 @@ from drygrad.static.rules.memory.graphs import (
 from drygrad.static.rules.memory.handing import handed_over
 from drygrad.static.rules.memory.keeping import Keeping
 from drygrad.static.rules.memory.reading import is_differentiated, is_read
+from drygrad.static.tree import walk
 
 _KEPT = {
     "freed": "backward() has freed the saved tensors, but every step leaves its graph's nodes in memory",
@@ -35,14 +38,28 @@ def told(rule: Rule, keeping: Keeping, step: Step, ctx: Context, what: str) -> I
     if not all(is_guarded(place, step, ctx) for place in begun):
         return
     graph = graph_of(kept, step, ctx)
-    if graph is None or is_differentiated(name, kept, ctx):
+    if graph is None or is_differentiated(name, kept, ctx) or _walks_held_graphs(step, ctx):
         return
     if graph.state == "whole" and not is_needed_by_none(kept, name, step, ctx):
         return
     if graph.state == "whole" and keeping.linked and not is_read(name, kept, ctx):
         return
-    severity = _severity(graph, bounded=bool(begun))
+    severity = _severity(graph, bounded=bool(begun) or _ends_with_test(name, kept, ctx))
     yield ctx.finding(rule, kept, f"{what}; {_KEPT[graph.state]}", severity=severity, fixes=[detached(kept, ctx)])
+
+
+def _walks_held_graphs(step: Step, ctx: Context) -> bool:
+    """Say whether the passes are over a list that holds a graph for each anyway."""
+    heads = [step] if isinstance(step, (ast.For, ast.AsyncFor)) else getattr(step, "generators", [])
+    lists = (ctx.value(node) for head in heads for node in walk(head.iter) if isinstance(node, ast.expr))
+    items = (element_of(value) for value in lists if isinstance(value, Sequence) and value.kind == "list")
+    return any(isinstance(item, Tensor) and item.requires_grad is True and not item.leaf for item in items)
+
+
+def _ends_with_test(name: str, kept: ast.expr, ctx: Context) -> bool:
+    """Say whether what is kept is local to a test, which does not run for long."""
+    function = ctx.function(kept)
+    return "." not in name and getattr(function, "name", "").startswith("test_")
 
 
 def _severity(graph: Graph, *, bounded: bool) -> Severity | None:

@@ -74,6 +74,16 @@ class ViewKept(Rule):
         ),
         Valid(
             """
+            class Bottleneck:
+                @torch.no_grad()
+                def update(self, encoder: nn.Linear, targets):
+                    for i in range(len(targets)):
+                        hidden = encoder(targets[i])
+                        self.quantiles[:, :, i] = hidden[:, :, 0]
+            """
+        ),
+        Valid(
+            """
             @torch.no_grad()
             def last(encoder: nn.Linear, x):
                 hidden = encoder(x)
@@ -157,7 +167,7 @@ class ViewKept(Rule):
 
     def visit_item(self, node: ast.Assign, ctx: Context) -> Iterator[Finding]:
         match node.targets:
-            case [ast.Subscript(value=owner)] if not isinstance(ctx.value(owner), Tensor):
+            case [ast.Subscript(value=owner, slice=index)] if not _is_array(owner, index, ctx):
                 yield from self._check(owner, node.value, ctx)
             case _:
                 return
@@ -178,6 +188,12 @@ class ViewKept(Rule):
             related=[] if part.node is item else [("kept here", item)],
             fixes=[_copied(part, ctx)],
         )
+
+
+def _is_array(owner: ast.expr, index: ast.expr, ctx: Context) -> bool:
+    """Say whether what is stored is copied: into a tensor, or under an index that only arrays take."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return isinstance(ctx.value(owner), Tensor) or any(isinstance(part, ast.Slice) for part in parts)
 
 
 def _outlives(owner: ast.expr, item: ast.expr, ctx: Context) -> bool:

@@ -145,6 +145,21 @@ class ParameterUninitialized(Rule):
                         weight.data.uniform_(-0.1, 0.1)
             """
         ),
+        Valid(
+            """
+            class Mixture(nn.Module):
+                def __init__(self, n: int):
+                    super().__init__()
+                    self.means = nn.Parameter(torch.Tensor(n))
+
+                def set_values(self, means):
+                    assert means.shape == self.means.shape
+                    self.means = nn.Parameter(means)
+
+                def forward(self, x):
+                    return x - self.means
+            """
+        ),
     ]
     INVALID = [
         Invalid(
@@ -269,6 +284,9 @@ def _is_written(name: str, made: ast.Assign, ctx: Context) -> bool:
             case ast.Attribute(attr=used):
                 if used.endswith("_") or used == "data":
                     return True
+            case ast.Assign(value=value) if value is not read and not isinstance(value, ast.Constant):
+                if ctx.function(attribute) is not ctx.function(made):
+                    return True  # another method gives it another parameter
             case ast.Subscript(ctx=ast.Store()) | ast.Tuple() | ast.List() | ast.For():
                 return True
             case _:
