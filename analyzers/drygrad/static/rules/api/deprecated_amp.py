@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drygrad.model import Edit, Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
+from drygrad.static.rules.api.guards import is_guarded
 from drygrad.static.tree import walk
 
 _PARAMETERS = {"autocast": ("enabled", "dtype", "cache_enabled"), "GradScaler": ()}
@@ -47,6 +48,16 @@ class DeprecatedAmp(Rule):
     torch = ("2.4", None)
     tags = ("deprecated",)
     VALID = [
+        Valid(
+            """
+            from packaging import version
+
+            if version.parse(torch.__version__) < version.parse("2.4.0"):
+                scaler = torch.cuda.amp.GradScaler()
+            else:
+                scaler = torch.GradScaler("cuda")
+            """
+        ),
         Valid('with torch.amp.autocast("cuda"):\n    y = model(x)'),
         Valid('with torch.autocast("cuda", dtype=torch.float16):\n    y = model(x)'),
         Valid("with torch.cuda.amp.autocast():\n    y = model(x)", target_torch="2.3"),
@@ -93,7 +104,7 @@ class DeprecatedAmp(Rule):
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         name = _deprecated_name(ctx, node)
-        if name is None or _is_fallback(ctx, node):
+        if name is None or _is_fallback(ctx, node) or is_guarded(node.func, ctx):
             return
         device, last = _DEPRECATED[name]
         yield ctx.finding(

@@ -42,6 +42,7 @@ class SoftmaxWithoutDim(Rule):
     VALID = [
         Valid("def f(x):\n    return F.softmax(x, 1), F.log_softmax(x, dim=-1), x.softmax(0), torch.softmax(x, dim=1)"),
         Valid("net = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1), nn.LogSoftmax(-1))"),
+        Valid("def f(a: torch.Tensor, b):\n    return F.softmax(torch.bmm(a, b), dims=-1)  # raises TypeError"),
         Valid("def f(x, **kwargs):\n    return F.softmax(x, **kwargs)"),
         Valid("def f(x, dim):\n    return nn.Softmax(dim)(x), F.gumbel_softmax(x), nn.Softmax2d()(x)"),
     ]
@@ -115,6 +116,10 @@ class SoftmaxWithoutDim(Rule):
         )
 
 
+_KEYWORDS = frozenset({"dim", "input", "dtype", "_stacklevel"})
+"""Of other keywords nothing is known: torch takes none, and what is written in their place may be the dimension."""
+
+
 def _leaves_dim_open(call: TorchCall) -> bool:
     """Say whether neither the function nor the module's constructor gets a dimension."""
     package, _, name = call.target.rpartition(".")
@@ -124,8 +129,8 @@ def _leaves_dim_open(call: TorchCall) -> bool:
         given = call.value("dim") or NONE
     else:
         return False
-    hidden = any(k.arg is None for k in call.node.keywords) or any(isinstance(a, ast.Starred) for a in call.node.args)
-    return given == NONE and not hidden
+    others = any(k.arg not in _KEYWORDS for k in call.node.keywords)
+    return given == NONE and not others and not any(isinstance(a, ast.Starred) for a in call.node.args)
 
 
 def _implied_dim(rank: int) -> int:

@@ -116,6 +116,12 @@ class DivisionWithoutEpsilon(Rule):
             "    mixed = a.softmax(-1) * 0.5 + b.softmax(-1) * 0.5\n"
             "    return mixed / mixed.sum(dim=-1, keepdim=True)"
         ),
+        Valid(
+            "def schedule(steps, s=0.008):\n    t = torch.linspace(0, 1, steps)\n"
+            "    kept = torch.cos((t + s) / (1 + s) * 1.57) ** 2\n    return 1 - kept[1:] / kept[:-1]\n\n"
+            "class Diffusion(nn.Module):\n    def __init__(self, steps):\n        super().__init__()\n"
+            "        self.register_buffer('betas', schedule(steps))"
+        ),
         Valid("def report(x: torch.Tensor):\n    return x / x.std()"),
         Valid(
             "def loss(x: torch.Tensor, mask: torch.Tensor):\n    assert mask.any()\n"

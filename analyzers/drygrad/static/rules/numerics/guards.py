@@ -26,6 +26,10 @@ _APART = VIEWS | frozenset("add sub mul div pow square neg abs exp sqrt sum mean
 _REPAIRS = frozenset("nan_to_num isnan isinf isfinite where masked_fill any all count_nonzero".split())
 
 
+_RANKING_ALONE = frozenset({"argsort", "argmax", "argmin"})
+_RANKING = _RANKING_ALONE | {"topk", "sort", "max", "min"}
+
+
 def records_gradient(node: ast.expr | ast.stmt, ctx: Context, *tensors: Tensor | None) -> Literal["yes", "maybe", "no"]:
     """Say whether autograd records an operation on these tensors.
 
@@ -62,7 +66,10 @@ def is_called_in_training(node: ast.expr | ast.stmt, ctx: Context) -> bool:
 
 
 def _is_training_code(function: FunctionNode, ctx: Context) -> bool:
+    """Say whether a function is a loss or a module's: but ``__init__`` computes constants."""
     owner = ctx.parent(function)
+    if function.name == "__init__":
+        return False
     return (
         function.name in ("forward", "training_step")
         or "loss" in function.name.lower()
@@ -100,6 +107,40 @@ def stands_within(node: ast.AST, operation: str, ctx: Context) -> bool:
     """Say whether an expression is part of what a call of one of torch's operations is given."""
     calls = (ctx.call(a) for a in ctx.ancestors(node) if isinstance(a, ast.Call))
     return any(call is not None and call.operation == operation for call in calls)
+
+
+def is_only_ranked(node: ast.expr, ctx: Context) -> bool:
+    """Say whether a value, or what arithmetic makes of it, is only put in order: there -inf is the least, no fault."""
+    while isinstance(parent := ctx.parent(node), (ast.BinOp, ast.UnaryOp)):
+        node = parent
+    match parent:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            scope = ctx.function(node) or ctx.tree
+            reads = [n for n in walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+            return bool(reads) and all(_is_ranked(read, ctx) for read in reads)
+        case _:
+            return _is_ranked(node, ctx)
+
+
+def _is_ranked(node: ast.expr, ctx: Context) -> bool:
+    """Say whether an expression is ordered: only the positions of what comes out are read of ``topk`` and ``sort``."""
+    match ctx.parent(node):
+        case ast.Call(args=args) as call if node in args[:1]:
+            pass
+        case ast.Attribute() as method if isinstance(call := ctx.parent(method), ast.Call):
+            pass
+        case _:
+            return False
+    made = ctx.call(call)
+    if made is None or made.operation not in _RANKING:
+        return False
+    match ctx.parent(call):
+        case ast.Attribute(attr="indices") | ast.Subscript(slice=ast.Constant(value=1)):
+            return True
+        case ast.Assign(targets=[ast.Tuple(elts=[ast.Name(id="_"), _])]):
+            return True
+        case _:
+            return made.operation in _RANKING_ALONE
 
 
 def _names_of_origin(subject: ast.expr, ctx: Context) -> set[str]:

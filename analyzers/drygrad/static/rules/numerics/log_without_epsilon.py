@@ -9,7 +9,7 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.editing import as_operand, written_as
 from drygrad.static.facts.values import Constant, Origin, Tensor
-from drygrad.static.rules.numerics.guards import is_guarded, records_gradient, stands_within
+from drygrad.static.rules.numerics.guards import is_guarded, is_only_ranked, records_gradient, stands_within
 from drygrad.static.rules.numerics.log_of_softmax import softmax_behind
 from drygrad.static.rules.numerics.rewriting import epsilon, is_counted, plus, stays
 from drygrad.static.rules.numerics.singular import LOGARITHMS, Singular, is_of_arrays, logarithm_at
@@ -62,6 +62,8 @@ class LogWithoutEpsilon(Rule):
         Valid("def report(x: torch.Tensor):\n    return x.var().log()"),
         Valid("def logit(x, alpha):\n    y = alpha + (1 - alpha) * x\n    return torch.log(y / (1 - y))"),
         Valid("def noise(x):\n    u = torch.rand_like(x).clamp(min=1e-20)\n    return -torch.log(-torch.log(u))"),
+        Valid("def draw(w, k):\n    keys = torch.rand(w.shape).log() / w\n    return keys.topk(k, dim=-1).indices"),
+        Valid("def draw(w, k):\n    return (torch.rand_like(w).log() / w).argmax(), torch.rand(9).log().sort()[1]"),
         Valid("def noise(shape):\n    return -(1 - torch.rand(shape)).log(), torch.empty(shape).exponential_().log()"),
         Valid("def logit(x, eps=1e-5):\n    x = x.clamp(eps, 1 - eps)\n    return torch.log(x / (1 - x))"),
         Valid("def correction(x):\n    return (1 - torch.tanh(x).pow(2) + 1e-6).log(), torch.tanh(x).square().log1p()"),
@@ -157,6 +159,8 @@ class LogWithoutEpsilon(Rule):
         if found is not None:
             yield self._of_sigmoid(node, given, found, singular, ctx)
         elif tensor.made_by(*_DRAWN):
+            if is_only_ranked(node, ctx):
+                return
             yield self._of_drawn(singular, singular.origin, ctx)
         elif (squashed := _correction(tensor)) is not None:
             yield self._of_tanh(singular, squashed, ctx)

@@ -9,7 +9,8 @@ from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.iteration import contained_modules
 from drygrad.static.facts.values import Class, Object
-from drygrad.static.roles import is_optimizer_class, role_of
+from drygrad.static.roles import is_optimizer_class, rests_on_name, role_of
+from drygrad.static.syntax import parameter_names
 
 _MISSPELT = frozenset(
     "require_grad require_grads requires_grads required_grad requires_gradient require_gradient require_gradients "
@@ -88,6 +89,18 @@ class AttributeWithoutEffect(Rule):
 
             optimizer = Warmup(torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=0.1))
             optimizer.lr = 0.2
+            """
+        ),
+        Valid(
+            """
+            from ml_collections import ConfigDict
+
+            def defaults():
+                config = ConfigDict()
+                config.optim = optim = ConfigDict()
+                optim.weight_decay = 0
+                optim.lr = 2e-4
+                return config
             """
         ),
         Valid(
@@ -216,8 +229,16 @@ def _is_optimizer(target: ast.Attribute, ctx: Context) -> bool:
     value = ctx.value(target.value)
     if isinstance(value, Object):
         return is_optimizer_class(value.type) and value.cls is None
-    is_name = isinstance(target.value, ast.Name) and target.value.id != "self"
-    return is_name and role_of(ctx, target.value) == "optimizer" and not _is_read(target.attr, ctx)
+    owner = target.value
+    if not isinstance(owner, ast.Name) or owner.id == "self" or _is_read(target.attr, ctx):
+        return False
+    return role_of(ctx, owner) == "optimizer" and (not rests_on_name(ctx, owner) or _is_parameter(owner, ctx))
+
+
+def _is_parameter(name: ast.Name, ctx: Context) -> bool:
+    """Say whether a name is given by a caller: one that the function binds may be a section of its configuration."""
+    function = ctx.function(name)
+    return function is not None and name.id in parameter_names(function)
 
 
 def _for_groups(node: ast.Assign, ctx: Context) -> Fix | None:
