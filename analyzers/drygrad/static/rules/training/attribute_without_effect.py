@@ -232,13 +232,15 @@ def _is_optimizer(target: ast.Attribute, ctx: Context) -> bool:
     owner = target.value
     if not isinstance(owner, ast.Name) or owner.id == "self" or _is_read(target.attr, ctx):
         return False
-    return role_of(ctx, owner) == "optimizer" and (not rests_on_name(ctx, owner) or _is_parameter(owner, ctx))
+    return role_of(ctx, owner) == "optimizer" and (not rests_on_name(ctx, owner) or _is_given(owner, ctx))
 
 
-def _is_parameter(name: ast.Name, ctx: Context) -> bool:
-    """Say whether a name is given by a caller: one that the function binds may be a section of its configuration."""
+def _is_given(name: ast.Name, ctx: Context) -> bool:
+    """Say whether the file binds a name to nothing itself, which might be a section of a configuration."""
     function = ctx.function(name)
-    return function is not None and name.id in parameter_names(function)
+    if function is not None and name.id in parameter_names(function):
+        return True
+    return not any(n.id == name.id and isinstance(n.ctx, ast.Store) for n in ctx.nodes(ast.Name))
 
 
 def _for_groups(node: ast.Assign, ctx: Context) -> Fix | None:
