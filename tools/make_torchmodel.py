@@ -21,6 +21,7 @@ from probing import dtypes, shapes
 from probing.deciding import Observation, decide
 from probing.further import FURTHER
 from probing.keeping import Seen
+from probing.keywords import keywords
 from probing.modules import modules
 from probing.names import names
 from probing.refusing import refused
@@ -53,6 +54,7 @@ def main() -> int:
     _write("gone", gone())
     _write("going", going())
     _write("names", names())
+    _write("keywords", keywords())
     _write("made_of", made_of())
     return 0
 

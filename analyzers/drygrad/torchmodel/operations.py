@@ -59,6 +59,17 @@ def _names() -> Mapping[str, frozenset[str]]:
 
 
 @cache
+def keywords_of(name: str) -> frozenset[str] | None:
+    """Return the keywords that a function or class takes, by its public name; None where it may take others.
+
+    Schedulers may be named as the facts name them: ``torch.optim.StepLR``.
+    """
+    taken: Mapping[str, list[str]] = _read("keywords")
+    found = taken.get(name) or taken.get(name.replace("torch.optim.", "torch.optim.lr_scheduler."))
+    return frozenset(found) if found is not None else None
+
+
+@cache
 def torch_version() -> str:
     """Return the version of torch that all of this was asked of: ``2.13``."""
     return ".".join(_read("made_of")["torch"].split(".")[:2])

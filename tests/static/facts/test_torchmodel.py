@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.testing._internal.common_methods_invocations import op_db
 
 from drygrad.torchmodel import operations
 
@@ -46,3 +47,14 @@ def test_names_lead_to_operations() -> None:
     assert {name: op.name for name in named if (op := operations.named(name)) is not None} == named
     assert operations.named("torch.linalg.norm") != operations.named("torch.norm")
     assert operations.named("torch.load") is None
+
+
+def test_every_keyword_that_the_database_of_operators_gives_is_one_that_torch_takes() -> None:
+    known = {
+        f"torch.{op.name}": {name for sample in op.sample_inputs("cpu", torch.float32) for name in sample.kwargs}
+        for op in op_db
+        if f"torch.{op.name}" in generated("keywords") and torch.float32 in op.dtypes
+    }
+    assert len(known) > 300
+    refused = {name: given - (operations.keywords_of(name) or set()) for name, given in known.items()}
+    assert {name: given for name, given in refused.items() if given} == {}

@@ -42,7 +42,7 @@ class SoftmaxWithoutDim(Rule):
     VALID = [
         Valid("def f(x):\n    return F.softmax(x, 1), F.log_softmax(x, dim=-1), x.softmax(0), torch.softmax(x, dim=1)"),
         Valid("net = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1), nn.LogSoftmax(-1))"),
-        Valid("def f(a: torch.Tensor, b):\n    return F.softmax(torch.bmm(a, b), dims=-1)  # raises TypeError"),
+        Valid("def f(a: torch.Tensor, b):\n    return F.softmax(torch.bmm(a, b), dims=-1)", target_torch="2.1"),
         Valid("def f(x, **kwargs):\n    return F.softmax(x, **kwargs)"),
         Valid("def f(x, dim):\n    return nn.Softmax(dim)(x), F.gumbel_softmax(x), nn.Softmax2d()(x)"),
     ]
