@@ -55,6 +55,10 @@ MISMATCHES = {
         "DG207",
         "`x` is on cuda:0, but NumPy reads host memory only; call `.cpu()` first",
     ),
+    "n = torch.tensor([3, 2]).cuda()\nnn.utils.rnn.pack_padded_sequence(torch.randn(3, 2, 4).cuda(), n)": (
+        "DG205",
+        "`n` is on cuda:0, but packing needs lengths on the CPU",
+    ),
     "w, x, y = torch.ones(2), torch.randn(4, 2).cuda(), torch.zeros(4).long().cuda()\n"
     "nn.CrossEntropyLoss(weight=w)(x, y)": (
         "DG205",

@@ -38,6 +38,7 @@ _MISMATCH = re.compile(
     r"on the same device|at the same device|at least two devices|but got device|device type|"
     r"torch\.(cuda\.)?\w+Tensor\) and \w+ type \(torch\.|[Ee]xpected .* to be on"
 )
+_LENGTHS = re.compile(r"'lengths' argument should be a 1D CPU int64 tensor, but got 1D (?!cpu)\w+")
 _TO_NUMPY = re.compile(r"can't convert (\S+) device type tensor to numpy")
 
 
@@ -49,6 +50,8 @@ def device_fault(scene: Scene) -> Fault | None:
     found = _TO_NUMPY.search(scene.text)
     if found:
         return _numpy(scene, found.group(1))
+    if _LENGTHS.search(scene.text):
+        return _lengths(scene)
     if not _MISMATCH.search(scene.text):
         return None
     operands = [operand for operand in scene.operands() if not _is_scalar(operand)]
@@ -286,3 +289,13 @@ def _numpy(scene: Scene, device: str) -> Fault:
     operands = [o for o in scene.operands() if str(o.tensor.device) == device]
     name = operands[0].text if operands else "the tensor"
     return scene.fault(_NUMPY, f"{name} is on {device}, but NumPy reads host memory only; call `.cpu()` first")
+
+
+def _lengths(scene: Scene) -> Fault | None:
+    """Explain lengths that were moved with their batch."""
+    found = scene.operand("lengths")
+    if not found:
+        return None
+    lengths = found[0]
+    message = f"{lengths.text} is on {device_text(lengths.tensor.device)}, but packing needs lengths on the CPU"
+    return scene.fault(_TENSORS, message, lengths, operand=lengths.name, role="lengths", wanted="cpu")
