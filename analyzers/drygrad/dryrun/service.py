@@ -299,7 +299,7 @@ class DryRuns:
             why += f"; {UNSEEN}" if device == "cpu" else ""
             result = await supervisor.run(_on(plan, device), on_phase, run)
         where = f"ran on {_WORDS.get(device, device)}: {why}"
-        if device != "cpu" and result.tensors_on == "cpu":
+        if device != "cpu" and result.tensors_on == "cpu" and result.outcome == "passed":
             where = "ran on the CPU: the code puts no tensor on a GPU"
         return _on(plan, device), replace(result, notes=(where, *result.notes))
 
