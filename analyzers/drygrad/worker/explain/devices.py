@@ -143,7 +143,7 @@ def _culprit(scene: Scene, wrong: Operand) -> _Culprit:
         return _Culprit(kept.place, kept.name, _ATTRIBUTE if is_module else None)
     if _is_made_in_method(scene, wrong):
         place = scene.made_at(wrong)
-        return _Culprit(place, code=_IN_METHOD if place is not None else None)
+        return _Culprit(place, None if place or wrong.name else _written(scene, wrong), _IN_METHOD)
     owned = owner(_up_to_a_mover(scene), wrong.tensor, of_device(scene.run, wrong.tensor))
     made = _left_behind(scene, wrong, owned)
     made = made or scene.elsewhere(_made_unaware(scene, wrong, owned) or _copied_early(scene, wrong))
@@ -265,6 +265,12 @@ def _is_made_in_method(scene: Scene, wrong: Operand) -> bool:
         and not _names_device(scene, origin)
         and any(getattr(method, "__code__", None) is code for method in methods)
     )
+
+
+def _written(scene: Scene, wrong: Operand) -> str | None:
+    """Return the text that made a tensor which has no name."""
+    origin = scene.run.origin_of(wrong.tensor)
+    return text_of(scene.run.lines, origin.instruction) if origin and origin.instruction else None
 
 
 def _names_device(scene: Scene, origin: Origin) -> bool:
