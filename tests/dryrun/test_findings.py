@@ -36,6 +36,12 @@ def found(fault: Fault, settings: Settings | None = None, error: ErrorInUserCode
     return findings(result, PLAN, PLAN.source, settings or Settings(), "run-1")
 
 
+def test_a_place_is_told_once() -> None:
+    places = [("compared here", Place(HERE, 5, 17, 5, 26)), ("made here", Place(HERE, 5, 17, 5, 26))]
+    (finding,) = found(Fault("DG303", "it broadcasts", Place(HERE, 9), related=tuple(places * 3)))
+    assert [related.message for related in finding.related] == ["compared here", "made here"]
+
+
 @pytest.mark.parametrize(
     ("place", "span"),
     [

@@ -39,6 +39,12 @@ from plan_harness import PATH
             {"operand": "self.total", "device": "cpu", "wanted": "cuda:0", "other": "seen"},
             "self.total = self.total.to(seen.device)",
         ),
+        (
+            "def f(x, lengths):\n    return pack_padded_sequence(x, lengths, batch_first=True)\n",
+            "pack_padded_sequence(x, lengths, batch_first=True)",
+            {"operand": "lengths", "role": "lengths", "wanted": "cpu"},
+            "return pack_padded_sequence(x, lengths.cpu(), batch_first=True)",
+        ),
     ],
 )
 def test_tensors_are_moved(program: str, at: str, facts: dict[str, Any], expected: str) -> None:

@@ -13,8 +13,10 @@ import pytest
 from plan_harness import source_of
 from worker_client import WorkerClient
 
+from drygrad.dryrun.callers import Callers
 from drygrad.dryrun.conversation import OnPhase
 from drygrad.dryrun.findings import findings
+from drygrad.dryrun.launches.finding import find
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Experiments, Missing, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
@@ -263,6 +265,41 @@ def test_a_script_in_a_folder_of_its_own_and_a_package(worker: WorkerClient, tmp
     program = "from pathlib import Path\n" + TRAIN + "Trainer(len([*Path('.').glob('*.py')]) + 1).step(torch.ones(2))\n"
     result = result_of(worker, planned(tmp_path, program, name="examples/train.py"))
     assert (result.outcome, result.inputs[1].value) == ("passed", "float32 [2] on cpu")
+
+
+GUARDED = "if __name__ == '__main__':\n    raise SystemExit('started as a script')\n"
+
+
+@pytest.mark.parametrize("guard", ["", GUARDED], ids=["alone", "beside a script"])
+def test_a_console_script_with_the_arguments_that_the_project_gives_it(
+    guard: str, worker: WorkerClient, tmp_path: Path
+) -> None:
+    program = f"import sys\n{TRAIN}def run():\n    Trainer(int(sys.argv[1])).step(torch.ones(2, 6))\n{guard}"
+    planned(tmp_path, program, name="cli.py")
+    (tmp_path / "pyproject.toml").write_text('[project.scripts]\ntrain-net = "cli:run"\n')
+    (tmp_path / "README.md").write_text("```console\nuv run train-net 6\n```\n")
+    source = source_of(NET)
+    target = target_named(source, "Net.forward")
+    assert target is not None
+    (launch,) = [one for one in find(tmp_path).of(tmp_path / "cli.py") if one.arguments]
+    options = RunOptions(device="cpu", root=tmp_path, programs=(Program(launch, "cli.py", source_of(program)),))
+    plans = plan_runs(source, tmp_path / "net.py", target, options)
+    assert not isinstance(plans, Missing)
+    result = result_of(worker, plans[0])
+    assert (result.outcome, [given.value for given in result.inputs][1]) == ("passed", "float32 [2, 6] on cpu")
+
+
+async def test_a_console_script_is_started_as_the_project_says(tmp_path: Path) -> None:
+    program = f"import sys\n{BEGUN}    run()\n\ndef run():\n    Trainer(int(sys.argv[1])).step(torch.ones(2, 6))\n"
+    planned(tmp_path, program, name="cli.py")
+    (tmp_path / "pyproject.toml").write_text('[project.scripts]\ntrain-net = "cli:run"\n')
+    (tmp_path / "README.md").write_text("```console\nuv run train-net 6\n```\n")
+    target = target_named(source_of(NET), "Net.forward")
+    assert target is not None
+    callers = Callers()
+    found = await callers.programs_of(tmp_path / "net.py", target, tmp_path, Path(sys.executable), RunOptions())
+    await callers.close()
+    assert [one.launch.shown for one in found] == ["train-net", "train-net 6"]
 
 
 def test_tests_with_what_pytest_gives_them(worker: WorkerClient, tmp_path: Path) -> None:

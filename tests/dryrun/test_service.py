@@ -56,6 +56,17 @@ async def test_each_comment_is_a_run_on_the_device_of_our_choice(runs: DryRuns) 
     assert len({record.run_id for record in records}) == 2
 
 
+async def test_what_puts_nothing_on_the_gpu_ran_on_the_cpu() -> None:
+    def launch_at(home: Home) -> Launch:
+        return Launch([sys.executable, str(FAKE), "--on-host"], str(home.interpreter))
+
+    runs = DryRuns(launch_at=launch_at)
+    records = await run(runs)
+    await runs.close()
+    assert isinstance(records, list)
+    assert {record.result.notes for record in records} == {("ran on the CPU: the code puts no tensor on a GPU",)}
+
+
 async def test_without_the_simulated_device_it_is_the_cpu_and_the_reason_is_told(runs: DryRuns) -> None:
     records = await run(runs, interpreter="old")
     assert isinstance(records, list)

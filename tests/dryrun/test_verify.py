@@ -192,6 +192,24 @@ def test_a_fix_after_which_the_next_fault_shows_is_neither_proved_nor_disproved(
     assert verdict(lab, NEXT_FAULT, "return loss(", "return loss(x, ") is False
 
 
+FAULT_BEHIND = """
+def loss(x, y):
+    z = x + y
+    return F.mse_loss(z.unsqueeze(1), torch.ones(3))
+
+def train():
+    return loss(torch.ones(3), torch.ones(4))
+
+train()
+"""
+
+
+def test_a_fix_that_lets_a_run_come_to_a_fault_behind_is_not_disproved(lab: Lab) -> None:
+    assert verdict(lab, FAULT_BEHIND, "torch.ones(4)", "torch.ones(3)") is None
+    without = FAULT_BEHIND.replace(".unsqueeze(1)", "")
+    assert verdict(lab, without, "torch.ones(4)", "torch.ones(3)") is True
+
+
 def test_a_suspicion_behind_the_fault_that_ends_the_run_is_not_judged(lab: Lab) -> None:
     program = """
     x = torch.ones(2, 3) @ torch.ones(2, 3)

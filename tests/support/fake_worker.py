@@ -25,6 +25,9 @@ def say(message: dict[str, Any]) -> None:
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
+_ON_HOST = {"device": "cpu", "peak_bytes": 8, "by_phase": {}, "by_line": [], "over_time": [], "steps": []}
+
+
 def answered(run: str | None, result: object) -> None:
     say({"type": "result", "run": run, "answer": json.dumps(result)})
 
@@ -45,6 +48,7 @@ def switches() -> argparse.Namespace:
     parser.add_argument("--once", action="store_true", help="serve one run and end")
     parser.add_argument("--chatter", type=int, default=0, metavar="BYTES", help="write so much to stderr at the start")
     parser.add_argument("--strange-result", action="store_true")
+    parser.add_argument("--on-host", action="store_true")
     parser.add_argument("--grandchild", type=Path, metavar="FILE", help="leave a process behind, its id in the file")
     parser.add_argument("--sim-broken", action="store_true")
     parser.add_argument("--gpu-refuses", action="store_true", help="have a GPU that no run can use")
@@ -107,6 +111,8 @@ def serve(options: argparse.Namespace, starts: int) -> None:
                 say({"type": "result", "run": run, "answer": plan["raw"]})
                 continue
             answer = {"outcome": "passed", "device": plan.get("device", "cpu"), **plan.get("answer", {})}
+            if options.on_host:
+                answer["memory"] = _ON_HOST
             if options.gpu_refuses and answer["device"] == "cuda":
                 why = "GPU 0 has only 96 MiB free"
                 answer.update(outcome="unsupported", notes=[why], reason=why)

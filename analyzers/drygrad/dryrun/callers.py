@@ -20,7 +20,7 @@ from drygrad.static.source import Source, SourceError, read
 
 SECONDS = 2.0
 """How long a look-up may take; what is not found by then is done without."""
-_KINDS = ("script", "module")
+_KINDS = ("script", "module", "function")
 _MOST_LAUNCHES = 2
 MOST_PROGRAMS = 4
 """So many programs are run one after the other, until one comes to the target."""
@@ -74,13 +74,13 @@ def _programs(found: list[Dependent], root: Path, options: RunOptions, installed
     programs: list[Program] = []
     for one in found:
         source = _source(one.path, options)
-        if source is None or not (one.tests or is_program(source)):
+        known = [each for each in launches.of(one.path) if each.kind in _KINDS]
+        if source is None or not (one.tests or known or is_program(source)):
             continue
         shown = _shown(one.path, root)
         if one.tests:
             programs += [Program.tests(one.path, shown, source, one.tests, root)] if has_pytest else []
             continue
-        known = [each for each in launches.of(one.path) if each.kind in _KINDS]
         programs += [Program(each, shown, source) for each in known[:_MOST_LAUNCHES]]
         programs += [] if known else [Program.plain(one.path, shown, source)]
     return tuple(programs[:MOST_PROGRAMS])

@@ -177,7 +177,8 @@ class Telling:
 
     def _places(self, fault: Fault, source: Source) -> tuple[Span, list[Related]]:
         """Return the span of a fault in this file, and what explains it."""
-        related = [self._related(message, place, source) for message, place in fault.related]
+        told = (self._related(message, place, source) for message, place in fault.related)
+        related = [*dict.fromkeys(told)]  # a loss is computed in several iterations
         led_here = _led_there(fault, self.result, self.plan)
         if fault.at is not None and self._is_here(fault.at):
             if self.path is not None and led_here is not None and all(r.path is None for r in related):

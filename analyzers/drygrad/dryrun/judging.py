@@ -129,10 +129,10 @@ def _broken(trial: Trial, before: Seen, after: Seen, code: str) -> Verdict | Non
 
 
 def _gets_further(trial: Trial, before: Seen, after: Seen) -> bool:
-    """Say whether the repaired run ended in a statement behind the one that ended the run before: in the next fault."""
+    """Say whether the repaired run came past the statement that ended the run before, where the next fault may be."""
     old, new = before.record.result.error, after.record.result.error
     if old is None or new is None:
-        return False
+        return old is not None and after.record.result.outcome == "passed"
     source = before.record.plan.source
     calls = zip(reversed(old.stack), reversed(new.stack), strict=False)
     lines = ((trial.line(was.line, source), now.line) for was, now in calls if was.path == now.path)

@@ -26,7 +26,7 @@ from drygrad.dryrun.inputs.neighbours import neighbours_of
 from drygrad.dryrun.inputs.proposing import makes_objects, propose
 from drygrad.dryrun.names import bound_names, needed_names
 from drygrad.dryrun.plan import Elsewhere, Missing, Plan, RunOptions
-from drygrad.dryrun.slicing import GIVEN, Bind, Imports, Step, backward_slice, free_of_text, steps_before
+from drygrad.dryrun.slicing import GIVEN, Bind, Imports, Step, backward_slice, bound_by_text, free_of_text, steps_before
 from drygrad.dryrun.targets import Target
 from drygrad.model import Span
 from drygrad.static.source import Located, Source
@@ -246,6 +246,7 @@ class _Planner:
         wanted = {str(self.target.qualname).partition(".")[0]}
         earlier: set[str] = set()
         for argument in (*([receiver] if receiver else ()), *arguments):
+            earlier |= bound_by_text(argument.text)
             wanted |= free_of_text(argument.text) - earlier
             earlier |= {argument.name} if argument.name else set()
         steps = steps_before(self.source.tree.body, (), self.imports)

@@ -63,14 +63,23 @@ class Program:
         """How it is started, as that crosses the wire; and whether somebody has given its command line."""
         return {**self.launch.as_json(), "given": self.launch.origin is not None}
 
+    @property
+    def _executed(self) -> tuple[str, str]:
+        """The name of the module that is executed, and its text, which a console script calls a function of."""
+        if self.launch.kind != "function":
+            return "__main__", self.source.text
+        module, _, called = self.launch.program.partition(":")
+        return module.strip(), f"{self.source.text}\n\n{called.strip()}()\n"
+
     def as_json(self, target: Target, seconds: float) -> dict[str, Any]:
         """Return it as it crosses the wire, with what tells the call of a target, and how long that may take."""
         function = target.function
         assert function is not None
+        name, text = self._executed
         return {
             "path": str(self.path),
-            "text": self.source.text,
-            "module_name": "__main__",
+            "text": text,
+            "module_name": name,
             "package": self.package,
             "shown": self.shown,
             "seconds": seconds,

@@ -298,7 +298,10 @@ class DryRuns:
             device = _OTHERWISE[device]
             why += f"; {UNSEEN}" if device == "cpu" else ""
             result = await supervisor.run(_on(plan, device), on_phase, run)
-        return _on(plan, device), replace(result, notes=(f"ran on {_WORDS.get(device, device)}: {why}", *result.notes))
+        where = f"ran on {_WORDS.get(device, device)}: {why}"
+        if device != "cpu" and result.tensors_on == "cpu" and result.outcome == "passed":
+            where = "ran on the CPU: the code puts no tensor on a GPU"
+        return _on(plan, device), replace(result, notes=(where, *result.notes))
 
 
 def _launches_of(path: Path, root: Path) -> list[Launched]:

@@ -429,6 +429,14 @@ def free_of_text(text: str) -> set[str]:
         return set()
 
 
+def bound_by_text(text: str) -> set[str]:
+    """Return the names that an expression's text binds, as ``(net := Net())`` does; none where it does not parse."""
+    try:
+        return bound_names(parsed_expression(text.strip()))
+    except (SyntaxError, ValueError):
+        return set()
+
+
 def place_of(node: Located) -> tuple[int, int]:
     """Return line (from 1) and column (from 0, in UTF-8 bytes) of a node, as ``ast`` counts."""
     return node.lineno, node.col_offset

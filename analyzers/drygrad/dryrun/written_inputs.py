@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from drygrad.dryrun.aliases import assignments
 from drygrad.dryrun.inputs.arguments import Argument
@@ -19,11 +19,13 @@ from drygrad.dryrun.inventions import is_invented, written
 from drygrad.dryrun.names import bound_names, read_names
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
-from drygrad.dryrun.slicing import GIVEN, Bind, Imports, Step, free_of_text, steps_before
+from drygrad.dryrun.sharing import Objects, Written, shared
+from drygrad.dryrun.slicing import GIVEN, Bind, Imports, Step, steps_before
 from drygrad.dryrun.wire import DTYPES
 from drygrad.parsing import parsed, parsed_expression
 
 BLANK = "..."
+_WRITTEN = ("flag", "comment")
 _TENSOR = re.compile(r"(?P<dtype>\w+) \[(?P<shape>[\d, ]*)\] on (?P<device>\w+)(:\d+)?")
 
 
@@ -34,14 +36,28 @@ def comment_text(plan: Plan, result: Result) -> str:
     seen = {given.name: given.value for given in result.inputs}
     names = iter(_parameter_names(plan))
     texts = _Texts(plan)
-    parts: list[tuple[str, str]] = []
+    given: list[Written] = []
     for argument in (*([plan.receiver] if plan.receiver else ()), *plan.arguments):
         name = argument.star or argument.name or next(names, "_")
-        told = seen.get("self" if argument is plan.receiver else name, "")
-        hidden = {earlier for earlier, text in parts if earlier != text}
-        text = texts.of(argument)
-        parts.append((name, _like(told) if text is None or free_of_text(text) & hidden else text))
-    return f"# dry-run: {', '.join(name + text if name.startswith('*') else f'{name}={text}' for name, text in parts)}"
+        if argument is plan.receiver:
+            seen[name] = seen.get("self", "")
+        given.append(Written(name, texts.of(argument)))
+    parts = shared(given, texts.objects, texts.bound, receiver=plan.receiver is not None)
+    texts_of = _apart(parts, {one.name: read_names(one.node) if one.node else set[str]() for one in given}, seen)
+    return (
+        f"# dry-run: {', '.join(name + text if name.startswith('*') else f'{name}={text}' for name, text in texts_of)}"
+    )
+
+
+def _apart(
+    parts: Sequence[Written], read: Mapping[str, Set[str]], seen: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the inputs' names and texts, with another value where an earlier input hides what the text would read."""
+    hidden: set[str] = set()
+    for name, node in parts:
+        text = _like(seen.get(name, "")) if node is None or read[name] & hidden else ast.unparse(node)
+        hidden |= {name} if text != name else set()
+        yield name, text
 
 
 def _parameter_names(plan: Plan) -> Sequence[str]:
@@ -79,6 +95,9 @@ class _Texts:
     def __init__(self, plan: Plan) -> None:
         self._steps: Sequence[Step] = plan.elsewhere.steps if plan.elsewhere else plan.steps or ()
         top = steps_before(plan.source.tree.body, (), Imports(plan.source.tree))
+        self.objects = Objects()
+        self.bound = frozenset(_names_of(top))
+        """What the target's file binds."""
         self._known: dict[str, ast.expr | None] = {}
         self._module: set[str] = set()
         """What another file calls the module of the target."""
@@ -101,14 +120,13 @@ class _Texts:
             self._kept |= {last} if last == top and not module else set()
             self._known |= {last: ast.Name(top, ast.Load())} if last != top and not module else {}
 
-    def of(self, argument: Argument) -> str | None:
-        """Return the text of an argument; None where an expression does not say it."""
+    def of(self, argument: Argument) -> ast.expr | None:
+        """Return what makes an argument; None where an expression does not say it."""
         try:
             node = self._without_module(parsed_expression(argument.text.strip()))
         except SyntaxError:
             return None
-        found = self._replaced(node)
-        return ast.unparse(found) if found is not None else None
+        return node if argument.source in _WRITTEN else self._replaced(node)
 
     def _follow(self, step: Step) -> None:
         statement = parsed(f"{step.target} = {step.text}").body[0] if isinstance(step, Bind) else step
@@ -121,6 +139,9 @@ class _Texts:
         pairs = [(t.id, self._replaced(v)) for t, v in assignments(statement) if isinstance(t, ast.Name)]
         self._known |= dict.fromkeys(bound_names(statement))
         self._known |= dict(pairs)
+        for name, made in pairs:
+            if made is not None:
+                self.objects.named(made, name)
         if not pairs:
             self._change(statement)
 
@@ -130,7 +151,9 @@ class _Texts:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) as call) if (
                 method in SAME_OBJECT and (made := self._known.get(name)) is not None
             ):
-                self._known[name] = ast.Call(ast.Attribute(made, method, ast.Load()), call.args, call.keywords)
+                changed = ast.Call(ast.Attribute(made, method, ast.Load()), call.args, call.keywords)
+                self._known[name] = changed
+                self.objects.changed(made, changed, name)
             case _:
                 self._known |= {name: None for name in read_names(statement) if not _is_module(self._known.get(name))}
 

@@ -306,8 +306,9 @@ class Execution:
     def _evaluated(
         self, namespace: Namespace, receiver: dict[str, Any] | None, specs: list[dict[str, Any]]
     ) -> tuple[Any, list[inputs.Given]]:
-        owner = inputs.evaluate_one(namespace, {"name": "self", **receiver}, {}) if receiver else None
-        earlier = {str(receiver["name"]): owner} if receiver and receiver.get("name") else {}
+        earlier: dict[str, Any] = {}
+        owner = inputs.evaluate_one(namespace, {"name": "self", **receiver}, earlier) if receiver else None
+        earlier |= {str(receiver["name"]): owner} if receiver and receiver.get("name") else {}
         return owner, inputs.evaluate(namespace, specs, earlier)
 
     def _passed_on(self, namespace: Namespace, caller: dict[str, Any]) -> tuple[Any, list[inputs.Given]]:

@@ -319,14 +319,21 @@ class Namespace:
         exec(code, self.names)
 
     def evaluate(self, spec: dict[str, Any], earlier: dict[str, Any]) -> Any:
-        """Evaluate the text of an input where earlier inputs are names; errors stand where the text stands."""
+        """Evaluate the text of an input where earlier inputs are names; errors stand where the text stands.
+
+        What the text itself names (``net := Net()``) is added to these names.
+        """
         tree = ast.parse(str(spec["text"]).strip(), mode="eval")
         line, column = spec.get("line"), spec.get("column") or 0
         if line:
             _shift(tree, line, column)
         where = self.path if line else "<dry-run input>"
         code = compile(tree, where, "eval", flags=self._flags, dont_inherit=True)
-        return eval(code, {**_LENT, **self.names, **earlier})
+        scope = {**_LENT, **self.names, **earlier}
+        value = eval(code, scope)
+        named = {node.target.id for node in ast.walk(tree) if isinstance(node, ast.NamedExpr)}
+        earlier.update({name: scope[name] for name in named & scope.keys()})
+        return value
 
 
 def _placed(text: str, step: dict[str, Any]) -> ast.stmt:

@@ -161,7 +161,8 @@ class Call:
         names: dict[int, str] = {}
         frame = self._frame
         bound = {**{name: frame.f_globals.get(name) for name in frame.f_code.co_names}, **frame.f_locals}
-        for name, value in bound.items():
+        written = [*bound.items(), *_held_by(bound)]
+        for name, value in sorted(written, key=lambda item: not isinstance(item[1], torch.nn.Module)):
             if isinstance(value, torch.nn.Module) and _HELD[0] in value.__dict__:  # else its constructor is to run yet
                 for path, parameter in value.named_parameters(name):
                     names.setdefault(id(parameter), _NUMBER.sub(r"[\1]", path))
@@ -341,6 +342,14 @@ def parts(value: object) -> Iterator[tuple[str, object]]:
         for key, item in list(getattr(value, "__dict__", {}).items())[:_ITEMS]:
             if not key.startswith("_"):
                 yield f".{key}", item
+
+
+def _held_by(bound: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield what objects that are not torch's hold, with how to write it: ``self.model`` of a trainer."""
+    for name, value in bound.items():
+        ours = isinstance(value, (ModuleType, type, torch.nn.Module, torch.Tensor))
+        if not ours and not type(value).__module__.startswith("torch."):
+            yield from within(name, value, 2)
 
 
 def _entries(mapping: Mapping[object, object]) -> list[tuple[object, object]]:

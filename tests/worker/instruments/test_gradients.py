@@ -34,6 +34,27 @@ def test_a_norm_that_json_has_no_word_for(tmp_path: Path) -> None:
     assert run.result["gradients"] == [{"name": "w", "shape": [2], "norm": None}]
 
 
+HELD = """
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(2, 1)
+        self.models = {"head": nn.Linear(2, 1, bias=False)}
+
+    def step(self):
+        (self.model(torch.ones(1, 2)) + self.models["head"](torch.ones(1, 2)) * weights[0]).sum().backward()
+        torch.optim.SGD([*self.model.parameters(), *self.models["head"].parameters(), weights[0]], lr=0.1).step()
+
+weights = [torch.ones(1, requires_grad=True)]
+Trainer().step()
+"""
+
+
+def test_the_names_of_what_objects_hold(tmp_path: Path) -> None:
+    run = watch(tmp_path, HELD, Gradients)
+    names = [row["name"] for row in run.result["gradients"]]
+    assert names == ["self.model.weight", "self.model.bias", "self.models['head'].weight", "weights[0]"]
+
+
 def test_gradients_that_are_zero_throughout(tmp_path: Path) -> None:
     run = watch(tmp_path, TRAINING.format(before=DEAD, steps=3), Gradients)
     assert spots(run) == [("DG114", 8)]

@@ -55,6 +55,22 @@ MISMATCHES = {
         "DG207",
         "`x` is on cuda:0, but NumPy reads host memory only; call `.cpu()` first",
     ),
+    "class Net(nn.Module):\n    def forward(self, x):\n        return x + torch.randn(x.shape)\n"
+    "Net()(torch.randn(3).cuda())": (
+        "DG203",
+        "`torch.randn(x.shape)` is on the CPU, `x` on cuda:0: move `torch.randn(x.shape)` to cuda:0",
+    ),
+    "def step(a, b):\n    return a * (b + 1)\n"
+    "def trained():\n    a, b = torch.ones(2).cuda(), torch.ones(2)\n"
+    "    try:\n        step(a, b)\n    except RuntimeError:\n        torch.ones(3).cuda().cpu() * 2\n        raise\n"
+    "trained()": (
+        "DG205",
+        "`b` is on the CPU, `a` on cuda:0: move `b` to cuda:0",
+    ),
+    "n = torch.tensor([3, 2]).cuda()\nnn.utils.rnn.pack_padded_sequence(torch.randn(3, 2, 4).cuda(), n)": (
+        "DG205",
+        "`n` is on cuda:0, but packing needs lengths on the CPU",
+    ),
     "w, x, y = torch.ones(2), torch.randn(4, 2).cuda(), torch.zeros(4).long().cuda()\n"
     "nn.CrossEntropyLoss(weight=w)(x, y)": (
         "DG205",

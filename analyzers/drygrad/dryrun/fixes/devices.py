@@ -39,6 +39,10 @@ def fixes(site: Site) -> Iterator[Fix | None]:
         yield from _module_moved(site)
     if operand is None:
         return
+    if site.fact("role") == "lengths":
+        title = f"Pass `{_short(site.ctx.source_of(operand))}` with `.cpu()`"
+        yield site.fix(title, site.with_call(operand, "cpu()"), safety="safe")
+        return
     yield from _moved_to_target(site, operand)
     for node in site.trail(operand):
         for reference, safe in islice(references(site, node), _REFERENCES):

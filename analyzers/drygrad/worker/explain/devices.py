@@ -38,6 +38,7 @@ _MISMATCH = re.compile(
     r"on the same device|at the same device|at least two devices|but got device|device type|"
     r"torch\.(cuda\.)?\w+Tensor\) and \w+ type \(torch\.|[Ee]xpected .* to be on"
 )
+_LENGTHS = re.compile(r"'lengths' argument should be a 1D CPU int64 tensor, but got 1D (?!cpu)\w+")
 _TO_NUMPY = re.compile(r"can't convert (\S+) device type tensor to numpy")
 
 
@@ -49,6 +50,8 @@ def device_fault(scene: Scene) -> Fault | None:
     found = _TO_NUMPY.search(scene.text)
     if found:
         return _numpy(scene, found.group(1))
+    if _LENGTHS.search(scene.text):
+        return _lengths(scene)
     if not _MISMATCH.search(scene.text):
         return None
     operands = [operand for operand in scene.operands() if not _is_scalar(operand)]
@@ -140,7 +143,7 @@ def _culprit(scene: Scene, wrong: Operand) -> _Culprit:
         return _Culprit(kept.place, kept.name, _ATTRIBUTE if is_module else None)
     if _is_made_in_method(scene, wrong):
         place = scene.made_at(wrong)
-        return _Culprit(place, code=_IN_METHOD if place is not None else None)
+        return _Culprit(place, None if place or wrong.name else _written(scene, wrong), _IN_METHOD)
     owned = owner(_up_to_a_mover(scene), wrong.tensor, of_device(scene.run, wrong.tensor))
     made = _left_behind(scene, wrong, owned)
     made = made or scene.elsewhere(_made_unaware(scene, wrong, owned) or _copied_early(scene, wrong))
@@ -264,6 +267,12 @@ def _is_made_in_method(scene: Scene, wrong: Operand) -> bool:
     )
 
 
+def _written(scene: Scene, wrong: Operand) -> str | None:
+    """Return the text that made a tensor which has no name."""
+    origin = scene.run.origin_of(wrong.tensor)
+    return text_of(scene.run.lines, origin.instruction) if origin and origin.instruction else None
+
+
 def _names_device(scene: Scene, origin: Origin) -> bool:
     """Say whether the text that made a tensor says on which device."""
     return origin.instruction is None or "device" in (text_of(scene.run.lines, origin.instruction) or "")
@@ -286,3 +295,13 @@ def _numpy(scene: Scene, device: str) -> Fault:
     operands = [o for o in scene.operands() if str(o.tensor.device) == device]
     name = operands[0].text if operands else "the tensor"
     return scene.fault(_NUMPY, f"{name} is on {device}, but NumPy reads host memory only; call `.cpu()` first")
+
+
+def _lengths(scene: Scene) -> Fault | None:
+    """Explain lengths that were moved with their batch."""
+    found = scene.operand("lengths")
+    if not found:
+        return None
+    lengths = found[0]
+    message = f"{lengths.text} is on {device_text(lengths.tensor.device)}, but packing needs lengths on the CPU"
+    return scene.fault(_TENSORS, message, lengths, operand=lengths.name, role="lengths", wanted="cpu")

@@ -44,7 +44,7 @@ class Scene:
         self.text = str(error)
         self.place = place
         self.call = call
-        self.op = run.op if run.op is not None and _came_from_op(error) else None
+        self.op = _op_of(error)
         self.module = call.module()
 
     @property
@@ -163,12 +163,16 @@ def raised_by_torch(error: BaseException) -> bool:
     return dis.opname[frame.f_code.co_code[instruction]] != "RAISE_VARARGS"
 
 
-def _came_from_op(error: BaseException) -> bool:
-    """Say whether the operation in flight raised: then the watch's is the innermost frame, but for the device's."""
+def _op_of(error: BaseException) -> Op | None:
+    """Return the operation that raised: then the watch's is the innermost frame, but for the device's.
+
+    Others may have followed since, as where a trainer cleans up before it passes the error on.
+    """
     frames = [trace.tb_frame for trace in _traces(error)]
     while frames and _module(frames[-1]).startswith((_DEVICES, "torch._ops")):
         frames.pop()
-    return bool(frames) and _module(frames[-1]) == Watch.__module__
+    op = frames[-1].f_locals.get("op") if frames and _module(frames[-1]) == Watch.__module__ else None
+    return op if isinstance(op, Op) else None
 
 
 def _traces(error: BaseException) -> Iterator[TracebackType]:
