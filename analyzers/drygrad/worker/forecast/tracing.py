@@ -13,7 +13,7 @@ from typing import Any, Callable, ClassVar
 
 import torch
 
-from drygrad.worker.forecast import columns, in_flight, report
+from drygrad.worker.forecast import columns, in_flight, pipelines, report
 from drygrad.worker.forecast.changes import applied
 from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.seen import Seen
@@ -94,6 +94,7 @@ class Tracing(Instrument):
     def virtually(self) -> Generator[None]:
         """Let all operations inside the block be executed without memory."""
         columns.install()
+        pipelines.install(self.unknown.assume)
         with ExitStack() as left:
             simulated: Any = sys.modules.get(_SIMULATION)
             if simulated is not None and self.run.device == "sim":
