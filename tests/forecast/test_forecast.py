@@ -251,8 +251,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_the_command_in_words_of_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM.replace("loss.item()", "net.nothing"))
-    status, out = command([str(path), "--gpu", "rtx3060"], capsys)
+    dots = tmp_path / "memory.png"
+    status, out = command([str(path), "--gpu", "rtx3060", "--memory-plot", str(dots)], capsys)
     assert status == 1
+    assert dots.read_bytes().startswith(b"\x89PNG\r\n")
     assert "AttributeError" in out
     assert "at least " in out
     assert "does not fit into the 11.8 GiB of RTX 3060" in out
@@ -266,8 +268,8 @@ def test_a_picture_that_cannot_be_written(tmp_path: Path, capsys: pytest.Capture
     assert main([*words, "--memory-plot", str(tmp_path / "no" / "m.svg")]) == 2
     assert "--memory-plot: " in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["forecast", str(path), "--memory-plot", "m.png"])
-    assert "only SVG is written: name a file that ends in .svg" in capsys.readouterr().err
+        main(["forecast", str(path), "--memory-plot", "m.gif"])
+    assert "name a file that ends in .svg or .png" in capsys.readouterr().err
 
 
 def test_a_gpu_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
