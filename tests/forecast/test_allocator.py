@@ -113,6 +113,22 @@ def test_a_stream_does_not_use_what_another_has_freed() -> None:
     assert (allocator.refused, allocator.reserved) == (None, 100 * MIB), "what any stream has freed is given back"
 
 
+def test_what_another_stream_uses_serves_again_only_after_that() -> None:
+    allocator = CachingAllocator(100 * MIB)
+    address = allocator.malloc(30 * MIB, 1)
+    allocator.lend(address)
+    allocator.free(address)
+    assert (allocator.allocated, allocator.reserved) == (0, 30 * MIB), "torch counts it as free"
+    second = allocator.malloc(30 * MIB, 1)
+    assert (second == address, allocator.reserved) == (False, 60 * MIB)
+    allocator.await_streams()
+    assert allocator.malloc(30 * MIB, 1) == address
+    allocator.lend(address)
+    allocator.free(address)
+    allocator.malloc(70 * MIB)
+    assert (allocator.refused, allocator.reserved) == (None, 100 * MIB), "before it refuses anything, it waits"
+
+
 def test_what_is_cached_is_given_back_before_a_request_is_refused() -> None:
     allocator = CachingAllocator(100 * MIB)
     allocator.free(allocator.malloc(60 * MIB))

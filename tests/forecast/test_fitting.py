@@ -89,10 +89,56 @@ def test_what_is_not_certain_stays(other: str) -> None:
         ("one-by-one", "AdamW(net.parameters(), lr=1e-3, foreach=False)"),
         ("set-to-none", "optimizer.zero_grad()"),
         ("expandable", "import os\nos.environ.setdefault("),
+        (
+            "save-on-cpu",
+            "        with torch.autograd.graph.save_on_cpu(pin_memory=True):\n"
+            "            net(x).square().mean().backward()\n        optimizer.step()",
+        ),
     ],
 )
 def test_other_changes(word: str, wanted: str) -> None:
     assert wanted in rewritten(PROGRAM, word)
+
+
+STEP = """\
+import torch
+
+def step(net, loss_of, optimizer, x, y):
+    x = x.to("cuda")
+    logits = net(x)
+    loss = loss_of(logits, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+"""
+UNDER = """\
+    x = x.to("cuda")
+    with {}:
+        logits = net(x)
+        loss = loss_of(logits, y)
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "manager"),
+    [
+        ("save-on-cpu", "torch.autograd.graph.save_on_cpu(pin_memory=True)"),
+        ("autocast:bf16", 'torch.autocast("cuda", dtype=torch.bfloat16)'),
+    ],
+)
+def test_the_forward_pass_is_put_under_a_context_manager(word: str, manager: str) -> None:
+    assert UNDER.format(manager) in rewritten(STEP, word)
+
+
+@pytest.mark.parametrize("word", ["save-on-cpu", "autocast:bf16"])
+def test_a_forward_pass_that_is_not_certain_stays(word: str) -> None:
+    twice = f"{STEP}\n{STEP.partition('torch')[2]}"
+    alone = STEP.replace("logits = net(x)", "logits = torch.relu(x)").replace("loss_of(logits, y)", "logits.sum()")
+    assert (rewritten(twice, word), rewritten(alone, word)) == (twice, alone)
+    assert rewritten(PROGRAM, "autocast:bf16") == PROGRAM, "backward would run under it"
+    assert rewritten(STEP, "autocast:fp16") == STEP, "it would need a scaler"
 
 
 def test_evaluation_gets_no_graph() -> None:

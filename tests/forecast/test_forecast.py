@@ -121,6 +121,59 @@ def test_a_bound_of_a_step(forecast: Any) -> None:
     assert time["seconds"] >= time["flops"] / 12.7e12
 
 
+def test_where_the_host_waits_and_what_is_copied(forecast: Any) -> None:
+    waits = forecast["time"]["waits"]
+    assert [(wait["kind"], wait["line"], wait["bytes"]) for wait in waits] == [("h2d", 18, X), ("sync", 23, 0)]
+
+
+COPIES = """\
+import torch
+
+there = torch.randn(1 << 20, device="cuda")
+here = torch.empty(1 << 20, pin_memory=True)
+here.copy_(there, non_blocking=True)
+there.cpu()
+there.copy_(here)
+"""
+
+
+def test_copies_between_host_and_gpu_are_counted_once(tmp_path: Path, worker: WorkerClient) -> None:
+    gpu = gpu_named("a100").as_wire()
+    result = worker.run(plan(tmp_path, COPIES, device="sim", forecast={"gpu": gpu}))
+    waits = result["forecast"]["time"]["waits"]
+    found = {(wait["line"], wait["kind"], wait["bytes"]) for wait in waits}
+    assert found == {(5, "d2h", 4 << 20), (6, "d2h", 4 << 20), (7, "h2d", 4 << 20)}
+
+
+STREAMS = """\
+import torch
+
+def load(used):
+    side = torch.cuda.Stream()
+    for _ in range(3):
+        with torch.cuda.stream(side):
+            x = torch.randn(1 << 22, device="cuda")
+        torch.cuda.current_stream().wait_stream(side)
+        if used:
+            x.record_stream(torch.cuda.current_stream())
+        y = x + 1
+        del x
+    torch.cuda.synchronize()
+
+load({used})
+"""
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_memory_that_another_stream_uses_waits_for_the_host(tmp_path: Path, worker: WorkerClient, used: bool) -> None:
+    result = worker.run(plan(tmp_path, STREAMS.format(used=used), device="sim", forecast={"gpu": None}))
+    told = result["forecast"]
+    assert (result["outcome"], told["peak_allocated"]) == ("passed", 3 << 24)
+    loaded = 3 if used else 1
+    assert told["peak_reserved"] == (loaded + 2) << 24, "two sums live at a time"
+    assert any("record_stream" in each for each in told["assumptions"]) == used
+
+
 def test_what_was_assumed(forecast: Any) -> None:
     assert forecast["assumptions"] == ["line 23: a number was taken to be 0 (3 times)"]
 
@@ -198,8 +251,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_the_command_in_words_of_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM.replace("loss.item()", "net.nothing"))
-    status, out = command([str(path), "--gpu", "rtx3060"], capsys)
+    dots = tmp_path / "memory.png"
+    status, out = command([str(path), "--gpu", "rtx3060", "--memory-plot", str(dots)], capsys)
     assert status == 1
+    assert dots.read_bytes().startswith(b"\x89PNG\r\n")
     assert "AttributeError" in out
     assert "at least " in out
     assert "does not fit into the 11.8 GiB of RTX 3060" in out
@@ -213,8 +268,8 @@ def test_a_picture_that_cannot_be_written(tmp_path: Path, capsys: pytest.Capture
     assert main([*words, "--memory-plot", str(tmp_path / "no" / "m.svg")]) == 2
     assert "--memory-plot: " in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["forecast", str(path), "--memory-plot", "m.png"])
-    assert "only SVG is written: name a file that ends in .svg" in capsys.readouterr().err
+        main(["forecast", str(path), "--memory-plot", "m.gif"])
+    assert "name a file that ends in .svg or .png" in capsys.readouterr().err
 
 
 def test_a_gpu_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

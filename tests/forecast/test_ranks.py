@@ -144,6 +144,13 @@ def sliced():
     model = nn.ModuleDict({"layers": nn.ModuleList([*begun()])})
     rest = model["layers"][1:]
     train(nn.Sequential(model["layers"][0], *rest))
+
+def piped():
+    from torch.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
+    modules = [begun(), nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range(4)]).cuda()]
+    stages = [PipelineStage(module, 8 * number, 16, torch.device("cuda", 0)) for number, module in enumerate(modules)]
+    schedule = ScheduleInterleaved1F1B(stages, n_microbatches=8, loss_fn=nn.MSELoss())
+    schedule.step(torch.randn(8 * 256, 1024, device="cuda"))
 """
 WEIGHTS = 4 * 4 * 1024 * 1024
 MIB = 1 << 20
@@ -190,7 +197,7 @@ def forecasts(tmp_path_factory: pytest.TempPathFactory) -> Any:
     asked: dict[str, Any] = {"gpu": gpu_named("h100").as_wire(), "ranks": 8}
     told: dict[str, Any] = {}
     with WorkerClient() as worker:
-        for name in ("shards", "copies", "sliced"):
+        for name in ("shards", "copies", "sliced", "piped"):
             result = worker.run(plan(Path(folder), TRAINED, target=name, device="sim", forecast=asked))
             assert result["outcome"] == "passed", result["error"]
             told[name] = result["forecast"]
@@ -254,6 +261,15 @@ def test_buckets(forecasts: Any) -> None:
     told = forecasts["copies"]
     assert told["kinds"]["gradients"] == 2 * WEIGHTS
     assert "a bucket of DistributedDataParallel" in {tensor["name"] for tensor in told["tensors"]}
+
+
+def test_the_first_rank_of_a_pipeline_keeps_each_micro_batch_until_its_gradient_comes(forecasts: Any) -> None:
+    told = forecasts["piped"]
+    assert told["kinds"]["parameters"] == 2 * WEIGHTS
+    # Both stages keep what their four layers give of all eight. At the peak, one has gone backward again.
+    assert told["kinds"]["activations"] == (2 * 8 - 1) * 4 * MIB
+    assert told["kinds"]["gradients"] == pytest.approx(WEIGHTS, rel=0.1)
+    assert any("stages on other ranks are taken to give" in each for each in told["assumptions"])
 
 
 @pytest.mark.parametrize("name", ["shards", "copies"])

@@ -18,6 +18,7 @@ from drygrad.cli.formats.what_if import table
 from drygrad.cli.main import main
 from drygrad.dryrun import service
 from drygrad.dryrun.comparing import Comparison, Sample
+from drygrad.dryrun.forecast_finding import change_of
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Forecast, Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
@@ -250,7 +251,7 @@ async def test_the_largest_batch_is_found_in_few_traces(
 class Answers:
     """Says of edits what they are called."""
 
-    async def of(self, edits: tuple[Edit, ...], *, in_parts: bool = False) -> bool | None:
+    async def of(self, edits: tuple[Edit, ...], *, in_parts: bool = False, rounded: bool = False) -> bool | None:
         return {"same": True, "else": False}.get(edits[0].new_text)
 
 
@@ -268,6 +269,23 @@ async def test_a_text_is_offered_only_after_it_has_computed_the_same(tmp_path: P
 
     found = await compared(rows, worth, cast("Equality", Answers()), None, base, half)
     assert {row.change: row.edits for row in found} == {"same": texts["same"], "by the worker": (), "unknown": ()}
+
+    alone = [replace(variant, otherwise=None) for variant in worth]
+    found = await compared(rows, alone, cast("Equality", Answers()), None, base, half)
+    offered = {row.change: (row.edits, row.compared) for row in found}
+    assert offered == {"same": (texts["same"], True), "else": ((), False), "unknown": (texts["unknown"], False)}
+    assert [change_of(row).verified for row in found if row.edits] == [True, None], "nobody has compared the last one"
+
+
+@pytest.mark.parametrize(("first", "alike"), [([1.0, 0.05], True), ([1.05, 0.0], True), ([1.1, 0.0], False)])
+def test_fewer_digits_leave_the_gradients_of_the_first_step(first: list[float], alike: bool) -> None:
+    def ran(*steps: list[float]) -> Comparison:
+        samples = {f"{number}:0": Sample((len(each),), tuple(each)) for number, each in enumerate(steps, 1)}
+        return replace(Comparison.of_none(), steps=samples)
+
+    before = ran([1.0, 0.0], [2.0, 0.0])
+    assert ran(first, [3.0, 0.0]).begins_as(before, 0.0625) == alike, "the next step follows other weights"
+    assert not ran().begins_as(before, 0.0625)
 
 
 def test_float8_is_for_gpus_that_have_it(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ _SAME_FAMILIES = ("DG5", "DG6")
 _SAME_GRADIENTS = ("DG4", "DG6")
 _RELATIVE, _ABSOLUTE = 1e-2, 2e-4
 """A customary epsilon of 1e-8 under a root is 1e-4."""
+_FIRST = "1:"
 _AS_GOOD_AS_INFINITE = 1e8
 """Numbers so large stand for infinity, in masks above all."""
 
@@ -37,11 +38,11 @@ class Sample:
             return False
         return all(map(_is_kept, self.elements, other.elements))
 
-    def is_near(self, other: Sample) -> bool:
+    def is_near(self, other: Sample, within: float = _RELATIVE) -> bool:
         """Say whether no element is far from that of another sample, by the measure of the largest."""
         if self.shape != other.shape:
             return False
-        far = _RELATIVE * max((abs(element) for element in self.elements if element is not None), default=0.0)
+        far = within * max((abs(element) for element in self.elements if element is not None), default=0.0)
         pairs = zip(self.elements, other.elements, strict=True)
         return all(a == b or (a is not None and b is not None and abs(a - b) <= far) for a, b in pairs)
 
@@ -83,6 +84,12 @@ class Comparison:
         """Say whether steps begin with the gradients that those of another run begin with."""
         alike = self.steps.keys() == other.steps.keys()
         return alike and all(sample.is_near(other.steps[name]) for name, sample in self.steps.items())
+
+    def begins_as(self, other: Comparison, within: float) -> bool:
+        """Say whether the first step begins with the gradients of another run, up to what is lost with fewer digits."""
+        first = {name: sample for name, sample in self.steps.items() if name.startswith(_FIRST)}
+        alike = first.keys() == {name for name in other.steps if name.startswith(_FIRST)}
+        return alike and all(sample.is_near(other.steps[name], within) for name, sample in first.items())
 
     @property
     def effects(self) -> Comparison:

@@ -14,6 +14,7 @@ from drygrad.dryrun.merge import Record
 from drygrad.dryrun.result import Fault, Place
 from drygrad.dryrun.short_forecast import forecast_of, room_on, size
 from drygrad.dryrun.what_if.exploring import Row, Table
+from drygrad.dryrun.what_if.variants import OTHER
 from drygrad.gpus import Gpu
 from drygrad.model import Finding, Fix
 from drygrad.settings import Settings
@@ -96,5 +97,9 @@ def _fixes(table: Table) -> Iterator[Fix]:
 
 
 def change_of(row: Row) -> Fix:
-    """Return a change of the text; verified is what was traced and fits."""
-    return Fix(f"Use {row.change}", row.edits, "unsafe", verified=row.fits)
+    """Return a change of the text; verified is what was traced, fits and has computed the same.
+
+    Nothing is compared for changes to another training run.
+    """
+    tried = row.compared or row.results == OTHER
+    return Fix(f"Use {row.change}", row.edits, "unsafe", verified=row.fits if tried or not row.fits else None)

@@ -26,11 +26,12 @@ _NEAR = 1.6
 _KINDS = ("parameters", "buffers", "states", "gradients", "inputs", "activations", "temporaries", "workspaces")
 """What lies lowest stays longest."""
 _PHASES = ("forward", "backward", "recompute", "optimizer")
-_LIGHT = {
+LIGHT = {
     **{"page": "#ffffff", "ink": "#1f2328", "faint": "#59636e", "grid": "#d8dee4", "limit": "#c62828"},
     **dict(zip(_KINDS, "#3b6fb6 #7fa6d6 #8e6bbf #d9822b #9aa5b1 #3f9c6d #c9b037 #b58a9f".split(), strict=True)),
     **dict(zip(_PHASES, "#8ab4e8 #e8a68a #b9a3d9 #9ccfb0".split(), strict=True)),
 }
+"""Colours by what they are for."""
 _DARK = {
     **{"page": "#1b1f24", "ink": "#e6edf3", "faint": "#9aa5b1", "grid": "#3a424b", "limit": "#ff7b72"},
     **dict(zip(_KINDS, "#5b8dd6 #a3c4ee #a88bd8 #e39a52 #7d8894 #56b886 #d6c25a #c9a2b5".split(), strict=True)),
@@ -226,7 +227,7 @@ def _text(x: float, y: float, text: str, style: str = "", anchor: str = "") -> s
 
 
 def _css(word: str) -> str:
-    return word if word in _LIGHT else "unknown"
+    return word if word in LIGHT else "unknown"
 
 
 def _style() -> str:
@@ -238,7 +239,7 @@ def _style() -> str:
 
     kinds = "".join(f"{root} .{name}{{fill:var(--{name})}}" for name in (*_KINDS, *_PHASES))
     return (
-        f"{root}{{{colours(_LIGHT)}}}@media (prefers-color-scheme:dark){{{root}{{{colours(_DARK)}}}}}"
+        f"{root}{{{colours(LIGHT)}}}@media (prefers-color-scheme:dark){{{root}{{{colours(_DARK)}}}}}"
         f"{root} text{{font:12px system-ui,sans-serif;fill:var(--ink)}}{root} .title{{font-size:15px;font-weight:600}}"
         f"{root} .faint{{fill:var(--faint)}}{root} .page{{fill:var(--page)}}{root} .unknown{{fill:var(--faint)}}"
         f"{root} .grid{{stroke:var(--grid);stroke-width:1}}"

@@ -180,7 +180,9 @@ def _forecast(forecast: argparse.ArgumentParser) -> None:
     where.add_argument("--what-if", action="store_true", help="trace it again with what could take less memory")
     output = forecast.add_argument_group("output")
     output.add_argument("--output-format", choices=("text", "json"), default="text")
-    output.add_argument("--memory-plot", type=_svg, metavar="FILE.svg", help="draw the memory over time into this file")
+    output.add_argument(
+        "--memory-plot", type=_picture, metavar="FILE", help="draw the memory over time: FILE.svg or FILE.png"
+    )
     output.add_argument("--no-progress", dest="progress", action="store_false", help="hide the progress line")
     forecast.set_defaults(device=None, select=None, ignore=(), baseline=None, use_baseline=False)
 
@@ -270,12 +272,10 @@ def _port(text: str) -> int:
     return port
 
 
-def _svg(text: str) -> Path:
+def _picture(text: str) -> Path:
     path = Path(text)
-    if path.suffix != ".svg":
-        raise argparse.ArgumentTypeError(
-            "only SVG is written: name a file that ends in .svg (browsers show it, other programs convert it)"
-        )
+    if path.suffix not in (".svg", ".png"):
+        raise argparse.ArgumentTypeError("the plot is written as SVG or PNG: name a file that ends in .svg or .png")
     return path
 
 

@@ -13,6 +13,7 @@ from drygrad.dryrun.forecasting import forecast_json
 from drygrad.dryrun.memory_plot import memory_plot
 from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Missing
+from drygrad.dryrun.plot_png import as_png
 from drygrad.dryrun.report import missing_json, target_name
 from drygrad.dryrun.short_forecast import forecast_of
 from drygrad.dryrun.what_if.exploring import Table
@@ -117,8 +118,9 @@ def _draw(file: File, outcomes: Iterable[Record | Missing], path: Path) -> None:
     record, most = max(told, key=lambda each: each[1]["peak_reserved"])
     asked = record.plan.options.forecast
     gpu = asked.gpu.name if asked and asked.gpu else None
+    svg = memory_plot(most, target_name(file.shown, record.plan.target), gpu)
     try:
-        path.write_text(memory_plot(most, target_name(file.shown, record.plan.target), gpu), encoding="utf-8")
+        path.write_bytes(as_png(svg) if path.suffix == ".png" else svg.encode())
     except OSError as error:
         raise Failure(f"--memory-plot: {error}") from error
 

@@ -8,6 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+softmax: Any = torch.softmax
+"""That of BERT's layers, which ``programs.py`` replaces."""
+
 
 class EncoderBlock(nn.Module):
     """A block of torchvision's vision transformer."""
@@ -70,7 +73,7 @@ class BertLayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         query, key, value = (self.split(layer(x)) for layer in (self.query, self.key, self.value))
         scores = torch.matmul(query, key.transpose(-1, -2)) / (query.shape[-1] ** 0.5)
-        weights = self.dropout((scores + mask).softmax(-1))
+        weights = self.dropout(softmax(scores + mask, -1))
         y = torch.matmul(weights, value).permute(0, 2, 1, 3).contiguous().flatten(2)
         x = self.attention_norm(self.dropout(self.attention_output(y)) + x)
         y = self.output(F.gelu(self.intermediate(x)))

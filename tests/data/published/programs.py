@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import models
+import older
 import torch
 from models import GPT, BertLarge, GPTBlock, VisionTransformer
 from torch import nn
 from torch.nn import functional as F
 
 DEVICE = "cuda"
+
+
+def with_torch_1_10(program: Callable[[], None]) -> None:
+    models.softmax = older.softmax
+    program()
+
+
+def with_torch_2_0(program: Callable[[], None]) -> None:
+    F.scaled_dot_product_attention = older.attention
+    torch.optim.Adam = older.Adam
+    program()
 
 
 def finetune(
@@ -53,9 +68,7 @@ def vit_bfloat16_batch_16() -> None:
     finetune(model, torch.optim.Adam(model.parameters(), lr=5e-5), 16, torch.bfloat16)
 
 
-def vit_bfloat16_accumulated() -> None:
-    model = VisionTransformer(classes=10).to(DEVICE, torch.bfloat16)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-5)
+def accumulate(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     for step in range(8):
         features = torch.randn(4, 3, 224, 224, device=DEVICE, dtype=torch.bfloat16)
         targets = torch.randint(0, 10, (4,), device=DEVICE)
@@ -63,6 +76,16 @@ def vit_bfloat16_accumulated() -> None:
         if step % 4 == 0:
             optimizer.step()
             optimizer.zero_grad()
+
+
+def vit_bfloat16_accumulated() -> None:
+    model = VisionTransformer(classes=10).to(DEVICE, torch.bfloat16)
+    accumulate(model, torch.optim.Adam(model.parameters(), lr=5e-5))
+
+
+def vit_bfloat16_accumulated_sgd() -> None:
+    model = VisionTransformer(classes=10).to(DEVICE, torch.bfloat16)
+    accumulate(model, torch.optim.SGD(model.parameters(), lr=0.01))
 
 
 def vit_weights_float32() -> None:

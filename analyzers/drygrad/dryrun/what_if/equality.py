@@ -19,6 +19,8 @@ CarryOut = Callable[[Plan], Awaitable[Result]]
 _LIKE = "DG6"
 """Codes whose repair leaves values and gradients as they were: by that measure these changes are compared."""
 _SAMPLES = 2
+_ROUNDED = 16 * 2**-8
+"""How far apart gradients may be that are computed in bfloat16: sixteen times its spacing at the largest."""
 _MOST_FLOPS = 2e12
 """What a processor computes in seconds."""
 
@@ -31,10 +33,11 @@ class Equality:
         self._before: Result | None = None
         self._one_at_a_time = asyncio.Lock()
 
-    async def of(self, edits: tuple[Edit, ...], *, in_parts: bool = False) -> bool | None:
+    async def of(self, edits: tuple[Edit, ...], *, in_parts: bool = False, rounded: bool = False) -> bool | None:
         """Say whether edits leave values and gradients as they were; None where that was not tried.
 
-        Where a batch is computed in parts, its values are others: the gradients of its steps are compared.
+        Where a batch is computed in parts, its values are others: the gradients of its steps are compared. Where
+        results are rounded to bfloat16, those of the first step are, by its digits.
         """
         before, after = await in_turn(lambda: (small(self._record, (), _SAMPLES), small(self._record, edits, _SAMPLES)))
         if before is None or after is None or await in_turn(self._flops) > _MOST_FLOPS:
@@ -43,6 +46,8 @@ class Equality:
         was, now = Comparison.read(first), Comparison.read(second)
         if first.outcome != "passed" or second.outcome != "passed" or was is None or now is None:
             return None
+        if rounded:
+            return now.begins_as(was, _ROUNDED) if was.steps else None
         if in_parts:
             return now.steps_as(was) if was.steps else None
         if not (was.values or was.state or was.gradients):

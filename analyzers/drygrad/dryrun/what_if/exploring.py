@@ -14,7 +14,7 @@ from drygrad.dryrun.merge import Record
 from drygrad.dryrun.plan import Plan
 from drygrad.dryrun.result import Result
 from drygrad.dryrun.what_if.equality import Equality
-from drygrad.dryrun.what_if.variants import OTHER, BatchSize, Variant, batch_size, variants
+from drygrad.dryrun.what_if.variants import OTHER, ROUNDED, BatchSize, Variant, batch_size, variants
 from drygrad.model import Edit
 
 CarryOut = Callable[[Plan], Awaitable[Result]]
@@ -45,6 +45,8 @@ class Row:
     edits: tuple[Edit, ...] = ()
     assumes: str | None = None
     """What its numbers take for granted."""
+    compared: bool = False
+    """Whether the edits were run with two samples, and computed the same."""
     saved: tuple[tuple[str, int, int], ...] = ()
     """By how much less lines hold at the peak: path, line and bytes."""
 
@@ -83,7 +85,7 @@ async def explore(record: Record, carry_out: CarryOut, seconds: float | None = W
     last = [_row(variant, base, carry_out) for variant in worth if variant.elsewhere]
     more, rest = await _traced(last, None if seconds is None else seconds - (time.monotonic() - begun))
     within = None if seconds is None else min(_COMPARING, seconds - (time.monotonic() - begun))
-    rows = [*await compared(found, worth, Equality(record, base, carry_out), within, base, carry_out), *more]
+    rows = await compared([*found, *more], worth, Equality(record, base, carry_out), within, base, carry_out)
     return Table(tuple(sorted(rows, key=lambda row: (-row.saves, row.change))), left + rest)
 
 
@@ -95,19 +97,31 @@ async def compared(
     base: Mapping[str, Any],
     carry_out: CarryOut,
 ) -> list[Row]:
-    """Return rows with edits only where these have computed the same, of those that must be compared."""
-    others = {variant.edits: variant.otherwise for variant in worth if variant.otherwise is not None}
+    """Return rows whose edits have computed what the text as it is computes, within the time that there is.
 
-    late = {row.edits: replace(row, edits=()) for row in rows if row.edits in others}
+    Edits that rewrite expressions are offered only then; others stay, and say that they were not compared.
+    """
+    others = {variant.edits: variant.otherwise for variant in worth if variant.edits}
+    late = {row.edits: _not_compared(row, others) for row in rows if row.edits in others and row.results != OTHER}
 
     async def one(row: Row) -> Row | None:
-        same = await equality.of(row.edits, in_parts="accumulate" in others[row.edits].words)
-        made = await _row(others[row.edits], base, carry_out) if same is False else row
+        by_worker = others[row.edits]
+        in_parts = by_worker is not None and "accumulate" in by_worker.words
+        same = await equality.of(row.edits, in_parts=in_parts, rounded=row.results == ROUNDED)
+        if same is False:
+            made = await _row(by_worker, base, carry_out) if by_worker is not None else replace(row, edits=())
+            del late[row.edits]
+            return made
         unproven = late.pop(row.edits)
-        return unproven if same is None else made
+        return unproven if same is None else replace(row, compared=True)
 
-    known, _ = await _traced([one(row) for row in rows if row.edits in late], seconds)
-    return [*(row for row in rows if row.edits not in others), *known, *late.values()]
+    first = sorted((row for row in rows if row.edits in late), key=lambda row: others[row.edits] is None)
+    known, _ = await _traced([one(row) for row in first], seconds)
+    return [*(row for row in rows if row not in first), *known, *late.values()]
+
+
+def _not_compared(row: Row, others: Mapping[tuple[Edit, ...], Variant | None]) -> Row:
+    return row if others[row.edits] is None else replace(row, edits=())
 
 
 async def _traced(traces: Sequence[Coroutine[Any, Any, Row | None]], seconds: float | None) -> tuple[list[Row], int]:
@@ -134,7 +148,9 @@ async def _row(variant: Variant, base: Mapping[str, Any], carry_out: CarryOut) -
     row = made_row(variant.title, variant.results, base, now, share=variant.share, edits=variant.edits)
     flops = row.flops * variant.passes if row.flops is not None else None
     row = replace(row, assumes=variant.assumes, flops=flops)
-    return row if _matters(row, base) else None
+    if _matters(row, base):
+        return row
+    return await _row(variant.otherwise, base, carry_out) if variant.otherwise is not None else None
 
 
 def _matters(row: Row, base: Mapping[str, Any]) -> bool:
@@ -167,8 +183,7 @@ def made_row(
         _at_best(bound) / share if bound and bound["of"] == base["time"]["of"] else None,
         batch,
         edits,
-        None,
-        saved_by_line(base, now),
+        saved=saved_by_line(base, now),
     )
 
 

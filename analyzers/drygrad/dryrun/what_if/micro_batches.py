@@ -53,24 +53,25 @@ def _steps(ctx: Context, loop: ast.For | ast.While) -> Iterator[_Step]:
     block = loop.body
     bound = {*stored(loop.target)} if isinstance(loop, ast.For) else set[str]()
     for at, statement in enumerate(block):
-        written = _backward(ctx, statement)
-        steps = any(_calls(each, "step") for each in block[at + 1 :])
+        written = backward_of(ctx, statement)
+        steps = any(calls(each, "step") for each in block[at + 1 :])
         if written is None or not steps:
             continue
-        zeroed = block[at - 1] if at and _calls(block[at - 1], "zero_grad") else None
+        zeroed = block[at - 1] if at and calls(block[at - 1], "zero_grad") else None
         end = at - (zeroed is not None)
         may_be = [*range(end), at]
-        first = next((k for k in may_be if _is_computed(ctx, block[k], bound | _names(block[:k]))), None)
+        first = next((k for k in may_be if is_computed(ctx, block[k], bound | names_of(block[:k]))), None)
         if first is None:
             continue
-        body, own = block[first:end], bound | _names(block[:first])
+        body, own = block[first:end], bound | names_of(block[:first])
         inputs = [name for name in dict.fromkeys(n for s in (*body, statement) for n in loaded(s)) if name in own]
         step = _Step(body, zeroed if body else None, statement, written[1], inputs)
-        if (first == at or {*loaded(written[0])} & _names(body)) and _stands_alone(ctx, step, block):
+        if (first == at or {*loaded(written[0])} & names_of(body)) and _stands_alone(ctx, step, block):
             yield step
 
 
-def _names(statements: list[ast.stmt]) -> set[str]:
+def names_of(statements: list[ast.stmt]) -> set[str]:
+    """Return what statements bind."""
     return {name for statement in statements for name in stored(statement)}
 
 
@@ -81,13 +82,13 @@ def _stands_alone(ctx: Context, step: _Step, block: list[ast.stmt]) -> bool:
     within = {id(node) for each in (*step.body, step.backward) for node in ast.walk(each)}
     scope = ctx.function(step.backward) or ctx.tree
     reads = (n for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    if _names(step.body) & {node.id for node in reads if id(node) not in within}:
+    if names_of(step.body) & {node.id for node in reads if id(node) not in within}:
         return False
     behind = block[block.index(step.backward) + 1 :]
     return not {*step.inputs} & {name for each in behind for name in loaded(each)}
 
 
-def _is_computed(ctx: Context, statement: ast.stmt, bound: set[str]) -> bool:
+def is_computed(ctx: Context, statement: ast.stmt, bound: set[str]) -> bool:
     """Say whether a statement calls something that is no part of torch, such as a model, with what a loop has bound."""
     for call in ast.walk(statement):
         if not isinstance(call, ast.Call) or (ctx.name(call.func) or "").startswith("torch."):
@@ -102,7 +103,8 @@ def _is_computed(ctx: Context, statement: ast.stmt, bound: set[str]) -> bool:
     return False
 
 
-def _calls(statement: ast.stmt, name: str) -> bool:
+def calls(statement: ast.stmt, name: str) -> bool:
+    """Say whether a statement is the call of a method of this name, and nothing else."""
     match statement:
         case ast.Expr(ast.Call(ast.Attribute(_, called))):
             return called == name
@@ -110,7 +112,7 @@ def _calls(statement: ast.stmt, name: str) -> bool:
             return False
 
 
-def _backward(ctx: Context, statement: ast.stmt) -> tuple[ast.expr, str] | None:
+def backward_of(ctx: Context, statement: ast.stmt) -> tuple[ast.expr, str] | None:
     """Return the loss that goes backward, and how that of one part is written."""
     match statement:
         case ast.Expr(

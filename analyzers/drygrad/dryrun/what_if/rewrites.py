@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from drygrad.dryrun.what_if.around_forward import in_bfloat16, on_host
 from drygrad.dryrun.what_if.attention import in_one_kernel
 from drygrad.dryrun.what_if.micro_batches import in_parts
 from drygrad.dryrun.what_if.vocabulary import in_chunks
@@ -226,6 +227,8 @@ _WAYS: dict[str, Callable[[Context, str], Edits]] = {
     "set-to-none": _set_to_none,
     "no-grad": _without_grad,
     "expandable": _expandable,
+    "save-on-cpu": lambda ctx, _: on_host(ctx),
+    "autocast": lambda ctx, dtype: in_bfloat16(ctx) if dtype == "bf16" else [],
     "accumulate": lambda ctx, _: in_parts(ctx),
     "sdpa": lambda ctx, _: in_one_kernel(ctx),
     "chunked-loss": _chunked,

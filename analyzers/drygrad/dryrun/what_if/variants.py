@@ -27,8 +27,8 @@ _BLOCKS, _RANKS, _RANK = 2, 8, 8
 _FEW_LAYERS = 4
 _COMPARED = 30.0
 """Seconds that a run may take by which results are compared."""
-COMPARED = ("sdpa", "chunked-loss")
-"""Changes that write an expression anew: their text is offered only after it has computed the same."""
+COMPARED = ("sdpa", "chunked-loss", "save-on-cpu", "autocast")
+"""Changes whose text is offered only after it has computed the same."""
 _FLOAT8 = "float8: casts are fused into one kernel each, as by torch.compile; copies of weights are not cached"
 EXPANDABLE = "expandable segments of the allocator"
 _NAMES = {
@@ -65,7 +65,8 @@ class Variant:
     @property
     def elsewhere(self) -> bool:
         """Whether parts of it are on other ranks or on the host."""
-        return any(word.partition(":")[0] in _ELSEWHERE for word in self.words)
+        words = self.otherwise.words if self.otherwise is not None else self.words
+        return any(word.partition(":")[0] in _ELSEWHERE for word in words)
 
 
 def variants(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
@@ -76,7 +77,7 @@ def variants(record: Record, seen: Mapping[str, Any]) -> Iterator[Variant]:
     for title, results, word in found:
         by_words = with_words(record, title, results, word)
         by_text = written(record, title, results, rewriter.of(word))
-        if by_text is not None and word in COMPARED:
+        if by_text is not None and word.partition(":")[0] in COMPARED:
             by_text = replace(by_text, otherwise=by_words)
         yield by_text or by_words
     yield from _eight_bits(record, seen)

@@ -1,8 +1,8 @@
 """A model of torch's caching allocator for CUDA: what a sequence of allocations takes from the GPU.
 
 It follows ``c10/cuda/CUDACachingAllocator.cpp`` (its native backend) for one device: the same rounding, pools for each
-stream, best fit, splitting and merging, the same release of what is cached before it gives up. Waiting for other
-streams (``record_stream``), private pools of CUDA graphs and garbage collection are left out.
+stream, best fit, splitting and merging, the same release of what is cached before it gives up, the same wait for other
+streams that use what is freed (``record_stream``). Private pools of CUDA graphs and garbage collection are left out.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ class CachingAllocator:
         """By whether they are for small requests, and the stream that uses their memory first."""
         self._used: dict[int, tuple[Block, int]] = {}
         self._next = _BEGINNING
+        self._lent: set[int] = set()
+        """Addresses that streams use other than their own."""
+        self._waiting: list[Block] = []
+        """Blocks that are free but for those streams."""
 
     def malloc(self, requested: int, stream: int = 0) -> int:
         """Return the address of new memory for a stream; 0 for none at all."""
@@ -79,10 +83,28 @@ class CachingAllocator:
         block, requested = self._used.pop(address)
         self.allocated -= block.size
         self.requested -= requested
+        if address in self._lent:
+            self._lent.remove(address)
+            self._waiting.append(block)
+        else:
+            self._give(block)
+
+    def _give(self, block: Block) -> None:
         block.used = False
         block.absorb(block.before)
         block.absorb(block.after)
         block.pool.add(block)
+
+    def lend(self, address: int) -> None:
+        """Let another stream use memory, which then serves nobody else until that stream has come to its end."""
+        if address in self._used:
+            self._lent.add(address)
+
+    def await_streams(self) -> None:
+        """Let all streams come to their ends: what is free but for them serves again."""
+        for block in self._waiting:
+            self._give(block)
+        self._waiting.clear()
 
     def size_at(self, address: int) -> int:
         """Return how many bytes the block at an address takes."""
@@ -150,6 +172,7 @@ class CachingAllocator:
         if block is None and self._give_back_oversize(pool, size):
             block = self._new(pool, size)
         if block is None:
+            self.await_streams()
             self.empty_cache()
             self.retries += 1
             block = self._new(pool, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from drygrad.worker.forecast.events import Operation, Site, Trace
+from drygrad.worker.forecast.events import Operation, Site, Trace, Use
 from drygrad.worker.forecast.gpu import Gpu, nccl_bytes
 from drygrad.worker.run import Run
 
@@ -40,6 +40,8 @@ def _of_ranks(world: int, communicators: int, environment: Mapping[str, str]) ->
 
 
 def _of_libraries(trace: Trace) -> Iterator[str]:
+    if any(isinstance(event, Use) for event in trace.events):
+        yield "memory under `record_stream` comes back when the host waits for the GPU, or after an optimizer's step"
     operations = (event for event in trace.events if isinstance(event, Operation))
     if any(event.device >= 0 and _CONVOLUTIONS.match(event.name) for event in operations):
         yield "convolutions were counted without workspace; cuDNN may use some, depending on the algorithm"

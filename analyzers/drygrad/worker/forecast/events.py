@@ -49,6 +49,13 @@ class Release(NamedTuple):
     id: int
 
 
+class Use(NamedTuple):
+    """Another stream uses an allocation (``record_stream``): once released, it waits for that stream."""
+
+    id: int
+    stream: int
+
+
 class Operation(NamedTuple):
     """One kernel, or a few: told before what it allocates. ``dtype`` is that of its arithmetic: ``bfloat16``."""
 
@@ -86,6 +93,6 @@ class Mark(NamedTuple):
 class Trace:
     """All events of one program, and what is known of its allocations only later."""
 
-    events: list[Allocation | Release | Operation | Copy | Mark] = field(default_factory=lambda: [])
+    events: list[Allocation | Release | Use | Operation | Copy | Mark] = field(default_factory=lambda: [])
     kinds: dict[int, str] = field(default_factory=lambda: {})
     """What an allocation turned out to be, by its id; those that are not here are temporaries."""

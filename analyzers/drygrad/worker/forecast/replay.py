@@ -9,10 +9,23 @@ from typing import Any, Callable, NamedTuple
 
 from drygrad.worker.forecast.allocator import CachingAllocator, Refusal
 from drygrad.worker.forecast.allocator_settings import Settings
-from drygrad.worker.forecast.events import PHASES, TEMPORARIES, WORKSPACES, Allocation, Mark, Operation, Release, Trace
+from drygrad.worker.forecast.events import (
+    PHASES,
+    TEMPORARIES,
+    WORKSPACES,
+    Allocation,
+    Copy,
+    Mark,
+    Operation,
+    Release,
+    Trace,
+    Use,
+)
 from drygrad.worker.forecast.gpu import Gpu, Workspaces
 
 _SAMPLES = 400
+WAITS = ("sync", "d2h")
+"""Events behind which the host knows what streams have done."""
 
 
 class Sample(NamedTuple):
@@ -58,7 +71,7 @@ class Replay:
         self._device, self._kind = device, kind
         self.sizes: dict[int, int] = {}
         """The bytes that the block of each allocation takes."""
-        self._addresses: dict[int, tuple[int, str]] = {}
+        self._addresses: dict[int, tuple[int, str, int]] = {}
         self._kinds: defaultdict[str, int] = defaultdict(int)
         self._stretch = -(-sum(isinstance(event, (Allocation, Release)) for event in events) // _SAMPLES) or 1
         self._heard = 0
@@ -70,23 +83,35 @@ class Replay:
             self._released(at, event)
         elif isinstance(event, Allocation) and event.device == self._device:
             self._allocated(at, event)
+        elif isinstance(event, Use):
+            self._lent(event)
+        elif isinstance(event, Copy):
+            if event.kind in WAITS:
+                self.allocator.await_streams()
         elif isinstance(event, Mark):
             self.marks.append((at, event.name))
             if event.name == "step-end":
+                # A host that never waits may be ahead by about a step.
+                self.allocator.await_streams()
                 self.steps.append(self.allocator.allocated)
 
     def _released(self, at: int, event: Release) -> None:
-        address, kind = self._addresses.pop(event.id, (0, ""))
+        address, kind, _ = self._addresses.pop(event.id, (0, "", 0))
         self._kinds[kind] -= self.sizes.get(event.id, 0)
         self.allocator.free(address)
         if self.samples:
             self._sampled(at, self.samples[-1].phase)
 
+    def _lent(self, event: Use) -> None:
+        address, _, stream = self._addresses.get(event.id, (0, "", event.stream))
+        if stream != event.stream:
+            self.allocator.lend(address)
+
     def _allocated(self, at: int, event: Allocation) -> None:
         allocator, kind = self.allocator, self._kind(event)
         most = allocator.peak_allocated
         address = allocator.malloc(event.size, event.stream)
-        self._addresses[event.id] = address, kind
+        self._addresses[event.id] = address, kind, event.stream
         size = self.sizes[event.id] = allocator.size_at(address)
         self._kinds[kind] += size
         if allocator.peak_allocated > most:

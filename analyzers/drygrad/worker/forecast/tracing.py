@@ -13,7 +13,7 @@ from typing import Any, Callable, ClassVar
 
 import torch
 
-from drygrad.worker.forecast import columns, in_flight, report
+from drygrad.worker.forecast import columns, in_flight, pipelines, report
 from drygrad.worker.forecast.changes import applied
 from drygrad.worker.forecast.changes.change import Change
 from drygrad.worker.forecast.changes.seen import Seen
@@ -32,6 +32,7 @@ from drygrad.worker.forecast.events import (
     Release,
     Site,
     Trace,
+    Use,
 )
 from drygrad.worker.forecast.growth import rises
 from drygrad.worker.forecast.owners import Owned, Owners, parts_of
@@ -46,6 +47,7 @@ from drygrad.worker.run import Instrument, Place, Run
 HOST = -1
 """The device of what is allocated on the host: it counts where a program keeps nothing on a GPU."""
 _SIMULATION = "drygrad.worker.devices.sim.memory"
+_DEVICE = "drygrad.worker.devices.sim"
 _STREAMS = "drygrad.worker.devices.sim.cuda_api.streams"
 _BUCKET = GRADIENTS, "a bucket of DistributedDataParallel"
 _TO_DEVICE = ("aten::_to_copy", "aten::copy_")
@@ -72,6 +74,8 @@ class Tracing(Instrument):
         self.virtual = Virtual(self._made, self._computed)
         self.unknown.serve(self.virtual)
         self.virtual.compiled = self._is_compiled
+        self.virtual.waited = self._waited
+        self.virtual.special["aten::record_stream"] = self._used
         run.rises = lambda: rises(self.trace)
         self.collectives = Collectives(self.virtual)
         self.collectives.serve()
@@ -94,12 +98,16 @@ class Tracing(Instrument):
     def virtually(self) -> Generator[None]:
         """Let all operations inside the block be executed without memory."""
         columns.install()
+        pipelines.install(self.unknown.assume)
         with ExitStack() as left:
             simulated: Any = sys.modules.get(_SIMULATION)
             if simulated is not None and self.run.device == "sim":
                 simulated.watcher = self
                 left.callback(setattr, simulated, "watcher", None)
                 self._stream_of = sys.modules[_STREAMS].number
+                device: Any = sys.modules[_DEVICE]
+                device.on_sync = self._heard
+                left.callback(setattr, device, "on_sync", None)
             left.enter_context(patched(self.virtual, self.unknown))
             left.enter_context(self.owners.watching(self._settle, self._number_of, self._has_ranks))
             self.changes = left.enter_context(applied([Seen.word, *self.run.plan["forecast"].get("changes", ())]))
@@ -140,6 +148,25 @@ class Tracing(Instrument):
                 self.trace.kinds[now] = self.trace.kinds[before]
                 self.owners.names[now] = self.owners.names.get(before, "")
 
+    def used(self, address: int, stream: int) -> None:
+        """Hear that a stream uses memory on the simulated device."""
+        number = self._at.get(address)
+        if number is not None:
+            self.trace.events.append(Use(number, stream))
+
+    def _used(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        storage = storage_of(args[0])
+        if storage is not None:
+            self.used(storage.data_ptr(), args[1].stream_id)
+
+    def _heard(self, kind: str, operation: str) -> None:
+        if kind == "sync":
+            self._waited()
+
+    def _waited(self) -> None:
+        """Hear that the host waits for the device."""
+        self.trace.events.append(Copy("sync", 0, self._site(), self._phase()))
+
     def _made(self, tensor: torch.Tensor) -> None:
         if tensor.is_cuda:
             sys.modules[_SIMULATION].take(tensor, tensor.get_device())
@@ -179,15 +206,17 @@ class Tracing(Instrument):
         tensors = op.tensors()
         return not tensors or (op.name in _TO_DEVICE and all(t.device.type == "cpu" for t in tensors))
 
-    def _computed(self, name: str, known: Known, tensors: list[torch.Tensor], args: Any) -> None:
+    def _computed(self, name: str, known: Known, tensors: list[torch.Tensor], device: torch.device) -> None:
         devices = {tensor.device for tensor in tensors}
         on_device = [device for device in devices if device.type == "cuda"]
         index = on_device[0].index or 0 if on_device else HOST
         site, phase = self._site(), self._phase()
-        read = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-        if name in _TO_DEVICE and len(devices) > 1:
-            self.trace.events.append(Copy("h2d" if tensors[0].is_cuda else "d2h", read, site, phase))
+        if name in _TO_DEVICE and len({device.type, *(each.type for each in devices)}) > 1:
+            to = tensors[0].device if name == "aten::copy_" else device
+            moved = tensors[-1].numel() * tensors[-1].element_size()
+            self.trace.events.append(Copy("h2d" if to.type == "cuda" else "d2h", moved, site, phase))
             return
+        read = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         widest = max(tensors, key=lambda tensor: tensor.numel(), default=None)
         dtype = dtype_text(widest.dtype) if widest is not None else "float32"
         self.trace.events.append(Operation(name, known.flops, read, known.bytes, dtype, site, phase, index))

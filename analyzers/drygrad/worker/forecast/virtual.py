@@ -28,6 +28,11 @@ _MOST_INTEGERS = 1 << 22
 _SEQUENCES: Any = (list, tuple)
 _VIEWS = frozenset({"aten::_unsafe_view", "aten::lift_fresh", "aten::lift", "aten::set_"})
 """What touches no values, though its schema does not say so."""
+_WAITED_FOR = frozenset(
+    f"aten::{name}"
+    for name in "_local_scalar_dense equal nonzero masked_select _unique2 _unique unique_dim unique_consecutive".split()
+)
+"""What the host cannot go on without: numbers, and how many elements there are."""
 _HIGHER: Any = _HigherOrderOperator
 _CURRENT_MODE = "_get_current_dispatch_mode"
 _key: Any = torch._C.DispatchKey
@@ -67,7 +72,9 @@ class Virtual(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, made: Callable[[torch.Tensor], None], computed: Callable[[str, Known, Any, Any], None]) -> None:
+    def __init__(
+        self, made: Callable[[torch.Tensor], None], computed: Callable[[str, Known, Any, torch.device], None]
+    ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.space = the_space()
         self.results = Results(self.is_unknown)
@@ -87,6 +94,8 @@ class Virtual(TorchDispatchMode):
         """Says of an operator that takes functions whether the program has compiled it."""
         self.emptied: Callable[[], None] = lambda: None
         """Hears of tensors without elements that are made by nothing but numbers."""
+        self.waited: Callable[[], None] = lambda: None
+        """Hears of operations on a GPU whose results the host must wait for."""
         self.truths: dict[int, str] = {}
         """What has made the last truth values that are not known, by their addresses."""
         self._unknown: dict[int, weakref.ref[Any]] = {}
@@ -131,6 +140,8 @@ class Virtual(TorchDispatchMode):
                 if tensor.device.type == "cpu":
                     self._made(tensor)
             return result
+        if form.name in _WAITED_FOR and any(tensor.is_cuda for tensor in tensors):
+            self.waited()
         special = self.special.get(form.name)
         if special is not None:
             result = special(form.func, args, kwargs)
@@ -183,14 +194,14 @@ class Virtual(TorchDispatchMode):
                 return followed
             self.unfollowed(form.name)
         if None not in form.returns and not form.outputs:
-            self._computed(form.name, NOTHING, tensors, args)
+            self._computed(form.name, NOTHING, tensors, _device_of(form, args, kwargs, tensors))
             return self._returned(form, [], args, kwargs, _HOST)
         try:
             known = self.results.of(form.func, args, kwargs)
         except Missing as missing:
             return self._otherwise(form, args, kwargs, missing)
-        self._computed(form.name, known, tensors, args)
         device = _device_of(form, args, kwargs, tensors)
+        self._computed(form.name, known, tensors, device)
         if form.outputs:
             self._reshape(form, known.result, args, kwargs)
             return self._returned(form, [], args, kwargs, device)
@@ -270,7 +281,7 @@ class Virtual(TorchDispatchMode):
         )
 
     def _summed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        self._computed("aten::add", self.results.of(func, args, kwargs), [*args], args)
+        self._computed("aten::add", self.results.of(func, args, kwargs), [*args], args[0].device)
 
     def _otherwise(self, form: _Form, args: Any, kwargs: dict[str, Any], missing: Missing) -> Any:
         """Execute an operation of which torch knows no function of shapes: by what it is made of."""

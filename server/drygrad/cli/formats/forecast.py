@@ -18,6 +18,10 @@ _LINES = 10
 _LABEL = 11
 _SOURCE = 56
 _NAMED = 3
+_WAITS = 3
+_MATTERS = 0.01
+"""The part of a bound from which a copy to the GPU is told."""
+_COPIES = {"h2d": "copied to the GPU", "d2h": "copied to the host"}
 Row = Mapping[str, Any]
 
 
@@ -110,7 +114,17 @@ class _Block:
         if bound is None:
             return
         small = f"; {bound['small_kernels']} of {bound['kernels']} kernels are too small to fill it"
-        yield from _labelled("time", [f"{bound['of']}: {bound['summary']}{small if bound['small_kernels'] else ''}"])
+        said = f"{bound['of']}: {bound['summary']}{small if bound['small_kernels'] else ''}"
+        least = _MATTERS * bound["seconds"]
+        told = [wait for wait in bound["waits"] if wait["kind"] != "h2d" or wait["seconds"] >= least]
+        yield from _labelled("time", [said, *map(self._stalled, told[:_WAITS])])
+
+    def _stalled(self, wait: Row) -> str:
+        """Say where the host waits, or what is copied."""
+        times = f" ({wait['count']} times)" if wait["count"] > 1 else ""
+        if wait["kind"] == "sync":
+            return f"the host waits for the GPU on {self._where(wait)}{times}"
+        return f"{size(wait['bytes'])} {_COPIES[wait['kind']]} on {self._where(wait)}{times}"
 
     def _event(self, row: Row) -> str:
         operation = str(row["operation"]).partition("::")[2] or str(row["operation"])

@@ -47,6 +47,10 @@ class Watcher(Protocol):
         """Hear of the end of one."""
         ...
 
+    def used(self, address: int, stream: int) -> None:
+        """Hear of one that another stream uses, too."""
+        ...
+
     def resized(self, size: int, address: int, device: int) -> None:
         """Hear of one that has given memory back, or takes it again."""
         ...
@@ -141,6 +145,12 @@ def resize(storage: Any, size: int) -> None:
     reference.size, reference.given_back = rounded, size
     if watcher is not None:
         watcher.resized(rounded, reference.address, storage.device.index or 0)
+
+
+def use(tensor: Any, stream: Any) -> None:
+    """Let the watcher hear of a stream that uses a tensor (``record_stream``): nothing here ever waits for one."""
+    if watcher is not None:
+        watcher.used(tensor.untyped_storage().data_ptr(), stream.stream_id)
 
 
 def size_of(storage: Any) -> int | None:

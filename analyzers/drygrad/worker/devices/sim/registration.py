@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 import torch
 
-from drygrad.worker.devices.sim import kernels, native_functions
+from drygrad.worker.devices.sim import kernels, memory, native_functions
 from drygrad.worker.devices.sim.errors import Unsupported
 from drygrad.worker.devices.sim.internals import CUDA_LIBRARY, HOST, C, always, has_kernel, ops, overload
 from drygrad.worker.devices.sim.relabel import to_device
@@ -127,7 +127,7 @@ def _special() -> dict[str, Kernel]:
         "_efficientzerotensor": _zeros,
         # TransformerEncoder asks before it makes a nested tensor, which no capsule could hold.
         "_nested_tensor_from_mask_left_aligned": always(False),
-        "record_stream": always(None),
+        "record_stream": memory.use,
     }
     for name in ("_use_miopen_ctc_loss", "_use_cudnn_ctc_loss"):
         special[name] = special[name + ".Tensor"] = always(False)
