@@ -10,6 +10,7 @@ from typing import Any
 from drygrad.dryrun.launches.launch import Launch
 from drygrad.dryrun.layout import packages_around
 from drygrad.dryrun.targets import Target, is_applied
+from drygrad.static.lookup.approaches import approaches
 from drygrad.static.source import Source
 
 
@@ -63,8 +64,11 @@ class Program:
         """How it is started, as that crosses the wire; and whether somebody has given its command line."""
         return {**self.launch.as_json(), "given": self.launch.origin is not None}
 
-    def as_json(self, target: Target, seconds: float) -> dict[str, Any]:
-        """Return it as it crosses the wire, with what tells the call of a target, and how long that may take."""
+    def as_json(self, source: Source, target: Target, seconds: float) -> dict[str, Any]:
+        """Return it as it crosses the wire, with what tells the call of a target, and how long that may take.
+
+        ``source`` is the target's own. Tests that name what leads to it come first.
+        """
         function = target.function
         assert function is not None
         return {
@@ -78,5 +82,6 @@ class Program:
             "line": function.body[0].lineno,
             "past": sorted(self.past),
             "skip": self.skip,
+            "leading": dict(approaches(source.tree, str(target.qualname))) if self.launch.kind == "tests" else {},
             "applied": target.owner is not None and is_applied(function, target.owner),
         }
