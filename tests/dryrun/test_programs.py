@@ -320,6 +320,31 @@ def test_tests_with_what_pytest_gives_them(worker: WorkerClient, tmp_path: Path)
     assert "behind" not in result.output
 
 
+def test_tests_that_name_the_target_come_first(worker: WorkerClient, tmp_path: Path) -> None:
+    text = (
+        f"import unittest\n{TRAIN}import net\nfrom net import checked\n"
+        "class Common:\n"
+        "    def told(self):\n        checked(torch.ones((), dtype=torch.float64))\n"
+        "    def test_told(self):\n        self.told()\n"
+        "class TestIt(unittest.TestCase, Common):\n"
+        "    def test_another(self):\n        getattr(net, 'che' + 'cked')(torch.ones(()))\n"
+    )
+    plan = planned(tmp_path, text, qualname="checked")
+    tests = Program.tests(tmp_path / "train.py", "train.py", source_of(text), ("TestIt",), tmp_path)
+    result = result_of(worker, replace(plan, program=tests))
+    assert (result.outcome, result.inputs[0].value) == ("passed", "float64 [] on cpu")
+
+
+def test_the_folder_of_a_target_is_none_that_imports_are_searched_in(tmp_path: Path) -> None:
+    plan = planned(tmp_path, TRAIN, name="examples/train.py")
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    moved = replace(plan, path=package / "net.py")
+    assert package not in moved.sys_path
+    assert tmp_path / "examples" in moved.sys_path
+
+
 ENDS: dict[str, tuple[str, str]] = {
     "an error": ("open('absent.txt')\n", "FileNotFoundError: [Errno 2] No such file or directory: 'absent.txt' ("),
     "no arguments": (

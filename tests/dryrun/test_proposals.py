@@ -188,6 +188,75 @@ def test_what_a_constructor_hands_on_or_reads_by_name(owner: str, made: str) -> 
     assert proposed(HANDED_ON, f"{owner}.f")["self"].startswith(made)
 
 
+TYPED = '''\
+class Wrapper:
+    """Wraps a model.
+
+    Args:
+        model (:obj:`torch.nn.Module`): what is wrapped
+        sizes (list of ints, optional): of its layers
+    """
+
+    def __init__(self, model, sizes):
+        self.model, self.sizes = model, sizes
+
+    def f(self, x, k, names, wrapped, given, other):
+        """Do it.
+
+        :param x: the images.
+        :type x: `np.ndarray`
+        :param int k: how many.
+        :type names: list(str)
+
+        Parameters
+        ----------
+        wrapped : Wrapper
+            Another one.
+        given : LongTensor of shape (n, 3)
+            What is given.
+        other : Something that nobody knows
+            It is told of elsewhere.
+        """
+        return x, k, names, wrapped, given, other
+'''
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expression"),
+    [
+        ("self", "Wrapper(model=torch.nn.Sequential("),
+        ("x", "torch.randn(2, 64).numpy()"),
+        ("k", "3"),
+        ("names", "['name', 'name']"),
+        ("wrapped", "Wrapper(model="),
+        ("given", "torch.randint("),
+        ("other", "torch.randn(2, 64)"),
+    ],
+)
+def test_types_that_a_docstring_names(parameter: str, expression: str) -> None:
+    assert proposed(TYPED, "Wrapper.f")[parameter].startswith(expression)
+
+
+def test_an_abstract_class_is_completed() -> None:
+    text = (
+        "from abc import abstractmethod\nclass Base:\n    def clear(self):\n        return self.size()\n"
+        "    @abstractmethod\n    def size(self): ...\n"
+        "class Whole(Base):\n    def size(self):\n        return 3\n"
+    )
+    assert proposed(text, "Base.clear")["self"] == "Whole()"
+
+
+def test_a_class_may_import_what_it_reads_in_its_body() -> None:
+    text = (
+        "class Wrapper:\n    try:\n        import torch.nn as inner\n"
+        "        class Net(inner.Module):\n            pass\n    except ImportError:\n        pass\n"
+        "    def __init__(self, size):\n        self.size = size\n"
+        "    def f(self, x):\n        return helper(x)\n"
+        "def helper(x):\n    return x + 1\n"
+    )
+    assert proposed(text, "Wrapper.f").keys() == {"self", "x"}
+
+
 def test_examples_of_the_docstring_come_first() -> None:
     method, function = (plan(DOCUMENTED, name, RunOptions()) for name in ("Scale.forward", "f"))
     assert method.receiver is not None

@@ -1,15 +1,22 @@
 """The call that a program has come to: what it passes, as it is and, for experiments, once more as it was."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import inspect
+import signal
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from drygrad.worker.arriving import Call
+from drygrad.worker import deadline
+from drygrad.worker.arriving import Call, Program
 from drygrad.worker.inputs import InputError
+from drygrad.worker.search.isolated import Overdue
 
 
 def call(held: Any, weights: Any) -> Call:
@@ -52,3 +59,14 @@ def test_what_cannot_be_copied_is_given_once() -> None:
     assert next(values(made)[0]) == 0
     with pytest.raises(InputError):
         made.give()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_the_time_in_which_a_busy_machine_does_something_else_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    program: Any = SimpleNamespace(_asked={"seconds": 0.05}, _run=SimpleNamespace(imports=SimpleNamespace(seconds=0.0)))
+    monkeypatch.setattr(deadline, "queued", time.monotonic)
+    with Program._in_time(program):
+        time.sleep(0.7)  # the alarm rings again after half a second
+    monkeypatch.setattr(deadline, "queued", lambda: 0.0)
+    with pytest.raises(Overdue), Program._in_time(program):
+        time.sleep(0.7)  # the alarm rings again after half a second

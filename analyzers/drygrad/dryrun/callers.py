@@ -47,8 +47,8 @@ class Callers:
         """Return the programs that come to a target, directly or not, the likeliest first."""
         if target.function is None or target.is_special:
             return ()
-        place, name = _question(path, target, root, interpreter)
-        found = await self._asked().dependents(place, name)
+        place, _ = _question(path, target, root, interpreter)
+        found = await self._asked().dependents(place, str(target.qualname))
         return await in_turn(_programs, found, root, options, place.interpreter_paths)
 
     def _asked(self) -> LookupClient:

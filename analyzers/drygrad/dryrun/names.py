@@ -84,12 +84,7 @@ def read_by_definition(node: FunctionNode | ast.ClassDef) -> set[str]:
     if not isinstance(node, ast.ClassDef):
         return set(_read_by_heading(node))
     heading = {name for part in (*node.decorator_list, *node.bases, *node.keywords) for name in _read(part)}
-    found: set[str] = set()
-    bound: set[str] = set()
-    for statement in node.body:
-        found |= _at_once(statement) - bound
-        bound |= bound_names(statement)
-    return heading | found
+    return heading | _needed(node.body, set())
 
 
 def late_names(node: ast.AST) -> set[str]:
@@ -97,8 +92,17 @@ def late_names(node: ast.AST) -> set[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return free_names(node)
     if isinstance(node, ast.ClassDef):
-        return {name for statement in node.body for name in late_names(statement)}
+        return {name for statement in _opened(node.body) for name in late_names(statement)}
     return set()
+
+
+def _opened(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a block, and those in compound ones that are no definitions."""
+    for statement in body:
+        yield statement
+        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for block in blocks(statement):
+                yield from _opened(block)
 
 
 def _at_once(node: ast.stmt) -> set[str]:

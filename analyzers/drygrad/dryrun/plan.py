@@ -244,7 +244,7 @@ class Plan:
             "method_of": self.target.receiver,
             "elsewhere": self.elsewhere.as_json() if self.elsewhere else None,
             "launch": self.program.start if self.program else options.launch.as_json() if options.launch else None,
-            "program": self.program.as_json(self.target, self._program_seconds) if self.program else None,
+            "program": self.program.as_json(self.source, self.target, self._program_seconds) if self.program else None,
         }
 
     def _search(self) -> dict[str, Any] | None:
@@ -283,7 +283,8 @@ class Plan:
             self.target.qualname,
             self._executed(),
             self._executed_elsewhere(),
-            self.program and [self.program.as_json(self.target, self._program_seconds), self.program.start],
+            self.program
+            and [self.program.as_json(self.source, self.target, self._program_seconds), self.program.start],
             [(a.name, a.star, a.text) for a in self.arguments],
             self.receiver.text if self.receiver else None,
             self._search(),
@@ -343,7 +344,7 @@ class Plan:
         Then those that the project names, as where it is installed or tested.
         """
         home = self._packages[-1].parent if self._packages else self.path.parent
-        beside = [self.path.parent] if self.steps is None else []
+        beside = [self.path.parent] if self.steps is None and self.program is None else []
         launch = self._launch
         own = launch is not None and (launch.file == self.path or self.program is not None)
         first = launch.sys_path if launch is not None and own else ()

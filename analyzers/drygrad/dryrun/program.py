@@ -10,6 +10,7 @@ from typing import Any
 from drygrad.dryrun.launches.launch import Launch
 from drygrad.dryrun.layout import packages_around
 from drygrad.dryrun.targets import Target, is_applied
+from drygrad.static.lookup.approaches import approaches
 from drygrad.static.source import Source
 
 
@@ -71,8 +72,11 @@ class Program:
         module, _, called = self.launch.program.partition(":")
         return module.strip(), f"{self.source.text}\n\n{called.strip()}()\n"
 
-    def as_json(self, target: Target, seconds: float) -> dict[str, Any]:
-        """Return it as it crosses the wire, with what tells the call of a target, and how long that may take."""
+    def as_json(self, source: Source, target: Target, seconds: float) -> dict[str, Any]:
+        """Return it as it crosses the wire, with what tells the call of a target, and how long that may take.
+
+        ``source`` is the target's own. Tests that name what leads to it come first.
+        """
         function = target.function
         assert function is not None
         name, text = self._executed
@@ -87,5 +91,6 @@ class Program:
             "line": function.body[0].lineno,
             "past": sorted(self.past),
             "skip": self.skip,
+            "leading": dict(approaches(source.tree, str(target.qualname))) if self.launch.kind == "tests" else {},
             "applied": target.owner is not None and is_applied(function, target.owner),
         }

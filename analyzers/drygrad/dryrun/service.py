@@ -46,6 +46,8 @@ KEPT = 2
 """So many interpreters keep a worker; the one that was used longest ago is let go for another."""
 
 
+_PROGRAMS = 2
+"""All programs that are run in vain may take so many times as long as one may."""
 _OTHERWISE = {"cuda": "sim", "sim": "cpu"}
 _WORDS = {"cpu": "the CPU"}
 _NAMES = {"cuda": "the GPU", "sim": "the simulated GPU"}
@@ -179,8 +181,8 @@ class DryRuns:
             ended = records[0].result
             await in_turn(self._ways.learn, plans[0], ended)
             notes += (ended.reason,) if ended.reason else ended.notes
-            spent += ended.seconds if plans[0].program else 0.0
-            options = rest if spent < options.program_seconds else replace(rest, programs=())
+            spent += ended.own_seconds if plans[0].program else 0.0
+            options = rest if spent < _PROGRAMS * options.program_seconds else replace(rest, programs=())
 
     async def _with_callers(self, request: _Request, options: RunOptions) -> RunOptions:
         path, home = request.path.absolute(), request.home

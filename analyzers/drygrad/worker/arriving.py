@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from drygrad.worker import command_line, errors, processes, pytest_run, surroundings, transforms
+from drygrad.worker import command_line, deadline, errors, processes, pytest_run, surroundings, transforms
 from drygrad.worker.copying import whole_copy
 from drygrad.worker.elsewhere import CallFailed
 from drygrad.worker.inputs import Given, InputError
@@ -159,7 +159,7 @@ class Program:
             self._hooks.wait(self._entered)
             with self._in_time():
                 if self._tests is not None:
-                    pytest_run.run(self._run, self._tests)
+                    pytest_run.run(self._run, self._tests, self._asked.get("leading"))
                 else:
                     namespace.execute_each()
         except Over:
@@ -240,16 +240,20 @@ class Program:
 
     @contextmanager
     def _in_time(self) -> Generator[None]:
-        """Raise Overdue in a block that computes too long, or waits; the time for imports is not counted."""
+        """Raise Overdue in a block that computes too long, or waits; the time for imports is not counted.
+
+        Nor is that in which a busy machine does something else.
+        """
         if not hasattr(signal, "setitimer"):
             yield
             return
         seconds, imports = float(self._asked["seconds"]), self._run.imports
-        begun, computed, before = time.monotonic(), time.thread_time(), imports.seconds
+        begun, computed, before, stood = time.monotonic(), time.thread_time(), imports.seconds, deadline.queued()
 
         def ring(number: int, frame: Any) -> None:
             imported = imports.seconds - before
             passed, spent = time.monotonic() - begun - imported, time.thread_time() - computed - imported
+            passed -= deadline.queued() - stood
             if passed >= WAITING * seconds or spent >= seconds:
                 raise Overdue
 

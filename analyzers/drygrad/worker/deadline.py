@@ -73,14 +73,31 @@ def wanted_processor(main: int) -> float:
 
     A thread that wants no processor waits for what comes from outside, as a server or a reporter does.
     """
+    known = _scheduled()
+    if known is None:
+        clock = getattr(time, "pthread_getcpuclockid", None)
+        return time.clock_gettime(clock(main)) if clock is not None else float("inf")
+    return sum(known)
+
+
+def queued() -> float:
+    """Return for how many seconds the main thread has stood in the queue of a machine with much to do, as far as known.
+
+    That is no time in which it waits for something else.
+    """
+    known = _scheduled()
+    return known[1] if known is not None else 0.0
+
+
+def _scheduled() -> tuple[float, float] | None:
+    """Return for how many seconds the main thread has computed, and stood in the queue; None where nothing tells."""
     try:
         # Of a forked process, the number of the main thread's object is that of its parent's.
         with open(f"/proc/self/task/{os.getpid()}/schedstat", encoding="ascii") as file:
-            computed, queued, _ = map(int, file.read().split())
+            computed, waited, _ = map(int, file.read().split())
     except (OSError, ValueError):
-        clock = getattr(time, "pthread_getcpuclockid", None)
-        return time.clock_gettime(clock(main)) if clock is not None else float("inf")
-    return (computed + queued) / 1e9
+        return None
+    return computed / 1e9, waited / 1e9
 
 
 def _sentence(run: Run, frame: FrameType | None, seconds: float, stands_still: bool) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from types import CodeType
 from typing import Any
 
 from drygrad.worker.run import Run
@@ -25,8 +27,9 @@ class _Errors:
     It says which test runs, and takes what drygrad's own plugin for pytest, which is left out here, would be set by.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, leading: Mapping[str, int]) -> None:
         self._run = run
+        self._leading = leading
         self.first: BaseException | None = None
         self.first_test: str | None = None
         self.ran = 0
@@ -50,6 +53,17 @@ class _Errors:
         """Run what was asked for by name where the project's settings leave none of it, as of stages or slow tests."""
         if not session.items:
             session.items[:] = self._collected
+        if self._leading:
+            session.items.sort(key=self._nearness)
+
+    def _nearness(self, item: Any) -> int:
+        """Return over how many calls the nearest of the names leads that a test reads, or a method that it calls."""
+        code = getattr(getattr(item, "function", None), "__code__", None)
+        read = _read_in(code) if isinstance(code, CodeType) else frozenset[str]()
+        own = (getattr(getattr(item, "cls", None), name, None) for name in read)
+        codes = (getattr(each, "__code__", None) for each in own)
+        read = read.union(*(_read_in(each) for each in codes if isinstance(each, CodeType)))
+        return min((self._leading[name] for name in read & self._leading.keys()), default=len(self._leading) + 1)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Hear of a test that begins."""
@@ -69,10 +83,19 @@ class _Errors:
             self.first, self.first_test = call.excinfo.value, self._run.test
 
 
-def run(run: Run, arguments: list[str]) -> None:
-    """Run the tests that the words name. Raises what the first that fails has raised, and NothingRan."""
+def _read_in(code: CodeType) -> frozenset[str]:
+    """Return the names that code reads, those of attributes and of functions in it among them."""
+    inner = (_read_in(each) for each in code.co_consts if isinstance(each, CodeType))
+    return frozenset(code.co_names).union(*inner)
+
+
+def run(run: Run, arguments: list[str], leading: Mapping[str, int] | None = None) -> None:
+    """Run the tests that the words name. Raises what the first that fails has raised, and NothingRan.
+
+    Those come first that read a name which leads over few calls to what is looked for.
+    """
     pytest: Any = import_module("pytest")  # the user's, where there is one
-    errors = _Errors(run)
+    errors = _Errors(run, leading or {})
     side_by_side = ["-n0"] if find_spec("xdist") is not None else []
     status = int(pytest.main([*arguments, *_OURS, *side_by_side], plugins=[errors]))
     if errors.first is not None:

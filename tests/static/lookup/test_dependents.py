@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from drygrad.static.lookup.client import LookupClient, Place
 from drygrad.static.lookup.dependents import Dependent, Dependents
 from drygrad.static.lookup.modules import Modules
@@ -34,12 +36,16 @@ PROJECT = {
 
 
 def found(place: Place, name: str = "Net", seconds: float = 60.0) -> list[tuple[str, int, bool]]:
+    return shown(programs(place, name, seconds), place)
+
+
+def programs(place: Place, name: str, seconds: float = 60.0) -> list[Dependent]:
     looked = Dependents(Modules(place.root, place.interpreter_paths), time.monotonic() + seconds)
-    return shown(looked.of(Defined(place.root / "pkg/nets/net.py", name)), place)
+    return looked.of(Defined(place.root / "pkg/nets/net.py", name.partition(".")[0]), name)
 
 
-def shown(programs: list[Dependent], place: Place) -> list[tuple[str, int, bool]]:
-    return [(one.path.relative_to(place.root).as_posix(), one.imports, one.names) for one in programs]
+def shown(found: list[Dependent], place: Place) -> list[tuple[str, int, bool]]:
+    return [(one.path.relative_to(place.root).as_posix(), one.imports, one.names) for one in found]
 
 
 def test_programs_by_names_then_what_they_are_then_nearness(write: Write) -> None:
@@ -54,10 +60,57 @@ def test_programs_by_names_then_what_they_are_then_nearness(write: Write) -> Non
 
 
 def test_only_the_tests_that_name_it_are_of_interest(write: Write) -> None:
-    place = write(PROJECT)
-    looked = Dependents(Modules(place.root, place.interpreter_paths), time.monotonic() + 60.0)
-    programs = looked.of(Defined(place.root / "pkg/nets/net.py", "Net"))
-    assert [one.tests for one in programs[:2]] == [("test_two", "TestTwo"), ()]
+    assert [one.tests for one in programs(write(PROJECT), "Net")[:2]] == [("test_two", "TestTwo"), ()]
+
+
+LAYERED = {
+    "pkg/__init__.py": "from .nets import net\nfrom .mapping import made\n",
+    "pkg/nets/__init__.py": "from .net import Net\n",
+    "pkg/nets/net.py": (
+        "class Net:\n    def _inner(self): ...\n    def run(self):\n        self._inner()\n    def size(self): ...\n"
+    ),
+    "pkg/mapping.py": "from .nets.net import Net\ndef made():\n    return Net()\n",
+    "tests/test_a.py": "from pkg import made\ndef test_size():\n    made().size()\n",
+    "tests/test_b.py": "from pkg import made\ndef test_size():\n    made().size()\ndef test_run():\n    made().run()\n",
+    "tests/test_net.py": "from pkg import made\ndef test_size():\n    made().size()\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "Net._inner",
+            [("test_b", ("test_run", "test_size")), ("test_net", ("test_size",)), ("test_a", ("test_size",))],
+        ),
+        ("Net.size", [("test_net", ("test_size",)), ("test_a", ("test_size",)), ("test_b", ("test_size", "test_run"))]),
+    ],
+)
+def test_tests_that_call_the_method_or_what_comes_to_it_come_first(
+    name: str, expected: list[tuple[str, tuple[str, ...]]], write: Write
+) -> None:
+    assert [(one.path.stem, one.tests) for one in programs(write(LAYERED), name)] == expected
+
+
+@pytest.mark.parametrize(
+    ("tests", "expected"),
+    [
+        ("import unittest, sys\nif __name__ == '__main__':\n    sys.exit(unittest.main())\n", ("test_it",)),
+        ("if __name__ == '__main__':\n    Net()\n", ()),
+    ],
+)
+def test_a_main_block_that_has_the_tests_run_is_none_of_a_program(
+    tests: str, expected: tuple[str, ...], write: Write
+) -> None:
+    text = "from pkg.nets.net import Net\ndef test_it():\n    Net().size()\n"
+    found = programs(write({**LAYERED, "tests/test_net.py": text + tests}), "Net.size")
+    assert [one.tests for one in found if one.path.stem == "test_net"] == [expected]
+
+
+def test_a_case_may_inherit_all_of_its_tests(write: Write) -> None:
+    text = "import unittest\nfrom pkg import made\nclass Sizes(unittest.TestCase, Common):\n    make = made\n"
+    found = programs(write({**LAYERED, "tests/test_net.py": text}), "Net.size")
+    assert ("Sizes",) in [one.tests for one in found]
 
 
 def test_the_own_file_comes_before_other_scripts(write: Write) -> None:

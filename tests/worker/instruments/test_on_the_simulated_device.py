@@ -76,6 +76,15 @@ MISMATCHES = {
         "DG205",
         "the weight of CrossEntropyLoss is on the CPU, `x` on cuda:0: move the loss to cuda:0",
     ),
+    "w, seed = torch.ones(3, device='cuda', requires_grad=True), torch.ones(3)\n(w * 2).backward(seed)": (
+        "DG205",
+        "`seed` is on the CPU, the result of backward on cuda:0: move `seed` to cuda:0",
+    ),
+    "w = torch.ones(3, device='cuda', requires_grad=True)\nx, y = w * 2, w * 3\n"
+    "torch.autograd.grad([x, y], w, [None, torch.ones(3)] if x.sum is None else [torch.ones_like(x), torch.ones(3)])": (
+        "DG205",
+        "the gradient of grad is on the CPU, `y` on cuda:0: move the gradient of grad to cuda:0",
+    ),
 }
 
 ASSERTS = {

@@ -35,6 +35,7 @@ _VALUES: Mapping[str, str] = {
     "Path": "__import__('pathlib').Path('dry-run.tmp')", "slice": "slice(None)",
     "ndarray": "torch.rand(32, 32).numpy()", "type": "torch.nn.ReLU",
 }  # fmt: skip
+_OTHERS = frozenset("int list tuple sequence iterable module optional union".split())
 
 
 def parsed(annotation: ast.expr | None) -> ast.expr | None:
@@ -45,6 +46,11 @@ def parsed(annotation: ast.expr | None) -> ast.expr | None:
         except (SyntaxError, ValueError):
             return None
     return annotation
+
+
+def is_known(name: str) -> bool:
+    """Say whether a type is one of Python's, NumPy's or torch's that describes a value by itself."""
+    return name in _VALUES or name in _TENSORS or name.lower() in _OTHERS
 
 
 def last_name(node: ast.expr | None) -> str:

@@ -150,9 +150,12 @@ class Classes:
 
 
 def constructor_text(tree: ast.Module, owner: ast.ClassDef) -> str | None:
-    """Return the call that makes an object of a class without arguments; None where the class wants some."""
+    """Return the call that makes an object of a class without arguments; None where the class wants some.
+
+    None too of one whose methods are abstract.
+    """
     names = {id(node): name for name, node in definitions(tree.body)}
-    if any("dataclass" in ast.unparse(decorator) for decorator in owner.decorator_list):
+    if any("dataclass" in ast.unparse(decorator) for decorator in owner.decorator_list) or _is_left_abstract(owner):
         return None
     classes = {name: node for name, node in definitions(tree.body) if isinstance(node, ast.ClassDef)}
     waiting, seen = [owner], set[int]()
@@ -168,6 +171,11 @@ def constructor_text(tree: ast.Module, owner: ast.ClassDef) -> str | None:
             return f"{names[id(owner)]}()" if free else None
         waiting += [classes[name] for base in node.bases if (name := ast.unparse(base)) in classes]
     return f"{names[id(owner)]}()"
+
+
+def _is_left_abstract(owner: ast.ClassDef) -> bool:
+    methods = (node for node in owner.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return any(ast.unparse(d).rpartition(".")[2].startswith("abstract") for m in methods for d in m.decorator_list)
 
 
 def objects_of(tree: ast.Module, owner: ast.ClassDef) -> Iterator[str]:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from drygrad.dryrun.inputs import annotations
 from drygrad.dryrun.inputs.arguments import FunctionNode, missing_parameters
+from drygrad.dryrun.inputs.documented import documented_types
 from drygrad.dryrun.inputs.forwarding import method_of
 from drygrad.dryrun.inputs.frames import Environment, Frame, has_no_self, unpacked
 from drygrad.dryrun.inputs.named_tuples import named_tuples
@@ -38,6 +39,7 @@ class Tracer:
         self._left = _MOST_CALLS
         self._stack: list[ast.AST] = []
         self._constructing: list[ast.ClassDef] = []
+        self._documented: dict[int, Mapping[str, ast.expr]] = {}
         self.model_for: Callable[[Usage], ast.ClassDef | None] = lambda usage: None
         """Tells which module of the file a value that is called could be."""
 
@@ -72,7 +74,7 @@ class Tracer:
     def _followed(self, function: FunctionNode, owners: Sequence[ast.ClassDef | None]) -> tuple[Usage, ...]:
         """Return how a function uses its parameters, of which some are objects of these classes."""
         self._left = _MOST_CALLS
-        usages = [Usage([p.arg], annotations=[p.annotation] if p.annotation else []) for p in _parameters(function)]
+        usages = [Usage([p.arg], annotations=self._types(function, p)) for p in _parameters(function)]
         for usage, owner in zip(usages, owners, strict=False):
             usage.owner = owner
             if owner is not None and usage is not usages[0]:
@@ -81,6 +83,17 @@ class Tracer:
             self._typed(usage)
         self._enter(function, [*usages])
         return tuple(usages)
+
+    def _types(self, function: FunctionNode, parameter: ast.arg, owner: ast.ClassDef | None = None) -> list[ast.expr]:
+        """Return the annotation of a parameter, else the type that the docstring names; ``owner`` is constructed."""
+        if parameter.annotation is not None:
+            return [parameter.annotation]
+        if id(function) not in self._documented:
+            self._documented[id(function)] = documented_types(function, owner)
+        kind = self._documented[id(function)].get(parameter.arg)
+        name = annotations.last_name(kind)
+        is_known = annotations.is_known(name) or self.class_named(name) is not None
+        return [kind] if kind is not None and is_known else []
 
     def _class_used(self, usage: Usage) -> ast.ClassDef | None:
         """Return the class of the file whose methods are called on a value that nothing else tells of."""
@@ -94,7 +107,7 @@ class Tracer:
         self._construct(made, {})
         several = [function.args.vararg] if function.args.vararg is not None else []
         named = _parameters(function)[1:]
-        usages = [Usage([p.arg], annotations=[p.annotation] if p.annotation else []) for p in (*named, *several)]
+        usages = [Usage([p.arg], annotations=self._types(function, p)) for p in (*named, *several)]
         for usage in usages[: len(named)]:
             self._typed(usage)
         self._enter(function, [made, *usages])
@@ -194,8 +207,8 @@ class Tracer:
             value = given.get(parameter.arg)
             if parameter.arg not in given:
                 value = usages[parameter.arg] = Usage([parameter.arg])
-            if isinstance(value, Usage) and parameter.annotation is not None:
-                value.annotations.append(parameter.annotation)
+            if isinstance(value, Usage):
+                value.annotations += self._types(constructor, parameter, made.owner)
         made.given = usages
         for usage in usages.values():
             self._typed(usage)
@@ -231,8 +244,8 @@ class Tracer:
         given = self._given(function, frame, node, [bound] if bound is not None else [])
         for parameter in _parameters(function):
             value = given.get(parameter.arg)
-            if isinstance(value, Usage) and parameter.annotation is not None:
-                value.annotations.append(parameter.annotation)
+            if isinstance(value, Usage):
+                value.annotations += self._types(function, parameter)
         return self._enter(function, [given.get(p.arg) for p in _parameters(function)], frame.environment)
 
     def of_base(self, frame: Frame, name: str) -> tuple[FunctionNode, Usage] | None:

@@ -135,7 +135,10 @@ class LookupClient:
         return await self._files(place, _users_in, self._limits.timeout, users_of=name)
 
     async def dependents(self, place: Place, name: str) -> list[Dependent]:
-        """Return the files of the workspace that come to what a file defines; those that were found in time."""
+        """Return the programs that come to what a file defines, of a qualified name, the likeliest first.
+
+        Those are all that were found in time.
+        """
         return await self._files(place, _dependents_in, self._limits.far, dependents_of=name)
 
     async def _files(

@@ -13,6 +13,7 @@ from typing import Any
 
 from drygrad.files import read_file
 from drygrad.parsing import parsed
+from drygrad.static.lookup.approaches import approaches, nearness, read_in
 from drygrad.static.lookup.imports import files_imported
 from drygrad.static.lookup.modules import MAX_BYTES, Modules, OutOfTimeError
 from drygrad.static.lookup.users import Defined, is_named_test, workspace_files
@@ -22,6 +23,8 @@ MOST = 8
 _FARTHEST = 6
 _IMPORTED = re.compile(rb"^[ \t]*(?:from|import)\b(?:[^(\n]*\([^)]*\)|[^\n]*)", re.MULTILINE)
 _LOOPS = (ast.For, ast.While)
+_STARTERS = frozenset(("unittest.main", "pytest.main", "run_tests"))
+_AROUND_STARTERS = frozenset(("exit", "ArgumentParser", "parse_known_args"))
 _WORD = re.compile(rb"\w+")
 
 
@@ -67,14 +70,21 @@ class Dependents:
         self._files: dict[Path, _File] = {}
         self._names: dict[Path, frozenset[str]] = {}
         """By the files that were found, the names in them that lead to the definition."""
+        self._own = Path()
+        self._approaches: Mapping[str, int] = {}
 
-    def of(self, at: Defined) -> list[Dependent]:
-        """Return the programs that come to a definition, perhaps its own file, the likeliest to call it first."""
+    def of(self, at: Defined, function: str = "") -> list[Dependent]:
+        """Return the programs that come to a definition, perhaps its own file, the likeliest to call it first.
+
+        ``function`` is what is to be called of it, by its qualified name.
+        """
         found = [Dependent(at.path, 0, names=True)]
+        self._own = at.path
         self._modules.deadline = self._until
         with suppress(OutOfTimeError):
             self._read(at.path)
             self._names[at.path] = _leading(self._tree(at.path), {at.name})
+            self._approaches = approaches(self._tree(at.path), function or at.name)
             nearest = [at.path]
             for count in range(1, _FARTHEST + 1):
                 nearest = self._importing(nearest)
@@ -85,18 +95,28 @@ class Dependents:
 
     def _with_tests(self, one: Dependent) -> Dependent:
         body = self._tree(one.path).body
-        if not is_test(one.path) or any(map(is_main_block, body)):
+        if not is_test(one.path) or any(is_main_block(s) and not _starts_tests(s) for s in body):
             return one
         names = self._names.get(one.path, frozenset())
-        return replace(one, tests=tuple(name for s in body for name in _tests(s) if not names.isdisjoint(_read_in(s))))
+        named = [(name, read_in(s)) for s in body for name in _tests(s)]
+        named = [(name, read) for name, read in named if not names.isdisjoint(read)]
+        ranked = sorted(named, key=lambda test: nearness(test[1], self._approaches))
+        return replace(one, tests=tuple(name for name, _ in ranked))
 
     def _is_program(self, one: Dependent) -> bool:
         return bool(one.tests) or (one.path.stem != "__init__" and runs_something(self._tree(one.path)))
 
-    def _rank(self, one: Dependent) -> tuple[bool, bool, bool, int, str]:
-        body = self._tree(one.path).body
-        works = any(is_main_block(statement) or isinstance(statement, _LOOPS) for statement in body)
-        return not one.names, not one.tests, not works, one.imports, str(one.path)
+    def _rank(self, one: Dependent) -> tuple[Any, ...]:
+        """Return what puts tests first, those that call the function itself or what comes to it over the fewest calls.
+
+        Of other programs, those that are more than a few statements come first.
+        """
+        tree = self._tree(one.path)
+        works = any(is_main_block(statement) or isinstance(statement, _LOOPS) for statement in tree.body)
+        nearest = nearness(read_in(tree), self._approaches) if one.imports else 0
+        near = nearest, -len(_words(self._own) & _words(one.path))
+        of_tests = near if one.tests else ()
+        return not one.names, not one.tests, of_tests, not works, near, one.imports, str(one.path)
 
     def _read(self, own: Path) -> None:
         self._files[own] = _File(b"", frozenset())  # one that is not saved yet
@@ -116,8 +136,21 @@ class Dependents:
                 self._look_at_the_clock()
                 if not self._imports(path).isdisjoint(nearest):
                     found.append(path)
-        self._names |= {path: self._leading(path) for path in found}
+        self._names |= dict.fromkeys(found, frozenset[str]())
+        self._name(found)
         return found
+
+    def _name(self, paths: Sequence[Path]) -> None:
+        """Find which names of some files lead on, and of those that import them, where these then have more."""
+        waiting = dict.fromkeys(paths)
+        while waiting:
+            self._look_at_the_clock()
+            path = next(iter(waiting))
+            del waiting[path]
+            names = self._names[path] | self._leading(path)
+            if len(names) > len(self._names[path]):
+                self._names[path] = names
+                waiting |= {other: None for other in self._names if path in self._imports(other)}
 
     def _imports(self, path: Path) -> frozenset[Path]:
         file = self._files[path]
@@ -135,7 +168,7 @@ class Dependents:
         names = {a.asname or a.name for a in aliases if a.name in offered}
         names |= offered if any(a.name == "*" for a in aliases) else set()
         whole = {a.asname for a in aliases if a.asname and a.name.rpartition(".")[2] in modules}
-        return _leading(tree, names | {name for name in offered if _reads(tree, name, modules | whole)})
+        return _leading(tree, names | _read_of(tree, offered, modules | whole))
 
     def _tree(self, path: Path) -> ast.Module:
         file = self._files[path]
@@ -148,13 +181,26 @@ class Dependents:
             raise OutOfTimeError
 
 
+def _words(path: Path) -> set[str]:
+    """Return the words of a file's name."""
+    return {*path.stem.strip("_").split("_")} - {"test", "tests"}
+
+
 def _tests(statement: ast.stmt) -> Iterator[str]:
     """Yield the name of what ``pytest`` takes for a test, or for a class of tests."""
     if isinstance(statement, ast.FunctionDef) and statement.name.startswith("test"):
         yield statement.name
     if isinstance(statement, ast.ClassDef):
         methods = (inner.name for inner in statement.body if isinstance(inner, ast.FunctionDef))
-        yield from [statement.name] if any(name.startswith("test") for name in methods) else []
+        inherits = any(ast.unparse(base).endswith("TestCase") for base in statement.bases)
+        yield from [statement.name] if inherits or any(name.startswith("test") for name in methods) else []
+
+
+def _starts_tests(main_block: ast.stmt) -> bool:
+    """Say whether a main block does nothing but have the tests of its file run."""
+    calls = {ast.unparse(n.func) for n in ast.walk(main_block) if isinstance(n, ast.Call)}
+    others = {call.rpartition(".")[2] for call in calls - _STARTERS}
+    return not calls.isdisjoint(_STARTERS) and others <= _AROUND_STARTERS
 
 
 def _parsed(text: bytes) -> ast.Module:
@@ -166,7 +212,7 @@ def _parsed(text: bytes) -> ast.Module:
 
 def _leading(tree: ast.Module, names: set[str]) -> frozenset[str]:
     """Return names, and those that the statements at top level bind which read one of them."""
-    parts = [(_bound(statement), _read_in(statement)) for statement in tree.body]
+    parts = [(_bound(statement), read_in(statement)) for statement in tree.body]
     found, before = {*names}, 0
     while len(found) > before:
         before = len(found)
@@ -185,15 +231,10 @@ def _bound(statement: ast.stmt) -> set[str]:
     return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _read_in(statement: ast.stmt) -> set[str]:
-    names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-    return names | {n.attr for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
-
-
-def _reads(tree: ast.Module, name: str, modules: set[str]) -> bool:
-    """Say whether a text reads a name of one of some modules."""
-    attributes = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == name)
-    return any(ast.unparse(n.value).rpartition(".")[2] in modules for n in attributes)
+def _read_of(tree: ast.Module, names: set[str], modules: set[str]) -> set[str]:
+    """Return which of some names a text reads of one of some modules."""
+    attributes = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr in names)
+    return {n.attr for n in attributes if ast.unparse(n.value).rpartition(".")[2] in modules}
 
 
 def is_test(path: Path) -> bool:

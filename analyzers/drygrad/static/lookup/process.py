@@ -139,7 +139,9 @@ def dependents_of(request: dict[str, Any]) -> dict[str, Any]:
     """Answer which files of the workspace come to what a file defines."""
     until = time.monotonic() + request["seconds"]
     modules = _modules(request["root"], tuple(request["interpreter_paths"]))
-    found = Dependents(modules, until).of(Defined(Path(request["path"]), request["dependents_of"]))
+    function: str = request["dependents_of"]
+    at = Defined(Path(request["path"]), function.partition(".")[0])
+    found = Dependents(modules, until).of(at, function)
     return {"dependents": [one.to_json() for one in found]}
 
 

@@ -39,6 +39,7 @@ _MISMATCH = re.compile(
     r"torch\.(cuda\.)?\w+Tensor\) and \w+ type \(torch\.|[Ee]xpected .* to be on"
 )
 _LENGTHS = re.compile(r"'lengths' argument should be a 1D CPU int64 tensor, but got 1D (?!cpu)\w+")
+_GRADIENT = re.compile(r"invalid gradient at index (\d+) - expected device")
 _TO_NUMPY = re.compile(r"can't convert (\S+) device type tensor to numpy")
 
 
@@ -52,9 +53,11 @@ def device_fault(scene: Scene) -> Fault | None:
         return _numpy(scene, found.group(1))
     if _LENGTHS.search(scene.text):
         return _lengths(scene)
-    if not _MISMATCH.search(scene.text):
+    found = _GRADIENT.search(scene.text)
+    if not found and not _MISMATCH.search(scene.text):
         return None
-    operands = [operand for operand in scene.operands() if not _is_scalar(operand)]
+    met = scene.begun_with(int(found[1])) if found else scene.operands()
+    operands = [operand for operand in met if not _is_scalar(operand)]
     if len({operand.tensor.device for operand in operands}) < 2:
         return None
     wrong, right = _wrong_and_right(operands)

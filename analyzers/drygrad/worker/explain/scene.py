@@ -8,13 +8,13 @@ import ast
 import dis
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
 from drygrad.worker.explain.blame import put_together
 from drygrad.worker.lines import Instruction
-from drygrad.worker.naming import Call, tensors_in
+from drygrad.worker.naming import Call, locals_of, tensors_in
 from drygrad.worker.reading import share_storage
 from drygrad.worker.run import Fault, Place, Run
 from drygrad.worker.watch import Op, Watch
@@ -65,6 +65,17 @@ class Scene:
         given = _distinct(self.call.given()) or _distinct(self._written())
         own = self.module[0].named_parameters(recurse=False) if self.module else ()
         return [self._operand(role, tensor) for role, tensor in (*given, *own)]
+
+    def begun_with(self, index: int) -> list[Operand]:
+        """Return a result that a backward pass begins at, and the gradient that it is given for that."""
+        for frame in reversed(self.call.inner):
+            given = locals_of(frame)
+            if frame.f_code.co_name == "_engine_run_backward":
+                results = cast("tuple[object, ...]", given["t_outputs"])
+                gradients = cast("tuple[tuple[object, ...], ...]", given["args"])[0]
+                met = [*tensors_in("result", results[index]), *tensors_in("gradient", gradients[index])]
+                return [self._operand(role, tensor) for role, tensor in met]
+        return []
 
     def operand(self, *roles: str) -> list[Operand]:
         """Return the operands of these roles, as torch's innermost function that has them all calls them."""
