@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 from drygrad.worker.standing_in.absence import library
 
@@ -21,7 +21,7 @@ def voc(made: Any, _: Any) -> None:
     names = [os.path.join(str(made.root), f"{number:06}") for number in range(_VOC[made.image_set])]
     made.images = [f"{name}.jpg" for name in names]
     made.targets = [f"{name}.png" for name in names]
-    kind: Any = type(made)
+    kind = cast("type[Any]", type(made))
     made.__class__ = type(kind.__name__, (kind,), {"__getitem__": _voc_pair, "__module__": kind.__module__})
 
 
